@@ -27,7 +27,7 @@ from amp_core.benchmark.interval import Interval, around_median, ratio  # noqa: 
 from benchmarks.endings.ending import SOUND, TASK  # noqa: E402
 from gates.child import process  # noqa: E402
 from gates.context import Context  # noqa: E402
-from gates.evidence.pytest_run import PytestRun  # noqa: E402
+from gates.evidence.tests.pytest_run import PytestRun  # noqa: E402
 from gates.task import loading as spec  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results" / "witness_overhead.md"

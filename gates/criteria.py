@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Status
 from gates.ranking import ranked, reason
 from gates.report import CriterionReport, GateReport, Trace

@@ -10,10 +10,10 @@ from gates import registry, stages
 from gates.check import EvidenceSet
 from gates.context import Context
 from gates.criteria import stand, status
-from gates.evidence.imported_code import ImportedCode
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import (
     Decision,
     FileDigest,

@@ -26,9 +26,9 @@ from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
 from gates.model import CommandRecord, Finding, Location, Outcome, Severity
 from gates.pipeline import discover

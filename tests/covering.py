@@ -5,7 +5,7 @@ from typing import Any
 from gates.checks.startup.collect import Imported, Startup
 from gates.checks.startup.endings import Ending
 from gates.checks.startup.wheel import BuildEnding, Built
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
 from gates.model import Location
 
 TEST = "tests/test_core.py::test_double"

@@ -8,7 +8,7 @@ from gates.check import EvidenceSet
 from gates.claims.claim import Standing
 from gates.claims.reports import claims_of
 from gates.claims.sources import Sources
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.stages.claims import Ruling, rulings
 
 STEP = '''\

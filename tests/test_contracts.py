@@ -34,6 +34,8 @@ from regressing import a_regressing_task, compared, sides
 
 import gates
 import gates.evidence
+import gates.evidence.lines
+import gates.evidence.tests
 import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
@@ -41,7 +43,7 @@ from gates.checks.policy.change import Part
 from gates.checks.policy.collect import Mode
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome, Revision
 from gates.render.format import Format
 from gates.report import Report
@@ -54,7 +56,8 @@ from gates.stages.gate import Gate
 from gates.task.task import Task
 
 GATES = pipeline.discover()
-KINDS = [kind for kind in registry.classes(gates.evidence, Evidence) if kind is not Derived]
+ROOMS = (gates.evidence, gates.evidence.lines, gates.evidence.tests)
+KINDS = [kind for room in ROOMS for kind in registry.classes(room, Evidence) if kind is not Derived]
 RULES = load_rules()
 FORMATS = registry.values(gates.render, Format)
 FOREIGN = {"recorder"}  # programs for the tested project's interpreter, with its torch
@@ -321,7 +324,7 @@ def test_import_contracts_hold() -> None:
 
 def test_witness_needs_nothing_but_pytest() -> None:
     evidence = ROOT / "gates/evidence"
-    sources = [*evidence.glob("_pytest_witness/*.py"), *evidence.glob("_pytest_coverage/*.py")]
+    sources = [*evidence.rglob("_pytest_witness/*.py"), *evidence.rglob("_pytest_coverage/*.py")]
     assert len(sources) > 8
     text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
     imported = set(re.findall(r"^(?:from|import) (\w+)", text, re.MULTILINE))

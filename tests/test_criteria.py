@@ -4,7 +4,7 @@ import pytest
 from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task, all_evidence
 
 from gates.criteria import stand, status
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Basis, Finding, Level, Location, Outcome, Status
 from gates.pipeline import applying, judge
 from gates.report import CriterionReport

@@ -23,7 +23,7 @@ from gates import pipeline
 from gates.check import Evidence
 from gates.commands.diff import perform
 from gates.errors import UsageError
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Revision
 from gates.task.task import Task
 

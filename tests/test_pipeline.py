@@ -28,7 +28,7 @@ from building import (
 
 from gates import pipeline
 from gates.check import Check, Evidence, EvidenceSet
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Level, Planned, Revision, Status
 from gates.report import Report
 from gates.task.selection import left_out, narrowed

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from gates import pipeline, render
 from gates.check import Evidence
 from gates.errors import UsageError
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Revision, Status
 from gates.render import json, markdown, text
 from gates.report import Report

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
-from gates.evidence.test_records import Warned
+from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
 from gates.terminal import printable
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from gates.check import EvidenceSet
 from gates.claims.claim import Answer, Said, Span, answer
 from gates.claims.page import Form, Line, Page
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord, function_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, TestRecord, function_of
 
 BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
 OUTCOMES = {"err": "error", "pas": "passed", "fai": "failed", "ski": "skipped", "xfa": "xfailed", "xpa": "xpassed"} | {

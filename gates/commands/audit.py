@@ -12,7 +12,7 @@ from gates.claims.sources import Sources
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary
 from gates.task import loading

@@ -15,7 +15,7 @@ from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.test_records import Warned
+from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.import_paths import import_roots
 from gates.task.task import EntryPoint, Task

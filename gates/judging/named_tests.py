@@ -1,6 +1,6 @@
 """How tests that stand for a criterion are told of."""
 
-from gates.evidence.test_records import TestRecord
+from gates.evidence.tests.test_records import TestRecord
 from gates.task.task import Criterion
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one

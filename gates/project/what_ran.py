@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gates.evidence.imported_code import ImportedCode
+from gates.evidence.lines.imported_code import ImportedCode
 from gates.model import Finding, Outcome, Revision, RuleText, Severity
 
 NAMED = 5

@@ -5,7 +5,7 @@ import secrets
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 
 EXTRA_S = 60.0
 SLOWER = 5.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gates.evidence.executed_lines import TEST
+from gates.evidence.lines.executed_lines import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.proving.bench import Bench

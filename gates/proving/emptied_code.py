@@ -13,12 +13,12 @@ from gates.config import reports_of
 from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import function_of
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.alone import failing_alone
 from gates.proving.bench import Bench, Told

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bound_tests import is_under
-from gates.evidence.coverage_plan import noting
-from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.coverage_plan import noting
+from gates.evidence.lines.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.tests.bound_tests import is_under
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
 from gates.proving.source import Text

@@ -7,7 +7,7 @@ from gates.check import Check, EvidenceSet
 from gates.claims import tests
 from gates.claims.claim import Answer, Claim, Standing, answer
 from gates.claims.reports import Claims, ClaimsSource
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.stages.gate import Gate

@@ -10,7 +10,7 @@ from gates.code.sources import Sources
 from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.evidence import public_code
+from gates.evidence.lines import public_code
 from gates.task import code_binding
 from gates.task import loading as spec
 from gates.tracing import file_facts, task_trace

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gates.evidence._marked import WrittenTest
-from gates.evidence._markers import Marker
+from gates.evidence.tests.marked import WrittenTest
+from gates.evidence.tests.markers import Marker
 from gates.tracing.file_facts import FileFacts, WrittenClass
 
 CASES = {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"}

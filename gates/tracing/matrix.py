@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
-from gates.evidence._marked import WrittenTest
+from gates.evidence.tests.marked import WrittenTest
 from gates.model import Level, Location, Model
 from gates.task.yaml_source import did_you_mean
 from gates.tracing.file_facts import FileFacts, WrittenFunction

@@ -11,9 +11,9 @@ from benchmarks.endings.ending import Ending, Right, project
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.test_run import judge as _suite
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding
 from gates.proving.emptied_code import EmptiedCode
 from gates.stages import business_logic

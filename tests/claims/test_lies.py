@@ -8,7 +8,7 @@ from reporting import REPORT, STEP, a_reported_project, audited, contradicted, n
 
 from gates.check import EvidenceSet
 from gates.claims.claim import Standing
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 
 LIES = {
     "more passed": ("4 passed, 2 skipped, 1", "6 passed, 0 skipped, 1", "4 passed, 2 skipped"),

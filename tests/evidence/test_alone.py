@@ -7,9 +7,9 @@ from building import a_context, a_criterion, a_task, pytest_options, written
 
 from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from building import QUICK, a_context, a_task, clean, written
 
-from gates.evidence.coverage_plan import copy_plugin, coverage_env
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines
+from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
 
 SHORT = """\
 def first(x): return x

@@ -10,8 +10,8 @@ from gates.check import EvidenceSet
 from gates.checks.entry_points import judge as _entries
 from gates.child.tracebacks import crash_of, innermost, warnings_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Outcome, Severity
 
 CRASHING = "import json\n\n\ndef go():\n    json.loads('{')\n\n\ngo()\n"

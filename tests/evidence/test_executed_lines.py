@@ -11,10 +11,10 @@ from building import QUICK, a_context, a_task, clean, written
 from gates.code.syntax import parse
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._compilers import compiling_modules
-from gates.evidence.coverage_plan import copy_plugin, coverage_env
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
-from gates.evidence.public_code import exports_of, functions_of
+from gates.evidence.lines.compilers import compiling_modules
+from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.public_code import exports_of, functions_of
 from gates.model import Location
 
 CORE = """\

@@ -9,8 +9,8 @@ from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest
 
 from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
 from gates.stages import business_logic, execution
 from gates.task.task import Task

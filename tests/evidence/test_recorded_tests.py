@@ -12,7 +12,7 @@ from driven import LIBRARY, PROJECT, TESTS
 from gates.checks.training_steps import in_tests as _recorded_tests
 from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests
 from gates.errors import EvidenceUnavailable
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Finding, Level, Outcome
 from gates.task.task import Task
 

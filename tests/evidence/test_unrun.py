@@ -6,7 +6,7 @@ import pytest
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.checks.criteria import tested as _criterion_tests
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.task.task import Task
 

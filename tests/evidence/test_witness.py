@@ -8,7 +8,7 @@ import pytest
 from building import a_context, a_criterion, a_task, evidence, pytest_options, written
 
 from gates.checks.test_run import judge as _suite
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding, Outcome
 from gates.verdict import decide
 

@@ -8,9 +8,9 @@ from building import GOOD, a_context, written
 
 from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.task import loading as spec

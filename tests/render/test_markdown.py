@@ -26,7 +26,7 @@ from gates.check import EvidenceSet
 from gates.code.symbols import Use
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import TestOutcome, Warned
+from gates.evidence.tests.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Revision
 from gates.proving.proof import End
 from gates.render import _causes, _views, markdown

@@ -9,7 +9,7 @@ from covering import TEST, a_function, executed
 from gates.check import EvidenceSet
 from gates.checks.coverage.judge import describe, judge, plan
 from gates.code.symbols import SymbolTrace
-from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.task.selection import narrowed

@@ -7,8 +7,8 @@ from covering import TEST, a_function, executed
 from gates.check import Evidence, EvidenceSet
 from gates.checks.entry_points.judge import describe, judge, why_uncaught
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.test_records import TestOutcome
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity
 
 CRASH = Location(path="pkg/core.py", line=2)

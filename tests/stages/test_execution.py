@@ -9,8 +9,8 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 from gates.check import EvidenceSet
 from gates.child.process import Stream
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import CollectError, Deselected, TestOutcome
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.stages.execution import GATE
 from gates.verdict import decide

@@ -8,7 +8,7 @@ from covering import TEST, a_function, executed
 
 from gates.checks.coverage.judge import describe, judge
 from gates.code.symbols import SymbolTrace
-from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome
 

@@ -11,8 +11,8 @@ from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import CommandRecord, Location, Model
 from gates.task.task import Task
 

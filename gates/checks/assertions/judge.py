@@ -5,10 +5,10 @@ from pathlib import PurePosixPath
 
 from gates.check import Check, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import UNAWAITED, TestRecord, Warned
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import UNAWAITED, TestRecord, Warned
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.task.task import Criterion, Task
 

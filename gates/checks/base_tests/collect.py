@@ -13,7 +13,7 @@ from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import CommandRecord, Model
 from gates.project import merge_base as bases
 from gates.project.checkout import lay_out

@@ -9,9 +9,9 @@ from gates.check import Check, EvidenceSet
 from gates.checks.calculations.collect import Calculations
 from gates.checks.calculations.rows import CaseRow, case_rows
 from gates.checks.calculations.spec import Calculation, Called, EdgeCase
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, worst
 from gates.report import Section
 from gates.task.task import Criterion, Task

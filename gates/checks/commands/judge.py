@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gates.check import Check, EvidenceSet
 from gates.command_line import shown
 from gates.evidence._standing import standing_for
-from gates.evidence.bound_tests import tests_of
 from gates.evidence.called_code import CalledCode, CommandCall
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Task

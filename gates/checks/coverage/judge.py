@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.coverage.traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.judging.named_tests import NAMED, stand_for
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section

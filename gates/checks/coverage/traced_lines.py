@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gates.check import EvidenceSet
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.source_tree import SourceTree
 from gates.model import Location
 from gates.task.code_binding import CodeBinding

@@ -10,10 +10,10 @@ from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Outcome, Planned, Row, RuleText, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.requirement_coverage import cover, judge_coverage

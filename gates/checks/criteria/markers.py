@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.criteria.collect import KnownCriteria, Misspelt
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.task.task import TASK_ID, Task
 from gates.task.yaml_source import did_you_mean

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from gates.check import EvidenceSet
 from gates.code.symbols import SymbolTrace
-from gates.evidence.bound_tests import tests_of
 from gates.evidence.code_rules import RuleTrace
-from gates.evidence.executed_lines import ExecutedLines
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.patterns import PatternTrace
-from gates.evidence.pytest_run import PytestRun
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.report import Section
 from gates.task.task import Task

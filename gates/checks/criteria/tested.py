@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gates.about import About
 from gates.check import EvidenceSet
 from gates.counted import counted
-from gates.evidence.bound_tests import is_under, tests_of
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import BAD, ELSEWHERE, TestRecord
+from gates.evidence.tests.bound_tests import is_under, tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD, ELSEWHERE, TestRecord
 from gates.model import Finding, Location, Outcome
 from gates.task.task import Criterion, Task
 

@@ -6,7 +6,7 @@ from gates.about import About
 from gates.check import EvidenceSet
 from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Severity

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gates.check import Check, EvidenceSet
 from gates.child.tracebacks import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.executed_lines import ExecutedLines, named_tests
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import BAD
+from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task

@@ -15,7 +15,7 @@ from gates.checks.startup.wheel import Built, built_wheel, names, started, table
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.test_records import Warned
+from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import files_of
 from gates.project.import_paths import import_roots, package_root

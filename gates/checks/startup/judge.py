@@ -10,7 +10,7 @@ from gates.checks.startup.page import page, warned_of
 from gates.checks.startup.wheel import BuildEnding
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.owners import OURS, is_deprecation, owner_of
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.task.task import Task
 

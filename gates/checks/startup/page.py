@@ -7,8 +7,8 @@ from gates.checks.startup.collect import Startup
 from gates.checks.startup.endings import Ending
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.owners import OURS, is_deprecation, owner_of
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import Warned
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import Warned
 from gates.report import Section
 from gates.task.task import Task
 

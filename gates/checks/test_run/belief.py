@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gates.child.tracebacks import advice_on
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import BAD
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location, Outcome, Severity
 
 LOG = "pytest/run.stdout.txt"

@@ -6,7 +6,7 @@ from gates.check import Check, EvidenceSet
 from gates.checks.test_run.belief import judge_suite
 from gates.checks.test_run.outcomes import judge_left_out, judge_tests
 from gates.checks.test_run.page import describe_run
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task

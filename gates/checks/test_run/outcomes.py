@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator
 
 from gates.checks.test_run.belief import LOG
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import BAD, TestOutcome
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.judging.named_tests import NAMED, more
 from gates.model import Finding, Level, Location, Outcome, Severity
 

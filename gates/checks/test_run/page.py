@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from gates.evidence.bound_tests import tests_of
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.report import Section
 from gates.task.task import Task
 

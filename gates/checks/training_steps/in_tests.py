@@ -13,9 +13,9 @@ from gates.checks.training_steps.aspects_in_tests import (
     judge_precision,
 )
 from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests, marks_of, paths_of
-from gates.evidence.bound_tests import is_under
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.bound_tests import is_under
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.judging.said import Said, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section

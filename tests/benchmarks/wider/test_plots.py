@@ -82,9 +82,7 @@ def test_a_folder_that_can_be_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_nothing_is_measured_and_one_line_says_what_to_install(tmp_path: Path) -> None:
-    hide = (
-        "import sys; sys.modules['matplotlib'] = None; from amp_core.benchmark.__main__ import main; sys.exit(main())"
-    )
+    hide = "import sys; sys.modules['matplotlib'] = None; from benchmarks.wider.__main__ import main; sys.exit(main())"
     line = ["--device", "cpu", "--out", str(tmp_path / "s.json"), "--plots", str(tmp_path)]
     done = subprocess.run([sys.executable, "-c", hide, *line], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (2, "")

@@ -9,8 +9,8 @@ from building import a_context, written
 from gates.check import EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.assertions.judge import judge
-from gates.evidence.executed_lines import ExecutedLines
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
 

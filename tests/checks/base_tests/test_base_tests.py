@@ -10,7 +10,7 @@ from building import a_context, written
 from gates.check import EvidenceSet
 from gates.checks.base_tests.collect import BaseTests
 from gates.checks.base_tests.judge import judge
-from gates.evidence.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
 

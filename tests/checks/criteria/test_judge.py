@@ -23,7 +23,7 @@ from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.test_records import Deselected, TestOutcome, Unplanned
+from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
 from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate

@@ -11,7 +11,7 @@ from gates.checks.startup.judge import judge, plan
 from gates.checks.startup.page import page
 from gates.checks.startup.wheel import BuildEnding, Built
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.test_records import Warned
+from gates.evidence.tests.test_records import Warned
 from gates.model import Finding, Location, Outcome, Severity
 
 TASK = a_task()

@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.test_records import Event
+from gates.evidence.tests.test_records import Event
 from gates.project.history import History
 from gates.task.task import Task
 

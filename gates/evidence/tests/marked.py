@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from gates.code.syntax import SourceModule, live_statements
-from gates.evidence._markers import Marker, Marks
+from gates.evidence.tests.markers import Marker, Marks
 from gates.model import Location, Model
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -7,8 +7,8 @@ from pathlib import Path
 from gates.code.sources import Sources
 from gates.code.syntax import Unparsed
 from gates.context import Context
-from gates.evidence._marked import WrittenTest, written_in
-from gates.evidence.test_records import ELSEWHERE, Event, Unrun
+from gates.evidence.tests.marked import WrittenTest, written_in
+from gates.evidence.tests.test_records import ELSEWHERE, Event, Unrun
 from gates.project.files import is_aside
 from gates.task.task import Task
 

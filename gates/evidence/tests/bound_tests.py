@@ -1,7 +1,7 @@
 """Which tests stand for a criterion."""
 
-from gates.evidence.pytest_run import PytestRun
-from gates.evidence.test_records import TestRecord
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestRecord
 from gates.task.task import Criterion, Task
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from gates.context import Context
-from gates.evidence._inventory import Names, Written, written_tests
-from gates.evidence.test_records import (
+from gates.evidence.tests.inventory import Names, Written, written_tests
+from gates.evidence.tests.test_records import (
     UNAWAITED,
     CollectError,
     Deselected,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.child.process import ProcessRun
-from gates.evidence.test_records import Event, TestOutcome, TestRecord, last_of
+from gates.evidence.tests.test_records import Event, TestOutcome, TestRecord, last_of
 from gates.terminal import printable
 
 MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "tolerates": "failed", "expects": "failed"}

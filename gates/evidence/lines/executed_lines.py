@@ -16,9 +16,9 @@ from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._compilers import compiling_modules
-from gates.evidence.coverage_plan import FOLDER
-from gates.evidence.public_code import Body, as_steps, as_text, exports_of, functions_of, innermost
+from gates.evidence.lines.compilers import compiling_modules
+from gates.evidence.lines.coverage_plan import FOLDER
+from gates.evidence.lines.public_code import Body, as_steps, as_text, exports_of, functions_of, innermost
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.task import Task

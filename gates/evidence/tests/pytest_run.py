@@ -14,12 +14,11 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._reconcile import disagreements, rigged
-from gates.evidence._records import Records
-from gates.evidence._unrun import unrun
-from gates.evidence.coverage_plan import copy_plugin, coverage_env
-from gates.evidence.read_data import untracked_data
-from gates.evidence.test_records import (
+from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
+from gates.evidence.tests.read_data import untracked_data
+from gates.evidence.tests.reconcile import disagreements, rigged
+from gates.evidence.tests.records import Records
+from gates.evidence.tests.test_records import (
     CollectError,
     Deselected,
     Event,
@@ -30,6 +29,7 @@ from gates.evidence.test_records import (
     Unrun,
     Warned,
 )
+from gates.evidence.tests.unrun import unrun
 from gates.model import CommandRecord
 from gates.project.deleted_tests import deleted_tests
 from gates.project.files import copy_package

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gates.code.stub import is_hollow, last_name
 from gates.code.syntax import SourceModule, live_statements, origin
-from gates.evidence._compilers import compiles, compiling_modules
+from gates.evidence.lines.compilers import compiles, compiling_modules
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 UNSEEN = (ast.Global, ast.Nonlocal, ast.Try, ast.TryStar)  # nothing of their own is run

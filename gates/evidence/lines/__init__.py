@@ -1,0 +1,1 @@
+"""The lines and files that ran, and the functions that they are of."""

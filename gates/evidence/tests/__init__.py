@@ -1,0 +1,1 @@
+"""A run of the tests: what its witnesses said of it, reconciled."""
