@@ -71,10 +71,6 @@ class Calling(Picking):
         """Return whether statements set something to what a later condition or event may tell apart."""
         return self._concerns.are_set(nodes, scope)
 
-    def bears(self, name: str, scope: Scope) -> bool:
-        """Return whether it may matter to a path what a variable of a function is."""
-        return scope.function is None or self._concerns.bears(name, scope.function)
-
     def call(self, node: ast.Call, paths: Paths, scope: Scope) -> Run:
         """Run a call: what it is made of, then the event that it is, or the function that it runs."""
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.IfExp):

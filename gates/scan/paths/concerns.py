@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterable
 
-from gates.scan.paths.bearing import bearing
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
@@ -21,7 +20,6 @@ class Concerns:
     def __init__(self, hot: Hot) -> None:
         self._hot = hot
         self._names: dict[ast.AST, frozenset[str]] = {}
-        self._bearing: dict[ast.AST, frozenset[str]] = {}
 
     def are_set(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
         """Return whether statements set one to what a later condition or event may tell apart."""
@@ -34,12 +32,6 @@ class Concerns:
                     if tail_of(target) in self._of(around or scope.module.tree):
                         return True
         return False
-
-    def bears(self, name: str, function: ast.AST) -> bool:
-        """Return whether it may matter what a variable of a function is."""
-        if function not in self._bearing:
-            self._bearing[function] = bearing(function, self._hot)
-        return name in self._bearing[function]
 
     def assumed(self, function: ast.AST, path: State) -> frozenset[tuple[str, bool]]:
         """Return what a path has assumed of what a function asks before it comes to an event."""

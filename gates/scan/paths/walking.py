@@ -166,8 +166,7 @@ class Walker(Looping):
         if isinstance(target, ast.Name):
             if scope.function is None:
                 return path.stores(f"{scope.module.name}.{target.id}", value)
-            told = not value.tells or self.bears(target.id, scope)
-            return path.binds(target.id, value if told else Value(f"{text}@{getattr(at, 'lineno', 0)}"))
+            return path.binds(target.id, value)
         place = self.place(path, scope)
         return path.stores(
             place.key(target) if isinstance(target, ast.Subscript) else self._attribute(target, place), value
