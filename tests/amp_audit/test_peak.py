@@ -198,13 +198,12 @@ def gpt2_step(precision: str, *, lean: bool, batch_size: int) -> Callable[[], Ca
     return make
 
 
-@pytest.mark.parametrize(("batch_size", "saved"), [(8, 0.50), (32, 0.65)])
-def test_a_lean_gpt2_in_bf16_saves_what_autocast_alone_does_not(batch_size: int, saved: float) -> None:
+def test_a_lean_gpt2_in_bf16_saves_what_autocast_alone_does_not() -> None:
     """A prediction, under CUDA's policy, of what was promised: 40 % of the peak; autocast alone saves about 20 %."""
     plain, autocast, lean = (
-        predict_peak(gpt2_step(precision, lean=lean, batch_size=batch_size), like_cuda=True).bytes
+        predict_peak(gpt2_step(precision, lean=lean, batch_size=32), like_cuda=True).bytes
         for precision, lean in (("fp32", False), ("bf16", False), ("bf16", True))
     )
     assert plain > 10 * 2**30
     assert 0.10 < 1 - autocast / plain < 0.25
-    assert 1 - lean / plain > saved
+    assert 1 - lean / plain > 0.65

@@ -45,10 +45,9 @@ def gradients(head: Any, dtype: torch.dtype, *, scale: float = 1.0, spread: floa
     return loss.detach(), hidden.grad / scale, weight.grad / scale
 
 
-@pytest.mark.parametrize("chunk", [1, 4, ROWS, 1000])
-def test_the_gradients_are_those_of_finite_differences(chunk: int) -> None:
+def test_the_gradients_are_those_of_finite_differences() -> None:
     hidden, weight, targets = leaves(torch.float64)
-    assert torch.autograd.gradcheck(lambda hidden, weight: chunked(hidden, weight, targets, chunk), (hidden, weight))
+    assert torch.autograd.gradcheck(lambda hidden, weight: chunked(hidden, weight, targets), (hidden, weight))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

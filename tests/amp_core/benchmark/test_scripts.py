@@ -1,21 +1,25 @@
 """Tests of the scripts whose results are committed: each runs as it stands, in its smallest form."""
 
 import json
-import subprocess
+import runpy
 import sys
 from pathlib import Path
+
+import pytest
 
 SCRIPTS = Path(__file__).parents[3] / "benchmarks"
 
 
-def run_script(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-W", "error", str(SCRIPTS / name), *arguments]
-    return subprocess.run(line, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False)
+def run_script(name: str, *arguments: str) -> int | str | None:
+    """Run a script in this process and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as left:
+        patch.setattr(sys, "argv", [name, *arguments])
+        runpy.run_path(str(SCRIPTS / name), run_name="__main__")
+    return left.value.code
 
 
 def test_the_accuracy_script_compares_each_precision_with_fp32_and_meets_its_bars(tmp_path: Path) -> None:
-    done = run_script("accuracy.py", "--tiny", "--out", str(tmp_path / "accuracy.md"))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_script("accuracy.py", "--tiny", "--out", str(tmp_path / "accuracy.md")) == 0
     text = (tmp_path / "accuracy.md").read_text(encoding="utf-8")
     assert "**All bars are met.**" in text
     for start in ("| bf16 | val_accuracy |", "| fp16 | val_accuracy |", "| bf16 | val_loss |", "| fp16 | val_loss |"):
@@ -24,16 +28,14 @@ def test_the_accuracy_script_compares_each_precision_with_fp32_and_meets_its_bar
 
 
 def test_the_bf16_script_names_the_instructions_and_gives_a_ratio(tmp_path: Path) -> None:
-    done = run_script("cpu_bf16.py", "--tiny", "--out", str(tmp_path / "cpu_bf16.md"))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_script("cpu_bf16.py", "--tiny", "--out", str(tmp_path / "cpu_bf16.md")) == 0
     text = (tmp_path / "cpu_bf16.md").read_text(encoding="utf-8")
     assert "This CPU's instructions for bf16: " in text
     assert "| 32 | 1 | " in text
 
 
 def test_the_gpt2_script_runs_whole_on_a_tiny_model_and_claims_nothing(tmp_path: Path) -> None:
-    done = run_script("gpt2_cuda.py", "--device", "cpu", "--tiny", "--out", str(tmp_path))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_script("gpt2_cuda.py", "--device", "cpu", "--tiny", "--out", str(tmp_path)) == 0
     text = (tmp_path / "gpt2_cpu.md").read_text(encoding="utf-8")
     assert text.startswith("# A tiny model, to see that the script works: no result\n")
     assert "41 steps under `amp_audit.host_reads`, 4 overflows forced" in text
@@ -44,8 +46,8 @@ def test_the_gpt2_script_runs_whole_on_a_tiny_model_and_claims_nothing(tmp_path:
     assert {len(times) for times in metrics["step_time_s"]["arms"].values()} == {6}
 
 
-def test_gpt2_itself_is_refused_on_a_cpu(tmp_path: Path) -> None:
-    done = run_script("gpt2_cuda.py", "--device", "cpu", "--out", str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: GPT-2 takes hours on a CPU: add --tiny, or use --device cuda\n"
+def test_gpt2_itself_is_refused_on_a_cpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_script("gpt2_cuda.py", "--device", "cpu", "--out", str(tmp_path)) == 2
+    refusal = "error: GPT-2 takes hours on a CPU: add --tiny, or use --device cuda\n"
+    assert capsys.readouterr() == ("", refusal)
     assert list(tmp_path.iterdir()) == []
