@@ -1,7 +1,6 @@
 """Tests of training over several processes: two real ones, started by torchrun, and what one alone does."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,25 +18,24 @@ PRECISIONS = ("fp32", "bf16", "fp16")
 each_way = pytest.mark.parametrize("how", ["ddp", "fsdp2"])
 
 
-@pytest.fixture(scope="module")
-def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    out = tmp_path_factory.mktemp("ranks") / "results.json"
+def torchrun(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    line = [*launch, str(HERE / "ranks.py"), str(out)]
-    return out, subprocess.run(line, capture_output=True, text=True, encoding="utf-8", timeout=240, check=False)
+    return subprocess.run(
+        [*launch, str(HERE / script), *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
-def ranks(launched: tuple[Path, subprocess.CompletedProcess[str]]) -> Any:
-    out, done = launched
-    assert out.exists(), done.stderr
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    out = tmp_path_factory.mktemp("ranks") / "results.json"
+    done = torchrun("ranks.py", str(out))
+    assert done.returncode == 0, done.stderr
     return json.loads(out.read_text(encoding="utf-8"))
-
-
-def test_the_recipe_trains_on_two_ranks(launched: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
-    out, done = launched
-    assert re.fullmatch(r"rank 0 of 2: loss \d\.\d{4}, 10 steps applied\n", done.stdout)
-    assert (out.parent / "last.pt").stat().st_size > 10_000
 
 
 def test_each_rank_knows_its_place(ranks: Any) -> None:
@@ -114,10 +112,8 @@ def test_lightning_trains_replicas_as_the_train_step_does(ranks: Any) -> None:
     assert found == {"same": True, "applied": 3, "skipped": 1, "as_step": True}
 
 
-def test_a_rank_that_fails_takes_the_others_down_and_says_which_it_was(
-    launched: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
-    done = launched[1]
+def test_a_rank_that_fails_takes_the_others_down_and_says_which_it_was() -> None:
+    done = torchrun("failing.py")
     assert done.returncode == 1
     assert "ValueError: a batch that nobody can read" in done.stderr
     assert "on rank 1 of 2" in done.stderr

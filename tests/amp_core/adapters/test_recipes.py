@@ -1,13 +1,9 @@
-"""The recipes' code blocks run as they stand; test_parallel.py runs the one of several processes on two ranks."""
+"""The recipes' code blocks run as they stand."""
 
 import re
-import runpy
-import warnings
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
 from pathlib import Path
-
-import pytest
-from accelerate.state import AcceleratorState, GradientState, PartialState
 
 RECIPES = Path(__file__).resolve().parents[3] / "docs" / "recipes"
 
@@ -21,24 +17,21 @@ def block(name: str, index: int = 0) -> str:
     return found
 
 
-@pytest.fixture
-def run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[[str], list[str]]]:
-    """Return what runs a block as a script in a folder of its own and returns the lines that it prints."""
-    monkeypatch.chdir(tmp_path)
-
-    def run_block(code: str) -> list[str]:
-        Path("train.py").write_text(code, encoding="utf-8")
-        runpy.run_path("train.py", run_name="__main__")
-        return capsys.readouterr().out.splitlines()
-
-    states = (AcceleratorState, GradientState, PartialState)  # one for the process
-    for state in states:
-        state._reset_state()
-    yield run_block
-    for state in states:
-        state._reset_state()
+def run(code: str, folder: Path, *launcher: str, warnings: str = "error") -> list[str]:
+    """Run a block as a script and return the lines that it prints."""
+    script = folder / "train.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-W", warnings, *launcher, str(script)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def steps(state: str) -> int:
@@ -51,8 +44,8 @@ def steps(state: str) -> int:
     return int(applied + skipped)
 
 
-def test_accelerate_launches_and_the_train_step_steps(run: Callable[[str], list[str]]) -> None:
-    printed = run(block("accelerate.md"))
+def test_accelerate_launches_and_the_train_step_steps(tmp_path: Path) -> None:
+    printed = run(block("accelerate.md"), tmp_path)
     assert printed[0].startswith("bf16 because bf16 was requested by name")
     assert printed[1:] == [
         "loss scale 1.0 steps ScaleState(scale=1.0, applied=4, skipped=0)",
@@ -61,8 +54,8 @@ def test_accelerate_launches_and_the_train_step_steps(run: Callable[[str], list[
     ]
 
 
-def test_accelerates_own_loop_runs_with_this_scaler(run: Callable[[str], list[str]]) -> None:
-    printed = run(block("accelerate.md", 1))
+def test_accelerates_own_loop_runs_with_this_scaler(tmp_path: Path) -> None:
+    printed = run(block("accelerate.md", 1), tmp_path)
     assert printed[0].startswith("fp16 because fp16 was requested by name")
     assert steps(printed[1]) == 4
     assert printed[2:] == [
@@ -72,18 +65,19 @@ def test_accelerates_own_loop_runs_with_this_scaler(run: Callable[[str], list[st
     ]
 
 
-def test_lightning_trains_with_the_plugin_and_logs_with_the_callback(run: Callable[[str], list[str]]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Lightning's own
-        printed = run(block("lightning.md"))
+def test_lightning_trains_with_the_plugin_and_logs_with_the_callback(tmp_path: Path) -> None:
+    printed = run(block("lightning.md"), tmp_path, warnings="ignore")  # Lightning's own
     assert printed[-2].startswith("fp16 because fp16 was requested by name")
     assert steps(printed[-1]) == 5 * 3
-    header, *rows = Path("logs/metrics.csv").read_text(encoding="utf-8").splitlines()
+    header, *rows = (tmp_path / "logs" / "metrics.csv").read_text(encoding="utf-8").splitlines()
     assert "amp/loss_scale" in header
     assert len(rows) == 3
 
 
-def test_the_script_for_several_ranks_trains_alone_too(run: Callable[[str], list[str]]) -> None:
-    (alone,) = run(block("distributed.md"))
+def test_the_same_script_trains_on_two_ranks_and_alone(tmp_path: Path) -> None:
+    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    (two,) = run(block("distributed.md"), tmp_path, *torchrun)
+    assert re.fullmatch(r"rank 0 of 2: loss \d\.\d{4}, 10 steps applied", two)
+    assert (tmp_path / "last.pt").stat().st_size > 10_000
+    (alone,) = run(block("distributed.md"), tmp_path)
     assert re.fullmatch(r"rank 0 of 1: loss \d\.\d{4}, 10 steps applied", alone)
-    assert Path("last.pt").stat().st_size > 10_000
