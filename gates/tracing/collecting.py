@@ -4,24 +4,18 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import garbage_collection, scan
-from gates.code import meanings, stub, symbols, syntax
+from gates import code, evidence, garbage_collection, scan, task, tracing
 from gates.code.sources import Sources
 from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.evidence.lines import public_code
-from gates.task import code_binding
 from gates.task import loading as spec
-from gates.tracing import file_facts, task_trace
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.inherited import Heirs
 from gates.tracing.known import Known, Stamps
 from gates.tracing.loose_names import loose_names
 from gates.tracing.matrix import Matrix, join
 from gates.tracing.task_trace import TaskTrace, trace
-
-BESIDE = ("patterns.py",)
 
 
 @dataclass(frozen=True)
@@ -117,10 +111,7 @@ class _Collector:
 
 def _digest() -> str:
     """Return a digest of the code that makes the facts, so that a change of it forgets them."""
-    made_by = (spec, code_binding, meanings, syntax, stub, symbols, public_code, file_facts, task_trace)
-    parts = [Path(module.__file__ or "").read_bytes() for module in made_by]
-    evidence, code = Path(public_code.__file__).parent, Path(symbols.__file__).parent
-    beside = [*(evidence / name for name in BESIDE), *sorted(evidence.glob("_*.py")), *sorted(code.glob("*.py"))]
-    parts += [path.read_bytes() for path in beside]
-    parts += [path.read_bytes() for path in sorted(Path(scan.__path__[0]).rglob("*.py"))]
+    rooms = (evidence, code, scan, task, tracing)
+    files = (path for room in rooms for path in sorted(Path(room.__path__[0]).rglob("*.py")))
+    parts = [path.read_bytes() for path in files]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
