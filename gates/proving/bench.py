@@ -158,19 +158,22 @@ def _told(
 ) -> Iterator[None]:
     """Say from time to time how far the workers are, and hand over what they have done since."""
     stop = threading.Event()
-    done: list[Told] = []
+    done: dict[Path, list[Told]] = {path: [] for path in results}
 
     def take() -> None:
-        new = [line for path in results for line in _lines(path) if line not in done]
+        new: list[Told] = []
+        for path, known in done.items():
+            new += (fresh := list(_lines(path))[len(known) :])
+            known.extend(fresh)
         if new:
             took(new)
-        done.extend(new)
 
     def tell() -> None:
         while not stop.wait(TELL_S):
             take()
-            survived = sum(line.get("end") == "survived" for line in done)
-            say(f"{len(done)} of {total} faults tried, {survived} not noticed by tests")
+            tried = [line for known in done.values() for line in known]
+            survived = sum(line.get("end") == "survived" for line in tried)
+            say(f"{len(tried)} of {total} faults tried, {survived} not noticed by tests")
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
