@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bar import committed
+from bar import committed, git
 from building import GOOD, a_project, gates, written
 
 TASK = GOOD["tasks/T1.yaml"]
@@ -36,4 +36,14 @@ def test_what_the_change_took_away_is_judged(tmp_path: Path) -> None:
     committed(project, "before")
     (project / "tests/test_core.py").unlink()
     written(project, {"tests/test_other.py": "def test_other():\n    assert 1 + 1 == 2\n"})
+    assert gates(project, "run", "T1").code in {1, 3}
+
+
+def test_a_test_that_an_earlier_commit_of_the_change_took_away_is_judged(tmp_path: Path) -> None:
+    task = str(TASK).replace("tests/test_core.py", "tests/test_core.py::test_double")
+    project = a_project(tmp_path, {"tasks/T1.yaml": task})
+    committed(project, "before")
+    git(project, "checkout", "-q", "-b", "change")
+    written(project, {"tests/test_core.py": "def test_duble():\n    assert 1 + 1 == 2\n"})
+    committed(project, "after")
     assert gates(project, "run", "T1").code in {1, 3}

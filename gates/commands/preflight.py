@@ -12,7 +12,7 @@ from gates.project.merge_base import find
 from gates.task import yaml_source
 from gates.task.shape import is_typed
 from gates.task.task import Task
-from gates.task.yaml_source import Document, Key, Problem, SourceError, did_you_mean
+from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
 
 PYTHON = re.compile(r"python[\d.]*")
 DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
@@ -24,14 +24,28 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
 
     What the change under judgement took away is no mistake of the task: the gates say so.
     """
-    document = yaml_source.read(path, task.path, is_typed)
-    problems = [
-        Problem(*document.place(key), text)
-        for key, name in _named(task)
-        if (text := _missing(name, root)) and not _was_there(name, root, base)
+    wrong = [
+        (key, text) for key, name in _named(task) if (text := _missing(name, root)) and not _was_there(name, root, base)
     ]
-    if problems:
-        raise SourceError(task.path, document.text, problems)
+    _refuse(task, path, wrong)
+
+
+def check_waived_rules(task: Task, path: Path) -> None:
+    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
+    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
+    known = pipeline.rule_texts() if named else {}
+    told = "there is no rule {!r}{}"
+    wrong: list[tuple[Key, str]] = [
+        (("waivers", i, "rule"), told.format(rule, did_you_mean(rule, known))) for i, rule in named if rule not in known
+    ]
+    _refuse(task, path, wrong)
+
+
+def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
+    """Raise `UsageError` for what is wrong, each with its place in the task file."""
+    if wrong:
+        document = yaml_source.read(path, task.path, is_typed)
+        raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
 
 
 def _named(task: Task) -> Iterator[tuple[Key, str]]:
@@ -87,8 +101,9 @@ def _was_there(name: str, root: Path, base: str | None) -> bool:
         tree = history.tree(commit)
         if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
             return True
-        if blob := tree.get(path):
-            return not test or test.encode() in history.read([blob]).get(blob.oid, b"")
+        blob = tree.get(path)
+        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
+            return True
     return False
 
 
@@ -98,21 +113,3 @@ def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
         if head := history.commit("HEAD"):
             yield history, head
             yield history, find(history, base).commit
-
-
-def check_waived_rules(task: Task, path: Path) -> None:
-    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
-    if not any(waiver.rule for waiver in task.waivers):
-        return
-    document = yaml_source.read(path, task.path, is_typed)
-    problems = list(_unknown_rules(task, document))
-    if problems:
-        raise SourceError(task.path, document.text, problems)
-
-
-def _unknown_rules(task: Task, document: Document) -> Iterator[Problem]:
-    known = pipeline.rule_texts()
-    for i, waiver in enumerate(task.waivers):
-        if waiver.rule and waiver.rule not in known:
-            place = document.place(("waivers", i, "rule"))
-            yield Problem(*place, f"there is no rule {waiver.rule!r}{did_you_mean(waiver.rule, known)}")
