@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 from click.exceptions import Exit
@@ -135,6 +135,25 @@ def run(
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(_coloured(text), nl=False, color=False if os.environ.get("NO_COLOR") else None)
     raise Exit(exit_code)
+
+
+@cli.command(short_help="Propose a task file for this repository.")
+@click.argument("task", default="T1")
+@click.option("--title", help="The title of the task [default: the first heading of the description].")
+@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="A criterion, in words; may be repeated.")
+@click.option("--from", "described", type=click.File(encoding="utf-8"), metavar="FILE",
+              help="Take the list items of an issue or a pull request as criteria; - reads stdin.")  # fmt: skip
+@click.option("--base", metavar="REF", help="What the change is compared with [default: its base branch].")
+def init(task: str, title: str | None, criteria: tuple[str, ...], described: TextIO | None, base: str | None) -> None:
+    """Write tasks/TASK.yaml: criteria, and the code and tests that they may mean, found by names.
+
+    Without criteria there is one for each definition that the change touches, or else one for each file of tests.
+    """
+    from gates.commands.init import InitRequest, perform
+
+    root, settings = _project()
+    text = described.read() if described else None
+    _print(perform(InitRequest(root, settings, task, title, criteria, text, base)))
 
 
 @cli.command("list")

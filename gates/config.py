@@ -41,7 +41,7 @@ def find_root(start: Path) -> Path:
         file = folder / "pyproject.toml"
         if file.is_file():
             nearest = nearest or folder
-            if "gates" in _tool_tables(file):
+            if "gates" in tool_tables(file):
                 return folder
     return nearest or start
 
@@ -73,7 +73,7 @@ def load(root: Path) -> Settings:
     file = root / "pyproject.toml"
     if not file.is_file():
         return Settings()
-    table = _tool_tables(file).get("gates", {})
+    table = tool_tables(file).get("gates", {})
     try:
         return Settings.model_validate(table, strict=False)
     except ValidationError as error:
@@ -81,7 +81,8 @@ def load(root: Path) -> Settings:
         raise UsageError("\nerror: ".join(lines)) from error
 
 
-def _tool_tables(file: Path) -> dict[str, Any]:
+def tool_tables(file: Path) -> dict[str, Any]:
+    """Return the `[tool]` tables of a pyproject.toml; raise `UsageError` where it cannot be read."""
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

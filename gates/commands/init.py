@@ -1,0 +1,337 @@
+"""What `gates init` writes: a first task file for this repository, from criteria in words, what changed, and the tests.
+
+Everything in it is a proposal, found by names: which code and which tests a criterion may mean. What was not found
+stays a comment, so that the criterion is inconclusive until somebody names it.
+"""
+
+import ast
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from gates import config
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.project.files import files_of
+from gates.project.history import History
+from gates.project.import_paths import package_root
+from gates.project.merge_base import find
+from gates.project.two_states import TwoStates
+from gates.task import loading
+from gates.task.task import TASK_ID
+
+ASIDE = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "scripts", "tasks", "build", "dist"}
+NO_CODE = re.compile(r"(setup|conftest|noxfile|tasks|test_.*|.*_test)\.py")
+TESTS = re.compile(r"(test_.*|.*_test)\.py")
+ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
+NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)")
+HEADING = re.compile(r"#+\s+(?P<text>.*)")
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+ENDING = re.compile(r"(ings?|ed|es|s|e)$")
+IDLE = {
+    "the",
+    "and",
+    "for",
+    "with",
+    "that",
+    "must",
+    "should",
+    "when",
+    "are",
+    "not",
+    "all",
+    "test",
+    "its",
+    "from",
+    "has",
+}
+NUMBER = re.compile(r"\d+(\.\d+)?\s*(%|x\b|ms\b|s\b|MB\b|times\b)|(at least|at most|below|above|faster|slower|memory)")
+CLOSE = 0.6  # of the best match, that the others must reach
+MOST_CODE, MOST_TESTS = 3, 5
+
+
+@dataclass(frozen=True)
+class InitRequest:
+    """What `gates init` was asked for."""
+
+    root: Path
+    settings: config.Settings
+    task: str
+    title: str | None = None
+    criteria: tuple[str, ...] = ()
+    described: str | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True)
+class Named:
+    """A definition of the implementation, or a test: how a task names it, its words, and the names that it uses."""
+
+    name: str
+    words: frozenset[str]
+    uses: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A criterion with the code and the tests that it may mean."""
+
+    id: str
+    text: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def perform(request: InitRequest) -> list[str]:
+    """Write the task file and return what to say; raise `UsageError` where it exists or nothing can be proposed."""
+    root = request.root
+    path = root / request.settings.tasks / f"{request.task}.yaml"
+    shown = path.relative_to(root).as_posix()
+    if not TASK_ID.fullmatch(request.task):
+        raise UsageError(f"no task id {request.task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
+    if path.exists():
+        raise UsageError(f"{shown} is there already; choose another id, or remove it")
+    implementation, tests = _implementation(root), _tests(root)
+    if not implementation:
+        raise UsageError(f"found no Python package or module in {root} to write a task for")
+    code = [*_definitions(root, implementation)]
+    changed = _changed(request)
+    known = [*_test_functions(root, tests)]
+    proposed = _proposed(request, code, [each for each in code if each.name in changed], known)
+    title = request.title or _heading(request.described) or f"What {request.task} must do"
+    text = _written(request.task, title, implementation, tests, proposed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        loading.load(draft, root)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return [*_summary(shown, proposed), f"next: gates trace {request.task}, then gates run {request.task}"]
+
+
+def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
+    yield f"wrote {shown}: {len(proposed)} criteri{'a' if len(proposed) > 1 else 'on'}, proposed by names; read it"
+    for each in proposed:
+        lacks = " and ".join(kind for kind, found in (("code", each.code), ("tests", each.tests)) if not found)
+        found = ", ".join((*each.code, *each.tests))
+        yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
+
+
+def _proposed(
+    request: InitRequest, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
+) -> tuple[Proposed, ...]:
+    """Return the criteria that were given, or else one for each changed definition, or for each file of tests."""
+    given = [*request.criteria, *_items(request.described or "")]
+    if not given and changed:
+        groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
+    elif not given:
+        files = dict.fromkeys(test.name.partition("::")[0] for test in tests)
+        groups = [_of_file(file, code, tests) for file in files]
+    else:
+        groups = [(text, *_meant(text, changed or code, tests)) for text in given]
+    if not groups:
+        raise UsageError("nothing to propose: give criteria with --criterion or --from, or write a test first")
+    split = [(NAMED.fullmatch(text), text, symbols, verified) for text, symbols, verified in groups]
+    taken = {named["id"] for named, *_ in split if named}
+    free = (f"AC{number}" for number in count(1) if f"AC{number}" not in taken)
+    return tuple(
+        Proposed(
+            named["id"] if named else next(free),
+            (named["text"] if named else text).strip(),
+            tuple(each.name for each in symbols[:MOST_CODE]),
+            tuple(each.name for each in verified[:MOST_TESTS]),
+        )
+        for named, text, symbols, verified in split
+    )
+
+
+def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[str, list[Named], list[Named]]:
+    """Return a criterion for a file of tests: its code is what most of its tests use."""
+    own = [test for test in tests if test.name.partition("::")[0] == file]
+    used = Counter(symbol for symbol in code for test in own if _is_used(symbol, test))
+    symbols = [symbol for symbol, _ in used.most_common(MOST_CODE)]
+    return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
+
+
+def _meant(text: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[list[Named], list[Named]]:
+    """Return the code and the tests whose names share most words with a criterion."""
+    symbols = _nearest(text, code) or ([*code] if len(code) <= MOST_CODE else [])
+    users = _users(symbols, tests)
+    found = _nearest(text, users) or users or _nearest(text, tests)
+    return symbols or [symbol for symbol in code if any(_is_used(symbol, test) for test in found)], found
+
+
+def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
+    """Return what shares most words with a text, the best first; a word that few have weighs more."""
+    common = Counter(word for each in named for word in each.words)
+    score = {each: sum(1 / common[word] for word in each.words & _words(text)) for each in named}
+    best = max(score.values(), default=0)
+    return sorted((e for e in named if score[e] > 0 and score[e] >= CLOSE * best), key=lambda e: (-score[e], e.name))
+
+
+def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
+    return [test for test in tests if any(_is_used(symbol, test) for symbol in symbols)]
+
+
+def _is_used(symbol: Named, test: Named) -> bool:
+    """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
+    return set(symbol.name.partition(":")[2].split(".")) <= test.uses
+
+
+def _words(text: str) -> frozenset[str]:
+    found = (word.lower() for word in WORD.findall(text))
+    return frozenset(ENDING.sub("", word) if len(word) > 4 else word for word in found if len(word) > 2) - IDLE
+
+
+def _items(text: str) -> list[str]:
+    """Return the list items of a Markdown text: those below a heading on acceptance criteria, where it has one."""
+    lines = text.splitlines()
+    headings = [i for i, line in enumerate(lines) if HEADING.match(line)]
+    start = next((i for i in headings if re.search(r"accept|criteria", lines[i], re.IGNORECASE)), None)
+    end = next((i for i in headings if start is not None and i > start), len(lines))
+    return [found["text"].strip() for line in lines[start or 0 : end] if (found := ITEM.match(line))]
+
+
+def _heading(text: str | None) -> str | None:
+    found = (HEADING.match(line) for line in (text or "").splitlines())
+    return next((each["text"].strip() for each in found if each), None)
+
+
+def _implementation(root: Path) -> tuple[str, ...]:
+    """Return the packages of a project, below `src` where there is one, else its modules."""
+    home = root / "src" if (root / "src").is_dir() else root
+    folders = [path for path in sorted(home.iterdir()) if path.is_dir() and _is_code(path)]
+    found = [path for path in folders if (path / "__init__.py").is_file()] or [p for p in folders if [*p.glob("*.py")]]
+    found = found or [path for path in sorted(home.glob("*.py")) if not NO_CODE.fullmatch(path.name)]
+    return tuple(path.relative_to(root).as_posix() for path in found)
+
+
+def _is_code(folder: Path) -> bool:
+    return folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+
+
+def _tests(root: Path) -> tuple[str, ...]:
+    """Return the folders or files of a project's tests."""
+    table = config.tool_tables(root / "pyproject.toml") if (root / "pyproject.toml").is_file() else {}
+    options = table.get("pytest", {}).get("ini_options", {}) if isinstance(table.get("pytest"), dict) else {}
+    asked = options.get("testpaths", [])
+    asked = asked.split() if isinstance(asked, str) else asked
+    found = [path for path in asked if (root / path).exists()]
+    found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
+    return tuple(found or [path.name for path in sorted(root.glob("*.py")) if TESTS.fullmatch(path.name)])
+
+
+def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
+    """Yield the public functions, classes and methods of some files, tests left out."""
+    for path, tree in _parsed(root, paths):
+        if not NO_CODE.fullmatch(path.name):
+            yield from (Named(f"{_module(path)}:{name}", _words(f"{name} {doc}")) for name, doc in _public(tree))
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(package_root(path)).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
+    for node in tree.body:
+        inner = node.body if isinstance(node, ast.ClassDef) else []
+        for owner, one in ((None, node), *((node, each) for each in inner)):
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and one.name[0] != "_":
+                name = f"{owner.name}.{one.name}" if isinstance(owner, ast.ClassDef) else one.name
+                yield name, (ast.get_docstring(one) or "").partition("\n")[0]
+
+
+def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
+    """Yield the test functions of some files, with the names that they and the top of their file use."""
+    for path, tree in _parsed(root, paths):
+        if TESTS.fullmatch(path.name):
+            shown = path.relative_to(root).as_posix()
+            for node in tree.body:
+                held = isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or bool(node.bases))
+                members = node.body if held and isinstance(node, ast.ClassDef) else [node]
+                shared = {name for one in members if not _is_test(one) for name in _names(one)}
+                for one in filter(_is_test, members):
+                    own = getattr(one, "name", "")
+                    steps = (shown, own) if one is node else (shown, getattr(node, "name", ""), own)
+                    yield Named("::".join(steps), _words(own), _names(one) | shared)
+
+
+def _is_test(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    every = [*ast.walk(node)]
+    return frozenset(
+        [e.id for e in every if isinstance(e, ast.Name)] + [e.attr for e in every if isinstance(e, ast.Attribute)]
+    )
+
+
+def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:
+    for path in files_of(paths, root):
+        if path.suffix == ".py":
+            with suppress(SyntaxError, ValueError):  # what cannot be parsed proposes nothing
+                yield path, ast.parse(path.read_bytes())
+
+
+def _changed(request: InitRequest) -> set[str]:
+    """Return the definitions whose text differs from that at the base; nothing where there is no base."""
+    try:
+        history = History(request.root)
+        base = find(history, request.base)
+    except EvidenceUnavailable as error:
+        if request.base:
+            raise UsageError(str(error)) from error
+        return set()
+    old, new = TwoStates(history, base.commit, request.root).changed(_implementation(request.root), ".py")
+    names: set[str] = set()
+    for path in new:
+        before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
+        module = _module(request.root / path)
+        names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
+    return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
+
+
+def _texts(content: bytes) -> dict[str, str]:
+    with suppress(SyntaxError, ValueError):
+        tree = ast.parse(content)
+        nodes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+        inner = {f"{name}.{one.name}": one for name, node in nodes.items() for one in node.body if hasattr(one, "name")}
+        tops = {node.name: node for node in tree.body if hasattr(node, "name")}
+        return {name: ast.dump(node) for name, node in {**tops, **inner}.items()}
+    return {}
+
+
+def _written(task: str, title: str, code: Iterable[str], tests: Iterable[str], proposed: Iterable[Proposed]) -> str:
+    """Return the text of the task file."""
+    lines = [
+        f"id: {task}",
+        f"title: {_quoted(title)}",
+        f"implementation: {_listed(code)}  # the files that the criteria speak of",
+        f"tests: {_listed(tests)}  # what the execution gate runs",
+        "criteria:",
+    ]
+    for each in proposed:
+        lines += [f"  - id: {each.id}", f"    text: {_quoted(each.text)}", "    level: must  # or should, or advisory"]
+        symbols = ", ".join(f"{{symbol: {json.dumps(name)}}}" for name in each.code)
+        lines.append(f"    code: [{symbols}]" if symbols else '    # code: [{symbol: "package.module:name"}]')
+        lines.append(f"    tests: {_listed(each.tests)}" if each.tests else "    # tests: [tests/test_of_it.py]")
+        if NUMBER.search(each.text):
+            lines.append("    # a number? let a benchmark measure it: `measures`, see docs/measuring.md")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(json.dumps(name) for name in names)}]"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

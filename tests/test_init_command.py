@@ -1,0 +1,109 @@
+"""What `gates init` proposes for a project that has no task file yet."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from building import gates, written
+
+from gates.task.loading import load
+from gates.task.task import Task
+
+FILES = {
+    "pyproject.toml": '[project]\nname = "words"\nversion = "1.0"\n',
+    "src/words/__init__.py": "",
+    "src/words/coding.py": (
+        'def encode(text):\n    """Turn words into numbers."""\n    return [len(word) for word in text.split()]\n\n\n'
+        'def decode(numbers):\n    return " ".join("x" * number for number in numbers)\n'
+    ),
+    "src/words/store.py": "class Store:\n    def save(self, key):\n        self.key = key\n        return self.key\n",
+    "tests/test_coding.py": (
+        "from words.coding import decode, encode\n\n\n"
+        "def test_encoding_counts_letters():\n    assert encode('a bc') == [1, 2]\n\n\n"
+        "def test_decoding_repeats_letters():\n    assert decode([2]) == 'xx'\n"
+    ),
+    "tests/test_store.py": (
+        "import unittest\n\nfrom words.store import Store\n\n\nclass Saving(unittest.TestCase):\n"
+        "    def test_save(self):\n        self.assertEqual(Store().save('a'), 'a')\n"
+    ),
+}
+ISSUE = """# Words as numbers
+
+1. not a criterion
+
+## Acceptance criteria
+
+- [ ] AC7: words are encoded as numbers
+- [x] decoding repeats letters
+* a store is saved 1.5x faster
+- nothing like this exists
+
+## Notes
+- not one either
+"""
+
+
+def proposed(project: Path, *words: str) -> Task:
+    ended = gates(project, "init", *words)
+    assert ended.code == 0, ended.err
+    return load(project / "tasks/T1.yaml", project)
+
+
+def bound(task: Task) -> dict[str, tuple[list[str | None], tuple[str, ...]]]:
+    return {each.id: ([code.symbol for code in each.code], each.tests) for each in task.criteria}
+
+
+def test_criteria_of_an_issue_get_the_code_and_tests_that_share_their_words(tmp_path: Path) -> None:
+    project = written(tmp_path / "project", {**FILES, "issue.md": ISSUE})
+    task = proposed(project, "T1", "--from", str(project / "issue.md"))
+    assert (task.title, task.implementation, task.tests) == ("Words as numbers", ("src/words",), ("tests",))
+    assert bound(task) == {
+        "AC7": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",)),
+        "AC1": (["words.coding:decode"], ("tests/test_coding.py::test_decoding_repeats_letters",)),
+        "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py::Saving::test_save",)),
+        "AC3": ([], ()),
+    }
+    text = (project / "tasks/T1.yaml").read_text()
+    assert "a number? let a benchmark measure it" in text
+    assert '# code: [{symbol: "package.module:name"}]' in text
+
+
+def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) -> None:
+    project = written(tmp_path / "project", FILES)
+    assert bound(proposed(project)) == {
+        "AC1": (["words.coding:encode", "words.coding:decode"], ("tests/test_coding.py",)),
+        "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py",)),
+    }
+
+
+def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
+    project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "base"], ["checkout", "-qb", "change"]):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=project, check=True)
+    coding = project / "src/words/coding.py"
+    coding.write_text(coding.read_text().replace("text.split()", 'text.split(" ")'))
+    task = proposed(project)
+    assert bound(task) == {"AC1": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",))}
+    ended = gates(project, "run", "T1", "--out", str(tmp_path / "out"))
+    assert (ended.code, "PASS  T1" in ended.out) == (0, True), ended.out + ended.err
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        (FILES, ("1T",), "no task id '1T': expected a letter"),
+        ({**FILES, "tasks/T1.yaml": ""}, ("T1",), "tasks/T1.yaml is there already"),
+        ({"README.md": "no code"}, ("T1",), "found no Python package or module"),
+        ({"words.py": "def f():\n    pass\n"}, ("T1",), "nothing to propose: give criteria"),
+        (FILES, ("T1", "--base", "nowhere"), "git repository"),
+        (FILES, ("T1", "--from", "nowhere.md"), "nowhere.md"),
+    ],
+)
+def test_what_cannot_be_proposed_is_said_and_nothing_is_written(
+    files: dict[str, str], words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    project = written(tmp_path / "project", files)
+    ended = gates(project, "init", *words)
+    assert ended.code == 2
+    assert said in ended.err
+    assert {path.relative_to(project).as_posix() for path in project.rglob("*") if path.is_file()} == {*files}
