@@ -78,8 +78,8 @@ def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) ->
 
 def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "base"], ["checkout", "-qb", "change"]):
-        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=project, check=True)
+    for words in ("init -q -b main", "add -A", "commit -qm base", "checkout -qb change"):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words.split()], cwd=project, check=True)
     coding = project / "src/words/coding.py"
     coding.write_text(coding.read_text().replace("text.split()", 'text.split(" ")'))
     task = proposed(project)
