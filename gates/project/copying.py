@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.checkout import give_history
+from gates.project.history import run_git
 
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
@@ -18,6 +19,7 @@ LEFT_OUT = frozenset(
 )  # fmt: skip
 ELSEWHERE = frozenset({"HOME", "TMPDIR"})  # what lies there is no part of a project
 REPORT = ("result.json", "proof.json")
+COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
 SPARE_BYTES = 256 * 1024**2
 
 
@@ -43,6 +45,23 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
                 _copy(here / name, there / name, root, target)
     with suppress(EvidenceUnavailable):  # a copy without its history says so by the tests that need it
         give_history(root, target)
+
+
+def lend_generated(root: Path, target: Path, reports: Path) -> None:
+    """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
+
+    Compiled extensions are left out: they hold the code of today.
+    """
+    done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", "."))
+    leave = _leave(root, reports)
+    for name in filter(None, os.fsdecode(done.stdout).split("\0")):
+        source, there = root / name, target / name
+        above = [folder for folder in source.parents if folder.is_relative_to(root)]
+        if source.suffix in COMPILED or any(map(leave, above)) or os.path.lexists(there):
+            continue
+        there.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            _copy(source, there, root, target)
 
 
 def relocated(env: Mapping[str, str], root: Path, copy: Path) -> dict[str, str]:

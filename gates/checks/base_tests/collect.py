@@ -17,7 +17,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import CommandRecord, Model
 from gates.project import merge_base as bases
 from gates.project.checkout import lay_out
-from gates.project.copying import copy_project, relocated
+from gates.project.copying import copy_project, lend_generated, relocated
 from gates.project.history import History
 from gates.project.import_paths import import_roots
 from gates.project.two_states import TwoStates
@@ -28,12 +28,16 @@ MESSAGE = 300
 
 
 class BaseTest(Model):
-    """A test of the base that fails or is not found against the change; `at_base` is how it ended there."""
+    """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
+
+    `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
+    """
 
     id: str
     ended: str
     message: str = ""
     at_base: str = ""
+    seen_at_base: bool = True
 
 
 class BaseTests(Derived):
@@ -97,10 +101,18 @@ def _judged(
     if not suspects and not problem:
         return facts
     lay_out(history.top, commit, there)
+    lend_generated(context.root, there / history.prefix, reports_of(context.root))
     before, again, trouble = _ran(asked, task, context, there / history.prefix, folder / "against-base")
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
+    able = {name.partition("::")[0] for name in before if "::" in name}
     broken = [
-        BaseTest(id=name, ended="failed", message=ends[name][1], at_base=before.get(name, ("not run", ""))[0])
+        BaseTest(
+            id=name,
+            ended="failed",
+            message=ends[name][1],
+            at_base=before.get(name, ("not run", ""))[0],
+            seen_at_base=name in before or name.partition("::")[0] in able,
+        )
         for name in suspects
     ]
     broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
@@ -150,11 +162,12 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
 
 
 def _end(case: ET.Element) -> tuple[str, tuple[str, str]]:
-    """Return a test's node id and how it ended, with the first line of what it said."""
+    """Return a test's node id (its path, for a file that was not collected), how it ended, and what it said first."""
     path = case.get("file", "")
     module = path.removesuffix(".py").replace("/", ".")
     classes = case.get("classname", "").removeprefix(module).strip(".").replace(".", "::")
-    name = "::".join(part for part in (path, classes, case.get("name", "")) if part)
+    own = case.get("name", "")
+    name = path if own == module else "::".join(part for part in (path, classes, own) if part)
     for kind, ended in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         found = case.find(kind)
         if found is not None:

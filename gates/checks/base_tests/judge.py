@@ -1,9 +1,10 @@
 """What it means that a test of the base fails against the change, although it passed before."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.base_tests.collect import BaseTest, BaseTests
+from gates.counted import counted
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
@@ -40,15 +41,52 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     decides = bool(seen.policy)
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
-    open_ = [one for one in broken if not any(is_under(one.id, path) for path in meant)]
+    unseen = [one for one in seen.broken if not one.seen_at_base]
+    open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
     for one in open_[:SHOWN]:
         yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen, decides=decides)
     if len(open_) > SHOWN:
         yield _told(Outcome.FAILED, f"{len(open_) - SHOWN} more tests of the base fail; all are in BaseTests.json.")
-    if not open_:
+    for criterion, some in _by_criterion(task, unknown, evidence.get(PytestRun)).items():
+        yield _undecided(criterion, some, seen, decides=decides)
+    if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
         yield _told(Outcome.PASSED, f"{ran}{named}.", f"{seen.ran} ran")
+
+
+def _is_named(one: BaseTest, meant: list[str]) -> bool:
+    return any(is_under(one.id, path) for path in meant)
+
+
+def _by_criterion(
+    task: Task, some: Iterable[BaseTest], run: PytestRun | None
+) -> dict[Criterion | None, list[BaseTest]]:
+    found: dict[Criterion | None, list[BaseTest]] = {}
+    for one in some:
+        found.setdefault(_criterion(task, one, run), []).append(one)
+    return found
+
+
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests, *, decides: bool) -> Finding:
+    """Say of tests that fail against the change that nothing shows whether they passed before it."""
+    first = some[0]
+    return Finding(
+        rule="BL022",
+        check="base-tests",
+        outcome=Outcome.UNKNOWN,
+        level=(criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY,
+        subject=criterion.id if criterion else "no criterion",
+        severity=Severity.MEDIUM,
+        criterion=criterion.id if criterion and decides else None,
+        location=Location(path=first.id.split("::")[0]),
+        message=f"{counted(len(some), 'test')} of {seen.base} fail{'s' if len(some) == 1 else ''} against this change, "
+        f"and no test of that file could run at {seen.base}, first {first.id}: {first.message or first.ended}",
+        expected="passed",
+        actual=first.ended,
+        evidence="BaseTests.json",
+        remediation="Make the tests of the base run in a plain checkout of it, or mend what they found.",
+    )
 
 
 def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:

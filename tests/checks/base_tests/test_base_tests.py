@@ -122,3 +122,18 @@ def test_without_a_history_it_is_unknown_and_asks_nothing(tmp_path: Path) -> Non
     root = written(tmp_path / "project", BASE)
     (unseen,) = judge(spec.load(root / "tasks/T1.yaml", root), EvidenceSet(why="no history"))
     assert (unseen.outcome, unseen.leaves_open) == (Outcome.UNKNOWN, False)
+
+
+GENERATED = {"pkg/__init__.py": "from pkg._version import version\n", ".gitignore": "_version.py\n*.bin\n"}
+
+
+@pytest.mark.parametrize(("ignored", "outcome"), [("pkg/_version.py", Outcome.FAILED), ("/", Outcome.UNKNOWN)])
+def test_what_a_build_generated_is_there_at_the_base_too(ignored: str, outcome: Outcome, tmp_path: Path) -> None:
+    """Without the generated file no test runs at the base: what fails against the change is then undecided."""
+    base = {**BASE, **GENERATED, "pkg/_version.py": "version = '1'\n"}
+    if ignored == "/":  # the base lacks a file that this change adds, and the base's tests cannot be imported there
+        base = {**BASE, **GENERATED, ".gitignore": ""}
+    change = {"pkg/core.py": BROKEN, **WEAKENED["rows are deleted"], "pkg/_version.py": "version = '1'\n"}
+    (found,) = judged(tmp_path, change, base=base)
+    assert (found.outcome, found.criterion, found.rule) == (outcome, "AC1", "BL022")
+    assert found.leaves_open or found.blocks
