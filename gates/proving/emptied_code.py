@@ -20,7 +20,6 @@ from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
-from gates.proving.alone import failing_alone
 from gates.proving.bench import Bench, Told
 from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
 from gates.proving.exchanging import Exchange, exchanges, promises
@@ -38,7 +37,7 @@ SLOW_S = (1.0, 10.0)
 AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
 UNCALLED = "its tests do not call it in a copy"
-WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy"}
+WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy, without the others"}
 
 
 class EmptiedSymbol(Model):
@@ -46,9 +45,8 @@ class EmptiedSymbol(Model):
 
     `why` says why nobody can tell, `spared` that nobody need: something else stands for the criterion, or there is
     nothing to take away; `tests` counts those that were asked, `aside` are those that fail in a copy without
-    any change. `alone` is a test of the criterion that fails in the project, too, where no others run before it.
-    Of a `promise`, a definition that does nothing, something else was put in its place; what is `exchanged`, a constant
-    or a field, had other values.
+    any change. Of a `promise`, a definition that does nothing, something else was put in its place; what is
+    `exchanged`, a constant or a field, had other values.
     """
 
     criterion: str
@@ -63,7 +61,6 @@ class EmptiedSymbol(Model):
     exchanged: bool = False
     spared: bool = False
     aside: tuple[str, ...] = ()
-    alone: str = ""
 
     @property
     def noticed(self) -> bool:
@@ -120,7 +117,6 @@ class EmptiedCode(Derived):
             try:
                 trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
                 asked = tuple(trial.try_all(tried))
-                _ask_alone(tried, run, replace(context, evidence=folder))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -139,7 +135,6 @@ class _Subject:
     file: Text | None
     tries: list[Emptying | Exchange]
     tests: list[str]
-    own: tuple[str, ...] = ()
 
 
 def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
@@ -196,7 +191,7 @@ def _subject(
         tries = [*tries, *while_imported(emptied)]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
     facts = {"tests": len(tests), "exchanged": not functions}
-    return _Subject(told.model_copy(update=facts), file, tries, tests, tuple(own))
+    return _Subject(told.model_copy(update=facts), file, tries, tests)
 
 
 def _tries(
@@ -207,16 +202,6 @@ def _tries(
         return promises(file, promise, symbol)
     emptied = emptyings(file, places, symbol)
     return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
-
-
-def _ask_alone(subjects: list[_Subject], run: PytestRun, context: Context) -> None:
-    """Run the tests of a criterion by themselves, where they are, if some of them fail in a copy without any change."""
-    known: dict[tuple[str, ...], str] = {}
-    for subject in subjects:
-        if subject.told.aside and not subject.told.noticed and len(subject.own) < len(run.tests):
-            if subject.own not in known:
-                known[subject.own] = failing_alone(subject.own, run, context)
-            subject.told = subject.told.model_copy(update={"alone": known[subject.own]})
 
 
 def _asked(subject: _Subject, test: str) -> tuple[str, str]:

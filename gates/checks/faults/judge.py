@@ -1,6 +1,5 @@
 """Whether the tests of a criterion notice that its code does nothing, and which of them do not."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from gates.check import Check, EvidenceSet
@@ -35,12 +34,10 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for criterion in _traced(task):
         yield from _hollow(criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
-        dependent = {symbol.alone: symbol for symbol in own if symbol.alone}
-        yield from (_alone(criterion, symbol) for symbol in dependent.values())
         # of promises BL001 speaks
-        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise and not symbol.alone]
+        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
-        if not pseudo and not dependent:
+        if not pseudo:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
@@ -80,19 +77,6 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
         actual="nothing noticed", message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} "
         "is seen to depend on it.", impact="The tests would pass whatever that code does.",
         remediation=remedy,
-    )  # fmt: skip
-
-
-def _alone(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
-    return Finding(
-        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=Location(path=symbol.alone.split("::")[0]), subject=symbol.alone, evidence=RAW,
-        expected="passes without other tests", actual="fails without other tests",
-        message=f"{symbol.alone} fails where the tests of {criterion.id} run without the others: it depends on what "
-        "other tests leave behind.", impact="What it says holds only after other tests have run.",
-        remediation="Set up in the test, or in a fixture, what it needs.",
-        command=f"python -m pytest {shlex.quote(symbol.alone)}",
     )  # fmt: skip
 
 

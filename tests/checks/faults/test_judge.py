@@ -36,14 +36,6 @@ def test_tests_that_could_not_be_asked_are_named_where_the_others_miss_it() -> N
     assert "all 2 other tests that run it pass (tests/test_core.py::test_place fails in a copy" in found.message
 
 
-@pytest.mark.parametrize("end", [End.NOT_TRIED, End.SURVIVED])
-def test_tests_that_pass_only_after_others_leave_their_criterion_open(end: End) -> None:
-    alone = "tests/test_core.py::test_double"
-    found = judged(a_symbol(end=end, alone=alone, aside=(alone,)), a_symbol("halve", end, alone=alone))
-    assert (found.outcome, found.level, found.subject) == (Outcome.UNKNOWN, Level.MUST, alone)
-    assert "fails where the tests of AC1 run without the others" in found.message
-
-
 @pytest.mark.parametrize(("level", "severity"), [("must", Severity.HIGH), ("should", Severity.MEDIUM)])
 def test_what_no_test_notices_leaves_its_criterion_open(level: str, severity: Severity) -> None:
     found = judged(a_symbol(), a_symbol("halve", End.SURVIVED), level=level)

@@ -21,10 +21,6 @@ PLACE = (
 )
 ITSELF = "def test_it():\n    assert double(3) == double(3)\n"
 NOTICES = "def test_it():\n    assert double(3) == 6\n"
-STEPS = (
-    "class TestSteps:\n    def test_a(self):\n        RULES['factor'] = 4\n        assert RULES\n"
-    "    def test_b(self):\n        assert double(1) == 4\n"
-)
 
 
 def emptied(tmp_path: Path, tests: str, *, before: bool = False) -> EmptiedSymbol:
@@ -39,24 +35,20 @@ def emptied(tmp_path: Path, tests: str, *, before: bool = False) -> EmptiedSymbo
     return found.symbols[0]
 
 
-def test_a_test_that_passes_only_after_another_is_seen(tmp_path: Path) -> None:
+def test_a_test_that_passes_only_after_another_is_not_judged(tmp_path: Path) -> None:
     found = emptied(tmp_path, "def test_it():\n    assert double(3) == 9\n", before=True)
-    assert (found.alone, found.noticed) == ("tests/test_core.py::test_it", False)
-
-
-def test_tests_of_one_criterion_may_need_each_other(tmp_path: Path) -> None:
-    found = emptied(tmp_path, STEPS)
-    assert found.alone == ""
+    assert (found.why, found.noticed) == ("its tests do not pass in a copy, without the others", False)
 
 
 @pytest.mark.parametrize(("others", "noticed"), [(ITSELF, False), (NOTICES, True)])
 def test_a_test_that_fails_in_copies_switches_nothing_off(others: str, *, noticed: bool, tmp_path: Path) -> None:
     found = emptied(tmp_path, PLACE + others)
-    assert (found.noticed, found.unnoticed, found.alone) == (noticed, not noticed, "")
+    assert (found.noticed, found.unnoticed) == (noticed, not noticed)
 
 
 def test_a_test_that_fails_in_copies_and_stands_by_itself_is_not_judged(tmp_path: Path) -> None:
     found = emptied(tmp_path, PLACE)
-    assert (found.why, found.aside, found.alone) == (
-        "its tests do not pass in a copy", ("tests/test_core.py::test_place",), ""
-    )  # fmt: skip
+    assert (found.why, found.aside) == (
+        "its tests do not pass in a copy, without the others",
+        ("tests/test_core.py::test_place",),
+    )
