@@ -3,12 +3,12 @@
 import itertools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gates.measuring.deciding.design import LEAST_RESTARTS, Design
 from gates.measuring.deciding.several import correct
-from gates.measuring.doubts import doubts
+from gates.measuring.doubts import doubts, is_clocked, rounding
 from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
 from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.ledger import Attempt, pooled
@@ -49,7 +49,7 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(source.samples.metrics))}")
     if source.taken is None:
         _refuse_what_nobody_took(measure, metric)
-        return estimate(measure, metric, alpha=alpha)
+        return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
     now = len(next(iter(metric.arms.values())))
     metric, used = pooled(name, metric, [one for one in source.earlier if one.split == source.taken.split])
     whole = len(next(iter(metric.arms.values())))
@@ -68,6 +68,20 @@ def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
     """Raise `NotEnough` for samples that were typed in or made up, and for a comparison that cannot differ."""
     for reason in doubts(measure, metric):
         raise NotEnough(reason)
+
+
+def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
+    """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
+    if measure.kind == "slope" or not is_clocked(measure, metric):
+        return seen
+    arms = [metric.arms[arm] for arm in measure.arms]
+    if measure.kind in {"ratio", "reduction"}:
+        off = sum(rounding(values) / 2 / statistics.median(values) for values in arms)
+        scale = seen.value if measure.kind == "ratio" else 1 - seen.value
+        off *= abs(scale)
+    else:
+        off = sum(rounding(values) / 2 for values in arms)
+    return replace(seen, low=seen.low - off, high=seen.high + off)
 
 
 def _unsplit(metric: Metric, taken: Taken) -> Metric:

@@ -110,3 +110,11 @@ def test_memory_has_one_value_for_each_start_and_no_looks() -> None:
     held = some_samples(old=OLD, new=NEW, peak_memory_bytes=([100.0 + i for i in range(6)], [50.0] * 6))
     seen = estimated(asked(of="peak_memory_bytes"), Source(held, a_taken()))
     assert (seen.n, seen.low, seen.high) == (6, 2.0, 2.1)
+
+
+@pytest.mark.parametrize(("digits", "expected"), [(6, Outcome.PASSED), (3, Outcome.UNKNOWN)])
+def test_an_interval_is_as_wide_as_what_was_rounded_away(digits: int, expected: Outcome) -> None:
+    levels = {7: 0.0306, 5: 0.0201}
+    old, new = ([round(at * (1 + i * k % 16 / 1000), digits) for i in range(16)] for k, at in levels.items())
+    measure = asked(at_least=1.5)
+    assert outcome(measure, Source(some_samples(old=old, new=new))) is expected

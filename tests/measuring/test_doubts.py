@@ -10,6 +10,8 @@ from gates.measuring.samples import Metric
 from gates.task.task import Measure
 
 TIMES = [0.0291, 0.0293, 0.0290, 0.0296, 0.0292, 0.0291]
+NOISE = [1e-5, -2e-5, 3e-5, 0.0, -1e-5, 2e-5, -3e-5, 1e-5]
+FINE = [0.029113, 0.029652, 0.030871, 0.029402, 0.029234, 0.029915, 0.030312, 0.029718]
 OTHERS = [0.0141, 0.0148, 0.0145, 0.0144, 0.0149, 0.0142]
 
 
@@ -22,8 +24,13 @@ MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
     "a constant rate": (a_metric([291.0] * 20, [1 / t for t in OTHERS * 3 + OTHERS[:2]], "1/s"),
                         {"of": "tokens_per_s"}, "all 20 samples of old are 291 1/s"),
     "a series": (a_metric([0.02 + i / 1000 for i in range(6)], OTHERS), {}, "by the same amount each time"),
-    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "of old are those of new times 2, to the last digit"),
-    "itself": (a_metric(TIMES, TIMES), {}, "to the last digit"),
+    "a copy": (a_metric(TIMES, [t / 2 for t in TIMES]), {}, "of old are those of new times 2, which no two clocks"),
+    "itself": (a_metric(TIMES, TIMES), {}, "of old are those of new times 1, which no two clocks give"),
+    "a copy with something added": (a_metric(TIMES, [t / 3 + 0.01 for t in TIMES]), {}, "of new times 3"),
+    "a copy that was rounded": (
+        a_metric(FINE, [round(t / 1.7, 5) for t in FINE]), {}, "of old are those of new times 1.7"),
+    "a series that was rounded": (
+        a_metric([round(0.02 + i / 7000, 6) for i in range(12)], OTHERS * 2), {}, "by the same amount"),
     "a comparison that cannot differ": (
         a_metric([0.0] * 6, [0.0] * 6, "fraction"),
         {"ratio": None, "difference": ["old", "new"], "at_least": None, "below": 0.01, "of": "accuracy"},
@@ -32,6 +39,10 @@ MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
 SOUND: dict[str, tuple[Metric, dict[str, Any]]] = {
     "times": (a_metric(TIMES, OTHERS), {}),
     "a clock of milliseconds": (a_metric([0.029, 0.029, 0.030, 0.029, 0.029, 0.030], OTHERS), {}),
+    "arms that wait for the same machine": (
+        a_metric(FINE, [t / 2 + n for t, n in zip(FINE, NOISE, strict=True)]), {}),
+    "clocks of milliseconds": (
+        a_metric([0.029, 0.031, 0.030, 0.029, 0.032, 0.030], [0.014, 0.015, 0.015, 0.014, 0.016, 0.015]), {}),
     "bytes": (a_metric([4096.0] * 6, [2048.0] * 6, "B"), {"of": "peak_memory_bytes"}),
     "accuracies that differ once": (
         a_metric([0.5, 0.5, 0.5, 0.5, 0.5, 0.51], [0.5] * 6, "fraction"),
