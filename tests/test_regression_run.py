@@ -88,9 +88,7 @@ def test_a_measure_against_the_base_names_one_arm(tmp_path: Path, wrong: str) ->
 def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
     files = {
         "pyproject.toml": "[tool.gates]\n",
-        ".gitignore": "reports/\n_version.py\n",
-        "pkg/__init__.py": "from pkg._version import version\n",
-        "pkg/_version.py": "version = '1'\n",  # a build wrote it, and no commit has it
+        ".gitignore": "reports/\n",
         "tasks/T1.yaml": TASK.replace("BUILD", build),
     }
     return two_commits(folder, before=files, after=slower(times))

@@ -5,7 +5,7 @@ The history of a repository is not copied: a copy has a repository of its own th
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,12 +47,12 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
         give_history(root, target)
 
 
-def lend_generated(root: Path, target: Path, reports: Path, paths: Sequence[str] = (".",)) -> None:
+def lend_generated(root: Path, target: Path, reports: Path) -> None:
     """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
 
     Compiled extensions are left out: they hold the code of today.
     """
-    done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths))
+    done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", "."))
     leave = _leave(root, reports)
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         source, there = root / name, target / name

@@ -15,7 +15,6 @@ from gates.checks.measures.base.tool import compare_benchmarks
 from gates.child import process
 from gates.child.guardian import remove
 from gates.command_line import shown
-from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
@@ -24,7 +23,6 @@ from gates.measuring.comparison import Comparison, arm_of, comparisons_of, devic
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.checkout import lay_out
-from gates.project.copying import lend_generated
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
@@ -98,8 +96,6 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     own = context.folder(FOLDER)
     try:
         empty = lay_out(history.top, baseline.commit, tree)
-        if not any(one.build for one in comparisons_of(task)):
-            lend_generated(context.root, root, reports_of(context.root), task.implementation)
         _build(task, root, own)
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
