@@ -35,7 +35,6 @@ class Lines:
         self.reason = ""
         self.version = ""
         self.ended = False
-        self.windows = False
         self.children: dict[str, str] = {}
         self.lost: list[str] = []
         self.early: list[str] = []
@@ -94,32 +93,13 @@ class Lines:
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
         now = gettrace()
-        if now is self.tracer or (now is None and self.windows):
+        if now is self.tracer:
             return
         if now is None:
             self.lost.append(before)
             settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
         else:
             self._give_up(f"another tracer took over in {before or 'the collection'}")
-
-    def opened(self) -> object:
-        """Trace from here on, where only windows are traced; return what `closed` needs, or nothing to close."""
-        if not self.windows or self.coverage is None or gettrace() is not None or pid() != self.pid:
-            return None
-        settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
-        return self.tracer
-
-    def closed(self, opened: object) -> None:
-        """Trace no more, and notice where the tracer was taken away or replaced meanwhile."""
-        if opened is None or self.coverage is None or pid() != self.pid:
-            return
-        now = gettrace()
-        if now is None:
-            self.lost.append(self.context)
-        elif now is not opened:
-            self._give_up(f"another tracer took over in {self.context or 'the collection'}")
-            return
-        settrace(None)
 
     def _give_up(self, reason: str) -> None:
         self.coverage, self.reason = None, reason
