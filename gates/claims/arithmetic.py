@@ -1,4 +1,4 @@
-"""Arithmetic of a page: equations, shares, changes, totals of scores and tables, numbers of entries; all done again."""
+"""Arithmetic of a page: equations, shares, totals of scores and tables, numbers of entries; all done again."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,13 +23,6 @@ OUT_OF = rf"({NUM}) ?(?:/|of|out of) ?({NUM})"
 NOUN = r"(?: [a-z]{2,20}){0,3}"
 SHARE = re.compile(rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\({ABOUT}({NUM}) ?%(?= ?(?:[),;.|]|$))", re.IGNORECASE)
 SHARE_BACK = re.compile(rf"(?<![\w.]){ABOUT}({NUM}) ?% ?\({OUT_OF}{NOUN}[);]", re.IGNORECASE)
-AMOUNT = rf"{ABOUT}({NUM}) ?(GB|GiB|MB|MiB|KB|KiB|B|s|ms|us|ns|min)"
-CHANGE = re.compile(
-    rf"(?<![\w.]){AMOUNT} ?(?:->|=>|\u2192|to) ?{AMOUNT}\b[^%\d]{{1,40}}{ABOUT}({NUM}) ?% "
-    r"(?:less|reduction|lower|saved)",
-    re.IGNORECASE,
-)
-LISTED = re.compile(rf"\btotal(?: of|:)? ?({NUM}) ?([a-z]{{2,12}})\b", re.IGNORECASE)
 POINTS = re.compile(rf"^([^:|]{{2,80}}): ?`?([-+\u2212]?{NUM})(?: ?/ ?({NUM}))?(?! ?[%\w])")
 TOTAL = re.compile(
     rf"^(?:final |total |overall )?(?:score|total|points)\W{{0,4}}?:? ?`?({NUM}) ?/ ?({NUM})\b", re.IGNORECASE
@@ -45,18 +38,6 @@ HEADING_COUNT = re.compile(r"^([^(:|]{3,60}?) ?\((\d{1,5})(?: items?| tests?| to
 MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining|among|selected|top)\b", re.IGNORECASE)
 POINTS_HEADING = re.compile(r"\bscor(?:e|es|ing)\b|breakdown|points|rating")
 WEIGHT = re.compile(r"%|\bweight", re.IGNORECASE)
-STATED = re.compile(
-    r"^(?:(?:final |overall |total )?(score)|(?:requirements |criteria )?(?:verified|met|satisfied|implemented)"
-    r"[^:]{0,30}) ?: ?(\d{1,3}(?:\.\d)?) ?/ ?(\d{1,3})\b",
-    re.IGNORECASE,
-)
-DECISION = re.compile(
-    r"^(?i:(?:final )?(?:decision|verdict|recommendation|overall (?:status|result|verdict))) ?[:\u2013\u2014-] ?`?"
-    r"(PASS|BLOCK|FAIL|APPROVE|REJECT|INCONCLUSIVE)(?:ED|D)?\b(?! ?(?:\(|if\b|when\b|with\b|after\b|/|\|))"
-)
-DECIDED = {"PASS": "PASS", "APPROVE": "PASS", "INCONCLUSIVE": "INCONCLUSIVE"}
-GENERAL = re.compile(r"summary|overall|final|conclusion|verdict|decision|assessment|recommendation|score|result")
-OF_ALL = re.compile(r"requirement|criteri|specification|acceptance|summary|overall|coverage|compliance")
 SCALE = {"gb": 1e9, "gib": 2**30, "mb": 1e6, "mib": 2**20, "kb": 1e3, "kib": 2**10, "b": 1.0} | {
     "s": 1.0,
     "ms": 1e-3,
@@ -64,7 +45,6 @@ SCALE = {"gb": 1e9, "gib": 2**30, "mb": 1e6, "mib": 2**20, "kb": 1e3, "kib": 2**
     "ns": 1e-9,
     "min": 60.0,
 }
-BOTH = "one of two statements"
 MAX_LISTED = 2000
 MAX_REST = 3  # lines that may stand between the parts of a score and its total
 ROUGHLY = 0.02  # of a number that says it is no exact one
@@ -92,7 +72,6 @@ def arithmetic(page: Page) -> Iterator[Found]:
     yield from _scores(page)
     yield from _tables(page)
     yield from _tallies(page)
-    yield from _stated_twice(page)
     for line in page.prose:
         for match in EQUATION.finditer(line.text):
             yield from _equation(line, match)
@@ -102,9 +81,6 @@ def arithmetic(page: Page) -> Iterator[Found]:
         for match in SHARE_BACK.finditer(line.text):
             about, percent, count, whole = match.groups()
             yield from _quotient(line, match, (count, whole), percent, about)
-        for match in CHANGE.finditer(line.text):
-            yield from _change(line, match)
-        yield from _listed_sum(line)
 
 
 def digits(text: str) -> int:
@@ -178,30 +154,9 @@ def _quotient(
         )
 
 
-def _change(line: Line, match: re.Match[str]) -> Iterator[Found]:
-    about, before, unit, _, after, other, _, percent = match.groups()
-    one, two = float(before) * SCALE[unit.lower()], float(after) * SCALE[other.lower()]
-    if one > two > 0:
-        yield _percentage(
-            line, match, 100 * (1 - two / one), percent, f"{before} {unit} to {after} {other}", 3.0 if about else 1.0
-        )
-
-
 def _percentage(line: Line, match: re.Match[str], exact: float, stated: str, of: str, slack: float) -> Found:
     good = abs(exact - float(stated)) < 10.0 ** -digits(stated) + slack + 1e-9
     return _found(line, match, good, f"{of} is {stated} %", f"it is {exact:.{digits(stated) + 1}f} %")
-
-
-def _listed_sum(line: Line) -> Iterator[Found]:
-    """Yield `40 points, 30 points: total 70 points`."""
-    total = LISTED.search(line.text)
-    if total is None:
-        return
-    parts = [*re.finditer(rf"(?<![\w.])({NUM}) ?{total[2]}(?= ?[,;:]| and )", line.text[: total.start()])]
-    if len(parts) > 1:
-        spans = (Span(line=line.number, start=parts[0].start(), end=total.end()),)
-        found = [Part("", float(part[1]), None, spans[0]) for part in parts]
-        yield Found(line, _total("list", found, float(total[1]), None), spans)
 
 
 def _total(title: str, parts: Sequence[Part], total: float, of: float | None) -> Answer:
@@ -305,23 +260,3 @@ def _tallies(page: Page) -> Iterator[Found]:
         if first.form in {Form.ITEM, Form.ROW} and (counted or listed == int(match[2])):
             said = f"{match[2]} {match[1].strip()!r}"
             yield _found(line, match, int(match[2]) == listed, said, f"{listed} listed under it")
-
-
-def _stated_twice(page: Page) -> Iterator[Found]:
-    """Yield each decision, and what a page states of the whole that an earlier line states otherwise."""
-    first: dict[str, tuple[str, int]] = {}
-    for line in page.prose:
-        score, decision = STATED.match(line.text), DECISION.match(line.text)
-        match = score or decision
-        above = line.heads[:-1] if line.form is Form.HEADING else line.heads
-        inner = [title.lower() for level, title in above if level > 1]
-        general = not inner or GENERAL.search(inner[-1]) or (score and not score[1] and OF_ALL.search(line.sections))
-        if match is None or line.form is Form.ROW or not general:
-            continue
-        key, said = f"{(match[1] or '').lower()}/{match[3]}" if score else "decision", match[2] if score else ""
-        said = said or DECIDED.get(match[1], "BLOCK")
-        there, at = first.setdefault(key, (said, line.number))
-        if there != said:
-            yield _found(line, match, False, BOTH, f"{said} here, {there} there (line {at})")
-        elif not score:
-            yield _found(line, match, None, f"the decision {said}", "an audit runs no gates; gates run decides")

@@ -1,4 +1,4 @@
-"""References of a page to lines of files, and to names that are said to be nowhere: looked up in the project."""
+"""References of a page to lines of files, and the code that it quotes: looked up in the project."""
 
 import re
 from collections.abc import Iterator
@@ -42,22 +42,12 @@ PRESENTED = re.compile(
 )
 SHOWN = re.compile(r": ?`[^`]{1,300}`\)")
 WRONG_CODE = re.compile(r"#.{0,40}\b(should be|KeyError|fails?|crash\w*)\b")
-IDENTIFIER = (
-    r"(?:`([\w.]{3,80})(?:\(\))?`|((?:[A-Za-z_]\w{0,60}\.){0,4}(?:[A-Z][a-z]+[A-Z]\w{1,60}|[a-z]\w{0,60}_\w{1,60}))"
-    r"(?:\(\))?)"
-)
-NOUN = r"(?i:instantiations?|usages?|use|calls?|occurrences?|context)"
-NOWHERE = re.compile(
-    rf"(?:^|[^\w`])(?:(?i:no|zero|0) {IDENTIFIER}(?: {NOUN})?(?: (?i:(?:was |were )?found|used|exists?))?"
-    rf"(?: in (?:the )?(?:codebase|project|repository|code))?|{IDENTIFIER} {NOUN}: ?(?:0|none))"
-    r"\.?(?: \([^()]{1,80}\))?$"
-)
 MAX_QUOTE = 60
 MIN_CODE = 4
 
 
 def places(page: Page, files: Sources) -> Iterator[Found]:
-    """Yield each reference to lines of a file, each length of a file, and each name that is said to be nowhere."""
+    """Yield each reference to lines of a file, with the code beside it."""
     told = _Files()
     for line in page.prose:
         told.read(line)
@@ -71,11 +61,6 @@ def places(page: Page, files: Sources) -> Iterator[Found]:
             if quote and block:
                 covers += [Span(line=block.number + i) for i in range(len(block.lines[:MAX_QUOTE]))]
             yield Found(line, files.place(path, spans, code), tuple(covers))
-        absent = NOWHERE.search(line.text) if not references else None
-        if absent:
-            name = next(filter(None, absent.groups()))
-            span = Span(line=line.number, start=absent.start(), end=absent.end())
-            yield Found(line, files.nowhere(name, [current] if current else None), (span,))
 
 
 class _Files:

@@ -1,6 +1,5 @@
 """The files of a project: what stands where somebody said, and where else it stands."""
 
-import ast
 import bisect
 import os
 import re
@@ -44,20 +43,6 @@ class Sources:
         answers = [self._in_file(path, spans, code, expected) for path in self._named(name)]
         fits = next((one for one in answers if one.standing is Standing.CONFIRMED), None)
         return fits or (answers or [answer(False, expected, f"there is no file {name!r} in the project")])[0]
-
-    def nowhere(self, name: str, files: Sequence[str] | None) -> Answer:
-        """Answer whether no Python code (of some files) uses a name; comments, text and imports are no use."""
-        expected = f"no code uses {name!r}"
-        paths = self._walk() if files is None else [path for one in files for path in self._named(one)]
-        last = name.split(".")[-1]
-        for path in paths:
-            lines, _ = self._read(path) if path.endswith(".py") else ([], "")
-            line = _used(lines, last) if any(last in line for line in lines) else None
-            if line is not None:
-                return answer(
-                    False, expected, f"it is used: {lines[line - 1].strip():.80}", Location(path=path, line=line)
-                )
-        return answer(None, expected, f"none of {len(paths)} files was seen to; what is not found may be elsewhere")
 
     def _named(self, name: str) -> list[str]:
         """Return the files of a name: the path itself, or else those whose path ends so."""
@@ -192,25 +177,6 @@ def _body_end(lines: list[str], first: int) -> int:
             break
         last = number
     return last
-
-
-def _used(lines: list[str], name: str) -> int | None:
-    """Return the first line whose code uses a name; a file that cannot be parsed is not searched."""
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    for nodes in (calls, ast.walk(tree)):  # a call says more than an annotation does
-        lines_of = [
-            node.lineno
-            for node in nodes
-            if (isinstance(node, ast.Name) and node.id == name)
-            or (isinstance(node, ast.Attribute) and node.attr == name)
-        ]
-        if lines_of:
-            return min(lines_of)
-    return None
 
 
 def _text(file: Path) -> tuple[list[str], str]:

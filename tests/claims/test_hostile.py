@@ -16,8 +16,6 @@ PATTERNS = [
     *(
         "- a: 1/2\n",
         "1 + 1 ",
-        "1 points, ",
-        "No a_b ",
         "## lines 5 `x.py`\n",
         "Things (5)\n- a\n",
         "`x.py:5`:\n```\ncode\n```\n",
@@ -83,7 +81,7 @@ def test_many_claims_on_a_large_file_are_looked_up_in_time(tmp_path: Path) -> No
 def test_claims_survive_being_saved(tmp_path: Path) -> None:
     page = "# Tests\n3/4 (75%), 3 passed\n\n`f()` (a.py:3)\n\n**Decision**: PASS\n\nThings (1)\n1. a\n"
     found = claims_of(page, "r.md", Sources(tmp_path))
-    assert len(found.claims) > 4
+    assert len(found.claims) > 3
     assert ClaimsSource.model_validate_json(found.model_dump_json()) == found
 
 

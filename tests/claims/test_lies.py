@@ -27,28 +27,17 @@ LIES = {
     "a percentage": ("6/8 (75%)", "6/8 (85%)", "75.0 %"),
     "a total": ("| **32** |", "| **42** |", "20 +12 = 32"),
     "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "= 70"),
-    "another score": ("**Score**: 70/100", "**Score**: 90/100", "70 here, 90 there"),
     "another count": ("Results**: 4 passed", "Results**: 3 passed", "4 passed, 2 skipped"),
 }
 OF_ITSELF = {
-    "decisions": ("**Decision**: PASS\n\n## Recommendation: BLOCK\n", "BLOCK here, PASS there"),
-    "criteria": (
-        "## Criteria\n### Verified: 2/8 (25%)\n\n## Specification\n**Met: 1.5/8 (19%)**\n",
-        "1.5 here, 2 there",
-    ),
     "tests": ("# Tests\n- 16 passed\n- 15 passed\n", "15 passed here, 16 passed there"),
     "parts of a whole": ("# Tests\n3/2 tests passed\n", "more tests ended than the 2"),
-    "a name that is used": ("No `isfinite` usage found\n", "it is used: if torch.isfinite(grad_norm)"),
-    "a call that is there": ("| 1 | FAIL | No compute_precision instantiation found |\n", ""),
 }
 SOUND = {
     "kinds of tests": "## Test Results\n- Unit tests: 45 passed\n- Integration tests: 12 passed, 1 skipped\n",
     "suites": "## Backend Tests\n40 passed\n\n## Frontend Tests\n12 passed\n**Passed**: 12\n",
     "rounds": "## Tests\nIteration 1: 3 failed, 9 passed\nIteration 2: 12 passed\n",
     "a file of tests": "## Test Suite: tests/test_x.py\n**Results**: 9 passed\n",
-    "parts with verdicts": "### Loader\n**Decision**: PASS\n\n### Step\n**Decision**: BLOCK\n",
-    "parts with scores": "### Style\n**Score**: 80/100\n\n### Speed\n**Score**: 90/100\n",
-    "phases": "### Phase 1\nMet: 3/5\n\n### Phase 2\nMet: 4/5\n",
     "another command": "# Test Report\n## Lint\nExit code: 1\n",
     "a file in passing": "## Code\nSee pkg/data.py too.\n\nIt returns early (line 300).\n",
     "other counts": "# Tests\n7 failed, 0 unknown, 5 passed, 1 not applicable.\n",
@@ -56,7 +45,6 @@ SOUND = {
     "the past": "## Before\n## Previous tests\n12 passed\n",
     "a denied line": "There is no `x = run(1)` (pkg/data.py:1)\n",
     "a fix": "**Fix** (pkg/data.py:1):\n```python\nx = run(1)\n```\n",
-    "names that nothing uses": "No GradScaler usage found\n\nNo problems found\n\nNo `GradScaler` found in codebase.\n",
     "a page of our own": "# Audit of a.md\n\n## Contradicted\n\n3 tests passed, 1/2 (60%)\n",
 }
 
@@ -91,8 +79,7 @@ def test_lie_is_found_with_what_is_true_instead(old: str, new: str, why: str, tm
 
 @pytest.mark.parametrize(("page", "why"), OF_ITSELF.values(), ids=OF_ITSELF.keys())
 def test_report_that_contradicts_itself_or_the_files_needs_no_run(page: str, why: str, tmp_path: Path) -> None:
-    project = written(a_reported_project(tmp_path), {"run.py": "from pkg.step import *\nx = compute_precision(True)\n"})
-    assert [why in one.answer.seen for one in contradicted(page, project)] == [True]
+    assert [why in one.answer.seen for one in contradicted(page, a_reported_project(tmp_path))] == [True]
 
 
 @pytest.mark.parametrize("page", SOUND.values(), ids=SOUND.keys())
