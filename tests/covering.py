@@ -20,7 +20,7 @@ def a_function(name: str = "double", *, line: int = 1, ran: bool = True, **chang
         "last": line + 1,
         "counts": True,
         "told": True,
-        "cached": False,
+        "wrapped": False,
         "lines": {line + 1: 0} if ran else {},
     }
     return FunctionLines.model_validate({**facts, **changes})

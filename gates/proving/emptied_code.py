@@ -44,9 +44,9 @@ class EmptiedSymbol(Model):
     """A symbol of a criterion, and what its tests said when it did nothing: `by` is the one that noticed.
 
     `why` says why nobody can tell, `spared` that nobody need: something else stands for the criterion, or there is
-    nothing to take away; `tests` counts those that were asked, `aside` are those that fail in a copy without
-    any change. Of a `promise`, a definition that does nothing, something else was put in its place; what is
-    `exchanged`, a constant or a field, had other values.
+    nothing to take away. `uncalled` says that all passed and called nothing of it. `tests` counts those that were
+    asked, `aside` are those that fail in a copy without any change. Of a `promise`, a definition that does nothing,
+    something else was put in its place; what is `exchanged`, a constant or a field, had other values.
     """
 
     criterion: str
@@ -60,17 +60,13 @@ class EmptiedSymbol(Model):
     promise: bool = False
     exchanged: bool = False
     spared: bool = False
+    uncalled: bool = False
     aside: tuple[str, ...] = ()
 
     @property
     def noticed(self) -> bool:
         """Return whether a test noticed."""
         return self.end in NOTICED
-
-    @property
-    def ended(self) -> bool:
-        """Return whether nothing more can be learnt: a test noticed, or none can tell."""
-        return self.noticed or (bool(self.why) and self.why != UNCALLED)
 
     @property
     def unnoticed(self) -> bool:
@@ -300,14 +296,20 @@ class _Trial:
             told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
         else:
             end = End(result["end"])
-            told = {"end": end, "by": result["by"], "message": result["message"], "why": WHY.get(end, "")}
+            told = {
+                "end": end,
+                "by": result["by"],
+                "message": result["message"],
+                "why": WHY.get(end, ""),
+                "uncalled": False,
+            }
             told["aside"] = tuple(result.get("failing", ()))
             if end is End.UNSTEADY and result.get("left") and result["called"]:
                 told |= {"end": End.SURVIVED, "why": "", "by": ""}
             if end is End.SURVIVED and result["idle"]:
                 told = {"end": End.NOT_TRIED, "why": SKIPPED}
             elif end is End.SURVIVED and not result["called"]:
-                told = {"end": End.NOT_TRIED, "why": UNCALLED}
+                told = {"end": End.NOT_TRIED, "why": UNCALLED, "uncalled": True}
         emptying, noticed = subject.tries[turn], told["end"] in NOTICED
         if not noticed and (subject.told.unnoticed or (isinstance(emptying, Emptying) and emptying.always)):
             return

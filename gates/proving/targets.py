@@ -7,7 +7,7 @@ from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import noting
-from gates.evidence.lines.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.executed_lines import TEST, ExecutedLines, named_tests
 from gates.evidence.tests.bound_tests import is_under
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
@@ -64,9 +64,9 @@ class Baseline:
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
         function = self.lines.function_at(place) if self.lines else None
-        if self.lines is None or function is None or not function.told or function.cached:
+        if self.lines is None or function is None or not function.told or function.wrapped:
             return None
-        found = _contexts(self.lines, function, place)
+        found = self.lines.contexts_in(function, place)
         return None if any(not name.startswith(TEST) for name in found) else found
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
@@ -83,11 +83,6 @@ class Baseline:
         functions = self.lines.within(place) if self.lines else []
         found = {name for each in functions if self.lines for name in self.lines.contexts_of(each)}
         return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
-
-
-def _contexts(lines: ExecutedLines, function: FunctionLines, place: Location) -> frozenset[str]:
-    numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
-    return frozenset(name for number in numbers for name in lines.contexts_at(function, number))
 
 
 def collect(task: Task, bench: Bench) -> Collected:

@@ -11,7 +11,6 @@ from building import QUICK, a_context, a_task, clean, written
 from gates.code.syntax import parse
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.compilers import compiling_modules
 from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.lines.public_code import exports_of, functions_of
@@ -245,37 +244,8 @@ def kept():
 def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
     bodies = functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))
     counting = [body.name for body in bodies if body.public and body.told and not body.promise]
-    assert counting == ["Square.area", "Square.__len__", "Square.side", "kept"]
-    assert [body.name for body in bodies if body.cached] == ["kept"]
-
-
-COMPILED: dict[str, tuple[str, bool]] = {
-    "a library's": ("import numba\n@numba.njit\n", True),
-    "by another name": ("from torch.jit import script as script\n@script\n", True),
-    "with options": ("import triton\n@triton.jit(noinline=True)\n", True),
-    "one of its own": ("def script(f):\n    return f\n@script\n", False),
-    "a method of its own": ("reg = make()\n@reg.kernel\n", False),
-    "one of its own that compiles": ("import torch\ndef compile(f):\n    return torch.compile(f)\n@compile\n", True),
-    "another library's": ("from click import script\n@script\n", False),
-    "one of the project that compiles": ("from pkg.compat import njit\n@njit\n", True),
-    "one that its package hands on": ("from pkg import njit\n@njit\n", True),
-    "one of the project that compiles nothing": ("from pkg.plain import njit\n@njit\n", False),
-}
-
-
-@pytest.mark.parametrize("case", COMPILED)
-def test_function_is_compiled_by_what_its_decorator_is_and_not_by_its_name(case: str) -> None:
-    text, expected = COMPILED[case]
-    module = parse(f"{text}def double(x):\n    return x + x\n".encode(), "pkg/core.py", "pkg")
-    compat = "try:\n    from numba import njit\nexcept ImportError:\n    def njit(f):\n        return f\n"
-    others = [
-        parse(compat.encode(), "pkg/compat.py", "pkg"),
-        parse(b"def njit(f):\n    return f\n", "pkg/plain.py", "pkg"),
-    ]
-    (body,) = (
-        one for one in functions_of(module, compiling=compiling_modules([module, *others])) if one.name == "double"
-    )
-    assert (body.compiled, body.told) == (expected, not expected)
+    assert counting == ["Square.area", "Square.__len__", "Square.side", "compiled", "kept"]
+    assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
 
 
 def test_private_module_counts_by_what_its_package_exports() -> None:
@@ -290,7 +260,7 @@ def test_line_belongs_to_the_innermost_function() -> None:
     def of(name: str, first: int, last: int) -> FunctionLines:
         place = Location(path="m.py", line=first - 1, last_line=last)
         return FunctionLines(
-            name=name, location=place, first=first, last=last, counts=True, told=True, cached=False, lines={}
+            name=name, location=place, first=first, last=last, counts=True, told=True, wrapped=False, lines={}
         )
 
     seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), contexts=(), sets=())

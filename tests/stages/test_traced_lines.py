@@ -34,30 +34,6 @@ def found(seen: ExecutedLines, *traces: SymbolTrace, **changes: Any) -> tuple[Fi
     return finding, rows[0]
 
 
-def on_one_line(**changes: Any) -> Any:
-    return a_function(first=1, last=1, counts=False, told=False, location=a_place(1, 1), **changes)
-
-
-def test_function_on_one_line_that_no_test_called_is_unknown() -> None:
-    finding, row = found(executed(on_one_line(lines={}, unclear={1: 0}), contexts=("",)))
-    assert (finding.outcome, finding.actual) == (U, "not executed")
-    assert row[2:] == ("no test", "0 of 1")
-
-
-def test_function_on_one_line_that_its_test_called_was_executed() -> None:
-    seen = executed(on_one_line(lines={1: 1}, unclear={1: 0}), contexts=("", OWN), sets=("0", "1"))
-    finding, row = found(seen)
-    assert finding.outcome is P
-    assert row[2:] == (TEST, "1 of 1")
-
-
-def test_function_on_one_line_that_may_only_have_been_imported_is_unknown() -> None:
-    finding, row = found(executed(on_one_line(lines={}, unclear={1: 0}), contexts=(OWN,)))
-    assert (finding.outcome, finding.actual) == (U, "not known")
-    assert "cannot be told" in finding.message
-    assert row[2:] == ("cannot be told", "0 of 1")
-
-
 def test_function_that_never_came_to_life_is_unknown() -> None:
     finding, _ = found(executed(a_function("other", line=9), aside=(a_function(ran=False),)))
     assert (finding.outcome, finding.actual) == (U, "not executed")

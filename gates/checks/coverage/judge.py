@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gates.check import Check, EvidenceSet
-from gates.checks.coverage.traced_lines import TracedLines, code_of, has_lines, lines_of, may_be_called
-from gates.evidence.lines.executed_lines import TEST, ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -13,12 +13,13 @@ from gates.judging.named_tests import NAMED, stand_for
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.calls import measured_by
+from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
-AT_IMPORT = "it ran at import, or between tests"
 EARLY = "its module had been imported before lines were noted"
+WRAPPED = "a decorator may answer in its place"
 
 RULES = (
     RuleText(
@@ -34,6 +35,13 @@ RULES = (
         "something else may have run it, this is not judged. What nobody could see is unknown.",
     ),
 )
+
+
+class TracedLines(NamedTuple):
+    """A function that a criterion is traced to, and the contexts that its traced lines ran in."""
+
+    function: FunctionLines
+    contexts: frozenset[str]
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -87,7 +95,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _traced(task: Task) -> list[Criterion]:
-    return [c for c in task.criteria if any(map(has_lines, c.code))]
+    return [c for c in task.criteria if any(map(_has_lines, c.code))]
 
 
 def _not_asked(task: Task) -> Finding:
@@ -108,7 +116,7 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
     unseen = unbelieved or seen.doubt()
     named = 0 if unbelieved and len(absent) > SHOWN else NAMED  # one cause is told once
     for function in absent[:named]:
-        doubt = unseen or (EARLY if function.location.path in seen.early else "")
+        doubt = unseen or (EARLY if function.location.path in seen.early else WRAPPED if function.wrapped else "")
         outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
         caveat = f" (not all was seen: {doubt})" if doubt else ""
         yield Finding.model_validate({
@@ -140,142 +148,90 @@ def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: Ev
     """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
     facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
     aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
-    code, problem = code_of(criterion, seen, evidence)
-    functions = [lines.function for lines in code]
-    bound = [test for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed]
-    own = {test.id for test in bound}
-    contexts = {name for lines in code for name in lines.contexts}
-    touching = own & set(named_tests(contexts))
-    idle = _idle(task, criterion, seen, evidence, touching) if touching else None
-    if idle is not None:
-        return idle
-    if touching:
+    own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed}
+    code, problem = _code_of(criterion, seen, evidence)
+    ran = {binding: own & set(_tests_in(lines)) for binding, lines in code.items()}
+    touching = set().union(*ran.values())
+    missed = [binding for binding in code if not ran[binding] and (binding.symbol or not touching)]
+    others = task.shown_by(criterion) or measured_by(task, criterion)  # these may run what tests do not
+    if touching and (others or not missed):
         return Finding.model_validate({
             **aside, "outcome": Outcome.PASSED, "actual": f"{len(touching)} of {len(own)} tests",
             "message": f"{len(touching)} of the {len(own)} passed tests of {criterion.id} executed its code.",
         })  # fmt: skip
-    why_not = problem or _excuse(task, criterion, functions, contexts, seen, own)
-    if why_not:
-        return Finding.model_validate({
-            **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged" if own else "no test passed",
-            "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why_not}.",
-        })  # fmt: skip
-    unseen = _unseen(functions, contexts, seen, own)
-    if unseen == AT_IMPORT:
-        return _asked_elsewhere(criterion, [binding.name for binding in criterion.code if has_lines(binding)])
-    told = _not_told(criterion, code, own, unseen) if unseen else {
-        "impact": "These tests would pass whatever that code does.",
-        **_unproven(criterion, own, code),
-    }  # fmt: skip
-    return Finding.model_validate({**facts, **_open(criterion), **told})
+    why_not = {binding: _otherwise(task, criterion, code[binding], seen, own) for binding in missed}
+    surely = next((binding for binding in missed if not why_not[binding]), None)
+    if surely is not None and own:
+        return Finding.model_validate({**facts, **_unexecuted_code(criterion, surely, code[surely], seen, own)})
+    why = problem or ("" if own else "no test that verifies it passed") or next(iter(why_not.values()))
+    return Finding.model_validate({
+        **aside, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged" if own else "no test passed",
+        "message": f"Whether the tests of {criterion.id} execute its code was not judged: {why}.",
+    })  # fmt: skip
 
 
-def _open(criterion: Criterion) -> dict[str, object]:
-    """Return what leaves a criterion open."""
+def _unexecuted_code(
+    criterion: Criterion, binding: CodeBinding, code: list[TracedLines], seen: ExecutedLines, own: set[str]
+) -> dict[str, object]:
+    """Say of code that no test of its criterion was seen to run that this leaves the criterion open."""
+    early = any(lines.function.location.path in seen.early for lines in code)
+    unseen = EARLY if early else seen.doubt(own)
+    said = f"was seen to execute {binding.name}: {unseen}" if unseen else f"executed a line of {binding.name}"
     return {
-        "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id,
+        "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,
         "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        "location": code[0].function.location, "expected": "executed by its tests",
+        "actual": "not seen" if unseen else "not executed",
+        "message": f"{stand_for(len(own), criterion)} and passed, but none {said}.",
+        "impact": "These tests would pass whatever that code does.",
+        "remediation": "Bind tests that run it, or trace the criterion to the code that its tests run.",
     }  # fmt: skip
 
 
-def _idle(
-    task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet, standing: set[str]
-) -> Finding | None:
-    """Return what leaves a criterion open of which the tests ran one symbol and never another."""
-    tree = evidence.get(SourceTree)
-    imported: list[str] = []
-    if task.shown_by(criterion) or measured_by(task, criterion):
-        return None  # these may run the others
-    for binding in criterion.code if tree is not None else ():
-        code = lines_of(binding, tree, seen) if binding.symbol and tree is not None else []
-        contexts = {name for lines in code for name in lines.contexts}
-        functions = [lines.function for lines in code]
-        if not code or standing & set(named_tests(contexts)) or may_be_called(code, standing):
-            continue
-        if _excuse(task, criterion, functions, contexts, seen, standing):
-            continue
-        unseen = _unseen(functions, contexts, seen, standing)
-        if unseen == AT_IMPORT:
-            imported.append(binding.name)
-            continue
-        told = _not_told(criterion, code, standing, unseen) if unseen else {
-            "location": code[0].function.location, "expected": "each symbol executed by its tests",
-            "actual": "not executed", "impact": f"They would pass whatever {binding.name} does.",
-            "message": f"{stand_for(len(standing), criterion)} and passed, but none executed a line of {binding.name}.",
-            "remediation": "Bind tests that run it, or leave it out of the criterion.",
-        }  # fmt: skip
-        check = f"code:reached:{criterion.id}"
-        return Finding.model_validate(
-            {"rule": "EX006", "check": check, "evidence": RAW, "subject": binding.name, **_open(criterion), **told}
-        )
-    return _asked_elsewhere(criterion, imported) if imported else None
-
-
-def _asked_elsewhere(criterion: Criterion, names: list[str]) -> Finding:
-    """Say of code that ran at import that its effects are asked for without it."""
-    return Finding(
-        rule="EX006", check=f"code:reached:{criterion.id}", evidence=RAW, level=Level.ADVISORY, severity=Severity.INFO,
-        outcome=Outcome.NOT_APPLICABLE, actual=AT_IMPORT, subject=", ".join(names),
-        message=f"{', '.join(names)} {AT_IMPORT.removeprefix('it ')}: whether the tests of {criterion.id} notice what "
-        "it does there is asked without it (BL016).",
-    )  # fmt: skip
-
-
-def _not_told(criterion: Criterion, code: list[TracedLines], own: set[str], why: str) -> dict[str, object]:
-    """Say that nobody saw whether the tests of a criterion ran its code."""
-    names = ", ".join(sorted({lines.function.name for lines in code}))
-    return {
-        "location": code[0].function.location, "expected": "executed by its tests", "actual": "not seen",
-        "message": f"{stand_for(len(own), criterion)} and passed, but none was seen to execute {names}: {why}.",
-        "remediation": "Let the tests call it themselves, with lines noted from the start.",
-    }  # fmt: skip
-
-
-def _unproven(criterion: Criterion, own: set[str], code: list[TracedLines]) -> dict[str, object]:
-    """Say that the tests of a criterion did not run its code, or that this cannot be told."""
-    names = ", ".join(sorted({binding.name for binding in criterion.code if has_lines(binding)}))
-    said = f"{stand_for(len(own), criterion)} and passed, but"
-    if may_be_called(code, own):
-        return {
-            "location": code[0].function.location, "expected": "executed by its tests", "actual": "not known",
-            "message": f"{said} whether they executed {names} cannot be told: it stands on the line of its definition, "
-            "and its module was imported in the same test.",
-            "remediation": "Write the body on lines of its own, or import the module at the head of the test file.",
-        }  # fmt: skip
-    return {
-        "location": code[0].function.location, "expected": "executed by its tests", "actual": "not executed",
-        "message": f"{said} none executed a line of {names}.",
-        "remediation": "Bind tests that run the code, or trace the criterion to the code that its tests run.",
-    }  # fmt: skip
-
-
-def _excuse(
-    task: Task, criterion: Criterion, functions: list[FunctionLines], contexts: set[str], seen: ExecutedLines,
-    own: set[str],
-) -> str:  # fmt: skip
-    """Return what else could have run the code of a criterion for its tests, or nothing."""
-    if not own:
-        return "no test that verifies it passed"
+def _otherwise(task: Task, criterion: Criterion, code: list[TracedLines], seen: ExecutedLines, own: set[str]) -> str:
+    """Return how tests may have run code unseen, or nothing; whether they notice its effect is asked without it."""
+    contexts = {name for lines in code for name in lines.contexts}
     if any(criterion.id in entry.criteria for entry in task.entry_points):
         return "an entry point runs it"
-    if any(function.compiled for function in functions):
-        return "its code is compiled, and no line of it is seen"
-    if any(contexts) and any(function.cached for function in functions):  # not at import alone
-        return "its code may be answered from a cache"
+    if any(lines.function.wrapped for lines in code):
+        return f"{WRAPPED} (BL016 asks without it)"
     if any(name.startswith("fixture:") for name in contexts):
         return "its code ran in a fixture that tests share"
+    if "" in contexts:
+        return "its code ran at import, or between tests (BL016 asks without it)"
     return seen.child(own)
 
 
-def _unseen(functions: list[FunctionLines], contexts: set[str], seen: ExecutedLines, own: set[str]) -> str:
-    """Return why nobody saw whether tests ran some code, or nothing where it was seen that they did not."""
-    if any(function.location.path in seen.early for function in functions):
-        return EARLY
-    if any(function.cached for function in functions):
-        return "it may be answered from a cache, and never ran"
-    if contexts - {f"{TEST}{name}" for name in named_tests(contexts)}:
-        return AT_IMPORT
-    return seen.doubt(own)
+def _has_lines(binding: CodeBinding) -> bool:
+    return bool(binding.symbol or binding.pattern)
+
+
+def _tests_in(code: list[TracedLines]) -> list[str]:
+    return named_tests({name for lines in code for name in lines.contexts})
+
+
+def _code_of(
+    criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet
+) -> tuple[dict[CodeBinding, list[TracedLines]], str]:
+    """Return the lines that each binding of a criterion comes to, or why there are none to look for."""
+    tree = evidence.get(SourceTree)
+    if tree is None:
+        return {}, f"its code was not resolved ({evidence.why_missing(SourceTree)})"
+    bindings = [binding for binding in criterion.code if _has_lines(binding)]
+    found = {binding: lines for binding in bindings if (lines := _lines_of(binding, tree, seen))}
+    missing = [binding.name for binding in bindings if not tree.places(binding)]
+    if found:
+        return found, ""
+    return {}, f"{missing[0]} was not found" if missing else f"{bindings[0].name} has no code of its own"
+
+
+def _lines_of(binding: CodeBinding, tree: SourceTree, seen: ExecutedLines) -> list[TracedLines]:
+    """Return the lines of a symbol's functions, or of what fits a pattern; none where there is no function."""
+    if binding.symbol:
+        functions = [function for place in tree.ways(binding) for function in seen.within(place)]
+        return [TracedLines(each, seen.contexts_of(each)) for each in functions]
+    around = [(place, seen.function_at(place)) for place in tree.places(binding)]
+    return [TracedLines(function, seen.contexts_in(function, place)) for place, function in around if function]
 
 
 def _label(function: FunctionLines) -> str:
@@ -295,26 +251,23 @@ def _criterion_rows(
 ) -> Iterator[tuple[str, ...]]:
     tree = evidence.get(SourceTree)
     own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun))}
-    for binding in filter(has_lines, criterion.code):
+    for binding in filter(_has_lines, criterion.code):
         places = tree.ways(binding) if tree else ()
         if tree is None or not places:
             continue
-        code = lines_of(binding, tree, seen)
-        tests = named_tests({name for lines in code for name in lines.contexts})
+        code = _lines_of(binding, tree, seen)
         where = f"{places[0]} and {len(places) - 1} more" if len(places) > 1 else str(places[0])
-        ran = f"{len(own & set(tests))} of {len(own)}" if code else "-"
-        yield criterion.id, f"{binding.name} ({where})", _runners(code, tests, own), ran
+        ran = f"{len(own & set(_tests_in(code)))} of {len(own)}" if code else "-"
+        yield criterion.id, f"{binding.name} ({where})", _runners(code), ran
 
 
-def _runners(code: list[TracedLines], tests: list[str], own: set[str]) -> str:
+def _runners(code: list[TracedLines]) -> str:
     """Say which tests ran some code, or why none is named."""
     if not code:
         return "no code of its own"
-    if tests:
+    if tests := _tests_in(code):
         more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
         return ", ".join(tests[:SHOWN]) + more
-    if may_be_called(code, own):
-        return "cannot be told"
     return "import or shared fixtures" if any(lines.contexts for lines in code) else "no test"
 
 

@@ -37,7 +37,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         # of promises BL001 speaks
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
         yield from (_unnoticed(criterion, symbol) for symbol in pseudo)
-        if not pseudo:
+        uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
+        yield from (_uncalled(criterion, symbol) for symbol in uncalled)
+        if not pseudo and not uncalled:
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
 
 
@@ -61,6 +63,23 @@ def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
 
+def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
+    return _open(
+        criterion, symbol, actual="not called", impact="They would pass whatever it does.",
+        message=f"The tests of {criterion.id} pass without calling {symbol.symbol}.",
+        remediation="Bind tests that call it, or leave it out of the criterion.",
+    )  # fmt: skip
+
+
+def _open(criterion: Criterion, symbol: EmptiedSymbol, *, actual: str, **words: str) -> Finding:
+    return Finding(
+        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
+        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
+        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices", actual=actual,
+        **words,
+    )  # fmt: skip
+
+
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
     head = "With other values in" if symbol.exchanged else "Without the body of"
     asked = symbol.tests - len(symbol.aside)
@@ -70,13 +89,10 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
         others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
         tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
         remedy = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
-    return Finding(
-        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices",
-        actual="nothing noticed", message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} "
-        "is seen to depend on it.", impact="The tests would pass whatever that code does.",
-        remediation=remedy,
+    return _open(
+        criterion, symbol, actual="nothing noticed", remediation=remedy,
+        message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it.",
+        impact="The tests would pass whatever that code does.",
     )  # fmt: skip
 
 

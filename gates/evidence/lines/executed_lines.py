@@ -16,15 +16,11 @@ from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.compilers import compiling_modules
 from gates.evidence.lines.coverage_plan import FOLDER
-from gates.evidence.lines.public_code import Body, as_steps, as_text, exports_of, functions_of, innermost
+from gates.evidence.lines.public_code import Body, exports_of, functions_of, innermost
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.task import Task
-
-Ran = Mapping[int, frozenset[str]]
-
 
 TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
@@ -33,10 +29,8 @@ Where = dict[str, dict[int, frozenset[str]]]
 class FunctionLines(Model):
     """A function, and of each of its lines that ran the set of contexts that it ran in (see `ExecutedLines`).
 
-    `told` says whether its lines can be seen running, `counts` whether it is public too, `cached` whether a decorator
-    may answer in its place, `compiled` whether one makes something of it that runs no lines. `unclear` are the contexts
-    in which a line ran that stands for its definition, too, and the function may have been defined and not called.
-    `statements` are the lines of each statement that a call runs (`2,3-5`), nothing where they are not known.
+    `told` says whether its lines can be told from that of its definition, which runs, too, where its module is
+    imported; `counts` whether it is public as well, `wrapped` whether a decorator may answer in its place.
     """
 
     name: str
@@ -45,16 +39,8 @@ class FunctionLines(Model):
     last: int
     counts: bool
     told: bool
-    cached: bool
+    wrapped: bool
     lines: dict[int, int]
-    compiled: bool = False
-    unclear: dict[int, int] = Field(default={})
-    statements: str = ""
-
-    @property
-    def steps(self) -> tuple[tuple[int, int], ...]:
-        """Return the first and last line of each statement that a call runs."""
-        return as_steps(self.statements)
 
 
 class ExecutedLines(Evidence):
@@ -113,10 +99,9 @@ class ExecutedLines(Evidence):
             except Unparsed as error:
                 unparsed.append(str(error))
         exported = {name for module in modules.values() for name in exports_of(module)}
-        compiling = compiling_modules(modules.values())
         for path, module in modules.items():
             lines = where.get(os.path.realpath(path), {})
-            bodies = functions_of(module, exported, compiling)
+            bodies = functions_of(module, exported)
             for asked, function in _functions(module.path, bodies, lines, numbers, sets):
                 (functions if asked else aside).append(function)
         ended = all(state.get("ended") for state in states.values())
@@ -148,17 +133,14 @@ class ExecutedLines(Evidence):
         """Return the contexts in which any line of a function ran."""
         return frozenset(name for number in set(function.lines.values()) for name in self._set(number))
 
-    def unclear_in(self, function: FunctionLines) -> frozenset[str]:
-        """Return the contexts in which a function may have been called, or only defined."""
-        return frozenset(name for number in set(function.unclear.values()) for name in self._set(number))
-
     def contexts_at(self, function: FunctionLines, line: int) -> frozenset[str]:
         """Return the contexts in which a line of a function ran."""
         return frozenset(self._set(function.lines[line])) if line in function.lines else frozenset()
 
-    def unclear_at(self, function: FunctionLines, line: int) -> frozenset[str]:
-        """Return the contexts in which a line of a function ran, or only its definition."""
-        return frozenset(self._set(function.unclear[line])) if line in function.unclear else frozenset()
+    def contexts_in(self, function: FunctionLines, place: Location) -> frozenset[str]:
+        """Return the contexts in which some lines of a function ran."""
+        numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
+        return frozenset(name for number in numbers for name in self.contexts_at(function, number))
 
     def function_at(self, location: Location) -> FunctionLines | None:
         """Return the innermost function around a line."""
@@ -267,9 +249,6 @@ def _functions(
     for body in bodies:
         if body.hollow:
             continue
-        shares = not body.told and not body.compiled
-        around = defining(body, bodies, lines) if shares else None
-        ran = {line: called(body, line, lines, around) for line in own[body]}
         yield (
             not body.promise and (not imported or is_defined(body, lines)),
             FunctionLines(
@@ -279,11 +258,8 @@ def _functions(
                 last=body.last,
                 counts=body.public and body.told,
                 told=body.told,
-                cached=body.cached,
-                lines=kept(ran),
-                compiled=body.compiled,
-                unclear=kept({line: lines[line] - ran[line] for line in own[body]}),
-                statements=as_text(body.steps),
+                wrapped=body.wrapped,
+                lines=kept({line: lines[line] for line in own[body]}),
             ),
         )
 
@@ -299,25 +275,6 @@ def _runs(numbers: list[int]) -> str:
     return ",".join("-".join(map(str, run)) for run in runs)
 
 
-def called(body: Body, line: int, ran: Ran, defining: frozenset[str] | None) -> frozenset[str]:
-    """Return the contexts in which a line ran because its function was called."""
-    if line > body.signature or body.compiled:
-        return ran[line]
-    return frozenset() if defining is None else ran[line] - defining
-
-
-def defining(body: Body, bodies: Iterable[Body], ran: Ran) -> frozenset[str] | None:
-    """Return the contexts in which a function may have been defined; `None` where nothing tells.
-
-    The code around it has run there from its first line on: for a function of a module, the module was imported.
-    """
-    others = [other for other in bodies if other is not body]
-    owner = innermost(others, body.head)
-    outside = (line for line in ran if not body.first <= line <= body.last)
-    around = [line for line in outside if innermost(others, line) is owner]
-    return ran[min(around)] if around else None
-
-
-def is_defined(body: Body, ran: Ran) -> bool:
+def is_defined(body: Body, ran: Mapping[int, frozenset[str]]) -> bool:
     """Return whether a line of a function's definition ran, so that the function came to life."""
     return any(line in ran for line in range(body.head, max(body.first, body.line + 1)))

@@ -1,16 +1,19 @@
 """The functions of a file, each with the lines that run only when it is called."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from gates.code.stub import is_hollow, last_name
 from gates.code.syntax import SourceModule, live_statements, origin
-from gates.evidence.lines.compilers import compiles, compiling_modules
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-UNSEEN = (ast.Global, ast.Nonlocal, ast.Try, ast.TryStar)  # nothing of their own is run
+# decorators under which a call runs the lines of the body; any other may answer in its place, or compile it
+RUNS_IT = {
+    "staticmethod", "classmethod", "property", "setter", "getter", "deleter", "abstractmethod", "override", "final",
+    "no_grad", "inference_mode", "enable_grad", "autocast", "contextmanager", "asynccontextmanager", "wraps",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,8 @@ class Body:
     `head` is the first line of its definition, that of its first decorator if it has any.
     `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
     (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `told` whether its lines
-    can be told from that of its `def` and run as Python, `compiled` whether a decorator makes something else of them,
-    `cached` whether a decorator may answer in its place. `signature` is the last line that runs where it is defined,
-    `hollow` whether there is nothing in it at all, `steps` the first and last line of each statement that a call runs.
+    can be told from that of its `def`, `wrapped` whether a decorator may answer in its place, `hollow` whether there is
+    nothing in it at all.
     """
 
     name: str
@@ -33,27 +35,16 @@ class Body:
     public: bool
     promise: bool
     told: bool
-    cached: bool
-    compiled: bool
-    signature: int
+    wrapped: bool
     hollow: bool
-    steps: tuple[tuple[int, int], ...] = ()
 
 
-def functions_of(
-    module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset(), compiling: Iterable[str] | None = None
-) -> list[Body]:
+def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
     """Return the functions of a file that can come to life, those inside of others too.
 
-    Of a private module only what a package exports is public. `compiling` are the files that use what compiles.
+    Of a private module only what a package exports is public.
     """
-    known = compiling_modules([module]) if compiling is None else compiling
-    compiled = frozenset(
-        node.lineno for node in ast.walk(module.tree)
-        if isinstance(node, Function) and any(compiles(part, module, known) for part in node.decorator_list)
-    )  # fmt: skip
-    found = _in(module.tree.body, "", public=True, promise=False)
-    bodies = [*(_compiled(body) if body.line in compiled else body for body in found), *_lambdas(module.tree.body, "")]
+    bodies = [*_in(module.tree.body, "", public=True, promise=False), *_lambdas(module.tree.body, "")]
     if not _is_private_path(module.path):
         return bodies
     own = _dotted(module.path)
@@ -102,16 +93,9 @@ def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
         public=public and not is_private(node.name),
         promise=promise or hollow or any("abstract" in name for name in decorators),
         told=first > signature,
-        cached=any("cache" in name for name in decorators),
-        compiled=False,
-        signature=signature,
+        wrapped=not decorators <= RUNS_IT,
         hollow=hollow,
-        steps=steps_of(node),
     )
-
-
-def _compiled(body: Body) -> Body:
-    return replace(body, told=False, compiled=True)
 
 
 def _lambdas(statements: list[ast.stmt], owner: str) -> Iterator[Body]:
@@ -125,12 +109,9 @@ def _lambdas(statements: list[ast.stmt], owner: str) -> Iterator[Body]:
 
 
 def _lambda(node: ast.Assign | ast.AnnAssign, made: ast.Lambda, name: str) -> Body:
-    last = made.end_lineno or node.lineno
-    signature = max([made.lineno, *(getattr(part, "end_lineno", 0) or 0 for part in ast.walk(made.args))])
     return Body(
-        name=name, head=node.lineno, line=node.lineno, first=made.body.lineno, last=last, public=False, promise=False,
-        told=False, cached=False, compiled=False, signature=signature, hollow=False,
-        steps=((made.body.lineno, last),),
+        name=name, head=node.lineno, line=node.lineno, first=made.body.lineno, last=made.end_lineno or node.lineno,
+        public=False, promise=False, told=False, wrapped=False, hollow=False,
     )  # fmt: skip
 
 
@@ -155,39 +136,3 @@ def _is_protocol(node: ast.ClassDef) -> bool:
 def _dotted(path: str) -> str:
     """Return the dotted name of a file from the project's root on."""
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-
-
-def steps_of(node: Function) -> tuple[tuple[int, int], ...]:
-    """Return the first and last line of each live statement, of a compound one its head; the first that is on a line.
-
-    What stands in a function inside of this one is a matter of that one.
-    """
-    found: dict[int, tuple[int, int]] = {}
-    for first, last in _spans(node.body):
-        found.setdefault(first, (first, last))
-    return tuple(found[first] for first in sorted(found))
-
-
-def _spans(statements: list[ast.stmt]) -> Iterator[tuple[int, int]]:
-    for node in live_statements(statements):
-        if isinstance(node, UNSEEN) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            continue
-        if isinstance(node, ast.AnnAssign) and node.value is None:
-            continue
-        first, last = node.lineno, node.end_lineno or node.lineno
-        inside = [*getattr(node, "body", ()), *getattr(node, "cases", ())]
-        if inside:
-            begins = min(getattr(part, "lineno", None) or part.pattern.lineno for part in inside)
-            last = max(first, begins - 1)
-        yield first, last
-
-
-def as_text(steps: tuple[tuple[int, int], ...]) -> str:
-    """Return steps as short text: `2,3-5` is one in line 2 and one in lines 3 to 5."""
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in steps)
-
-
-def as_steps(text: str) -> tuple[tuple[int, int], ...]:
-    """Return steps from their text."""
-    rows = (part.partition("-") for part in text.split(",") if part)
-    return tuple((int(first), int(last or first)) for first, _, last in rows)

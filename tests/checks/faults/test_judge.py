@@ -44,6 +44,12 @@ def test_what_no_test_notices_leaves_its_criterion_open(level: str, severity: Se
     assert found.leaves_open is (level == "must")
 
 
+def test_a_symbol_that_no_test_calls_leaves_its_criterion_open_whatever_they_notice_of_another() -> None:
+    found = judged(a_symbol(), a_symbol("halve", End.NOT_TRIED, uncalled=True))
+    assert (found.outcome, found.level, found.subject) == (Outcome.UNKNOWN, Level.MUST, "pkg.core:halve")
+    assert found.message == "The tests of AC1 pass without calling pkg.core:halve."
+
+
 def test_each_symbol_that_is_missed_by_all_is_named() -> None:
     seen = evidence(EmptiedCode(how="", symbols=(a_symbol("a", End.SURVIVED), a_symbol("b", End.SURVIVED, tests=1))))
     messages = [finding.message for finding in _emptied.judge(TASK, seen)]
