@@ -17,6 +17,7 @@ from forking import forked
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.base_tests.collect import BaseTests
+from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
@@ -207,6 +208,7 @@ def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
         a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task),
         missed(), called(task), TestFiles(how="read", asserted=(), linted=(), names={}),
         BaseTests(how="git", base="main", commit="b" * 40, changed=()),
+        ChangedLines(how="mutants", base="main", tried=3),
     ]  # fmt: skip
     seen = evidence(*good, *instead)
     for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:

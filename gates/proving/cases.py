@@ -1,10 +1,8 @@
 """A criterion on trial: what must notice, what keeps it from being tried, and the faults that are put in."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gates.evidence.lines.executed_lines import TEST
@@ -13,7 +11,7 @@ from gates.model import Location
 from gates.proving.bench import Bench
 from gates.proving.declared import declared
 from gates.proving.general import from_statements, general
-from gates.proving.making import Change, Fault, Maker
+from gates.proving.making import Change, Fault, Maker, spread
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, Collected, around, statements
 from gates.task.code_binding import CodeBinding
@@ -118,7 +116,7 @@ class Trial:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
-        made, case.sampled = maker.make(_spread(case.criterion.id, self._general(case, places)), SAMPLE)
+        made, case.sampled = maker.make(spread(case.criterion.id, self._general(case, places)), SAMPLE)
         case.faults += made
         for fault in case.faults:
             place = around(self.file(fault.location.path), fault.location) if _is_python(fault) else fault.location
@@ -162,16 +160,3 @@ class Trial:
 
 def _is_python(fault: Fault) -> bool:
     return fault.location.path.endswith(".py")
-
-
-def _spread(seed: str, changes: Iterator[Change]) -> Iterator[Change]:
-    """Yield changes in an order that is the same each time and goes through all lines before it comes back to one."""
-    by_line: dict[tuple[str, int], list[tuple[str, Change]]] = defaultdict(list)
-    for change in changes:
-        key = f"{seed}\0{change.file.path}\0{change.first}\0{change.title}"
-        by_line[change.file.path, change.first].append(
-            (hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), change)
-        )
-    lines = [sorted(each, key=lambda pair: pair[0]) for each in by_line.values()]
-    for turn in zip_longest(*sorted(lines, key=lambda each: each[0][0])):
-        yield from (pair[1] for pair in turn if pair)

@@ -25,7 +25,7 @@ from gates.proving.emptying import Emptying, emptyings, places_of, while_importe
 from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles
-from gates.proving.targets import STARTUP_S, Baseline
+from gates.proving.targets import Baseline
 from gates.task.calls import stands_beside
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
@@ -104,7 +104,7 @@ class EmptiedCode(Derived):
         if run is None or not run.complete or tree is None or lines is None:
             raise EvidenceUnavailable("what the tests run was not seen")
         begun = time.monotonic()
-        baseline = _baseline(run, lines)
+        baseline = Baseline.of(run, lines)
         subjects = [*_subjects(task, tree, run, baseline, context, seen.get(CalledCode))]
         tried = [subject for subject in subjects if subject.tries]
         if not tried:
@@ -131,13 +131,6 @@ class _Subject:
     file: Text | None
     tries: list[Emptying | Exchange]
     tests: list[str]
-
-
-def _baseline(run: PytestRun, lines: ExecutedLines) -> Baseline:
-    seconds = {test.id: test.duration_s for test in run.tests}
-    around_s = max(STARTUP_S, run.process.duration_s - sum(seconds.values()))
-    peak_bytes = run.process.peak_memory_bytes or 0
-    return Baseline(seconds=seconds, lines=lines, around_s=around_s, peak_bytes=peak_bytes)
 
 
 def _subjects(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Operators = list[tuple[type[libcst.CSTNode], Callable[[Any], Iterable[libcst.CSTNode]]]]
 
 MISSING = "general mutations need the library mutmut, which is not installed; run: pip install 'amp-gates[prove]'"
+BOUNDS: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 TYPING = {"cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 
 
@@ -132,7 +133,7 @@ def _short(text: str) -> str:
 
 
 def from_statements(place: Location, file: Text) -> Iterator[Change]:
-    """Leave out each statement that does something, turn each condition round, return nothing in place of something."""
+    """Leave out each statement that does something, turn each condition round, move its bound, return nothing."""
     first, last = place.line or 1, place.last_line or 1
     for node in live_nodes(file.tree):
         if not isinstance(node, ast.expr | ast.stmt) or not (first <= node.lineno <= last):
@@ -151,6 +152,9 @@ def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.ex
         yield "exception not raised", node, "pass"
     elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
         yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in BOUNDS:
+        now = f"{file.of(node.left)} {BOUNDS[type(node.ops[0])]} {file.of(node.comparators[0])}"
+        yield f"{_short(file.of(node))} -> {_short(now)}", node, now
     elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
         yield "returns None", node, "return None"
 

@@ -2,8 +2,10 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from gates.model import Location
 from gates.proving.proof import Source
@@ -64,6 +66,19 @@ class Maker:
         self.seen.add(form)
         place = Location(path=change.file.path, line=change.first, last_line=change.last)
         return Fault(form, change.source, change.title, place, change.text, change.file.diff(change.text))
+
+
+def spread(seed: str, changes: Iterator[Change]) -> Iterator[Change]:
+    """Yield changes in an order that is the same each time and goes through all lines before it comes back to one."""
+    by_line: dict[tuple[str, int], list[tuple[str, Change]]] = defaultdict(list)
+    for change in changes:
+        key = f"{seed}\0{change.file.path}\0{change.first}\0{change.title}"
+        by_line[change.file.path, change.first].append(
+            (hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), change)
+        )
+    lines = [sorted(each, key=lambda pair: pair[0]) for each in by_line.values()]
+    for turn in zip_longest(*sorted(lines, key=lambda each: each[0][0])):
+        yield from (pair[1] for pair in turn if pair)
 
 
 def _form(text: str) -> str:

@@ -117,19 +117,15 @@ class _Tries:
             self._known.save()  # what is killed has done so much
 
         self._bench.try_all(
-            [self._asked(case, fault) for case, fault in left],
+            [
+                self._baseline.asked(f"{case.criterion.id} {fault.id}", fault, case.tests[fault.id], case.own)
+                for case, fault in left
+            ],
             peak_bytes=self._baseline.peak_bytes,
             deadline=deadline,
             say=self._say,
             took=took,
         )
-
-    def _asked(self, case: Case, fault: Fault) -> dict[str, Any]:
-        tests = case.tests[fault.id]
-        return {
-            "id": f"{case.criterion.id} {fault.id}", "file": fault.location.path, "text": fault.text, "tests": tests,
-            "all": case.own, "limit_s": self._baseline.limit_s(tests), "limit_all_s": self._baseline.limit_s(case.own),
-        }  # fmt: skip
 
 
 def _in_turn(cases: Iterable[Case]) -> Iterator[Pair]:

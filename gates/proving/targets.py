@@ -4,13 +4,16 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import noting
 from gates.evidence.lines.executed_lines import TEST, ExecutedLines, named_tests
 from gates.evidence.tests.bound_tests import is_under
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench, Session, Told
+from gates.proving.making import Fault
 from gates.proving.source import Text
 from gates.task.task import Criterion, Task
 
@@ -51,6 +54,21 @@ class Baseline:
     lines: ExecutedLines | None = None
     problem: str = ""
     note: str = ""
+
+    @classmethod
+    def of(cls, run: PytestRun, lines: ExecutedLines | None) -> Self:
+        """Return what a whole test run says of its tests."""
+        seconds = {test.id: test.duration_s for test in run.tests}
+        around_s = max(STARTUP_S, run.process.duration_s - sum(seconds.values()))
+        return cls(seconds=seconds, lines=lines, around_s=around_s, peak_bytes=run.process.peak_memory_bytes or 0)
+
+    def asked(self, name: str, fault: Fault, tests: list[str], every: list[str] | None = None) -> Told:
+        """Return what a worker is asked: to try a fault by some tests, or else by every one of a criterion."""
+        every = tests if every is None else every
+        return {
+            "id": name, "file": fault.location.path, "text": fault.text, "tests": tests, "all": every,
+            "limit_s": self.limit_s(tests), "limit_all_s": self.limit_s(every),
+        }  # fmt: skip
 
     def limit_s(self, tests: Iterable[str]) -> float:
         """Return how long some tests may take with a fault in."""

@@ -59,6 +59,7 @@ def test_statements_are_left_out_and_conditions_turned_round() -> None:
     assert changed == {
         ('raise ValueError(f"no {number - 1} " + "please")', "pass"),
         ("if number < 0:", "if (not (number < 0)):"),
+        ("if number < 0:", "if number <= 0:"),
         ("return number + by", "return None"),
     }
 

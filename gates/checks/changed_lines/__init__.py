@@ -1,0 +1,1 @@
+"""Changed lines: do the tests that run them notice their mutants?"""

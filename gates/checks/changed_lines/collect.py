@@ -1,0 +1,116 @@
+"""Mutants of the lines that a change alters, each tried by the tests that run it, within a small budget."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import Self
+
+from gates.check import Derived, EvidenceSet
+from gates.child.guardian import guarded_folder
+from gates.config import reports_of
+from gates.context import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.model import Location, Model
+from gates.project import merge_base as bases
+from gates.project.history import History
+from gates.project.two_states import TwoStates
+from gates.proving.bench import Bench, Told
+from gates.proving.general import from_statements, general, operators
+from gates.proving.making import Change, Fault, Maker, spread
+from gates.proving.proof import End
+from gates.proving.source import Text
+from gates.proving.targets import Baseline, statements
+from gates.task.task import Task
+from gates.terminal import printable
+
+SHARE, LEAST_S = 2.0, 10.0  # of the time that the tests took, and at least
+MOST = 40
+COPIES = 2
+
+
+class MissedMutant(Model):
+    """A mutant of a changed line, and the tests that ran it and passed."""
+
+    location: Location
+    title: str
+    tests: tuple[str, ...]
+
+
+class ChangedLines(Derived):
+    """What the tests made of the mutants of changed lines; `untried` are those that there was no time for."""
+
+    base: str
+    tried: int = 0
+    untried: int = 0
+    missed: tuple[MissedMutant, ...] = ()
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
+        history = History(context.root)
+        found = bases.find(history, context.base)
+        old, new = TwoStates(history, found.commit, context.root).changed(task.implementation, ".py")
+        facts = {"how": f"mutants of the lines changed since {found.commit[:12]}", "base": printable(found.name)}
+        run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
+        if new and (run is None or not run.complete or lines is None):
+            raise EvidenceUnavailable("which tests run the changed lines was not seen")
+        if not new or run is None:
+            return cls.model_validate(facts)
+        baseline = Baseline.of(run, lines)
+        unstable = {test.id for test, _ in run.unstable}
+        passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
+        changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
+        mutants, left = Maker().make(spread(task.id, changes), MOST)
+        with guarded_folder() as folder:
+            try:
+                ends = _tried(mutants, passed, task, replace(context, evidence=folder), baseline) if mutants else {}
+            except UsageError as error:
+                raise EvidenceUnavailable(str(error)) from error
+        survived = [mutant for mutant in mutants if ends.get(mutant.id) is End.SURVIVED]
+        missed = tuple(
+            MissedMutant(
+                location=mutant.location, title=printable(mutant.title),
+                tests=tuple(map(printable, baseline.noticing(mutant.location, passed))),
+            )
+            for mutant in survived
+        )  # fmt: skip
+        return cls.model_validate({
+            **facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed,
+        })  # fmt: skip
+
+
+def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Change]:
+    """Yield mutants of the changed statements of a file that tests are seen to run."""
+    try:
+        file = Text.read(context.root, path)
+        before = old.decode("utf-8", "replace").splitlines()
+        blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
+        changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
+        whole = Location(path=path, line=1, last_line=file.text.count("\n") + 1)
+        ran = [each for each in statements(file, whole) if passed & {*named_tests(baseline.contexts(each) or ())}]
+    except (OSError, SyntaxError, ValueError):
+        return
+    worth = frozenset(line for each in ran for line in range(each.line or 1, (each.last_line or 1) + 1)) & changed
+    yield from (change for change in from_statements(whole, file) if change.first in worth)
+    with suppress(UsageError):  # without mutmut its operators are missing, which `gates prove` says
+        yield from general(file, worth - file.idle, operators())
+
+
+def _tried(
+    mutants: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
+) -> dict[str, End]:
+    """Return how each mutant ended that there was time for."""
+    asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in mutants]
+    jobs = min(COPIES, len(asked), os.cpu_count() or 1)
+    bench = Bench(task, context, reports_of(context.root), jobs)
+    lines: list[Told] = []
+    bench.try_all(
+        asked, deadline=time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())),
+        peak_bytes=baseline.peak_bytes, say=lambda _: None, took=lines.extend,
+    )  # fmt: skip
+    return {line["id"]: End(line["end"]) for line in lines if not line.get("idle")}

@@ -1,0 +1,65 @@
+"""Mutants of changed lines that no test noticed: told on the page, and never in the way of a merge."""
+
+from collections.abc import Iterator
+
+from gates.check import Check, EvidenceSet
+from gates.checks.changed_lines.collect import ChangedLines, MissedMutant
+from gates.counted import counted
+from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.task.task import Task
+
+CHECK_ID, SHOWN, NAMED = "changed-lines", 10, 3
+RULES = (
+    RuleText(
+        id="BL023",
+        title="The tests kill the mutants of changed lines",
+        meaning="Where there is a base, mutants of the changed lines run against the tests that execute them. "
+        "One that no test kills is listed. It never blocks.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Planned]:
+    """Plan one look at the changed lines, which has no share of the score."""
+    yield Planned(id=CHECK_ID, title="The tests kill the mutants of changed lines", level=Level.ADVISORY, scored=False)
+
+
+def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name each mutant that the tests that ran it did not notice."""
+    seen = evidence.get(ChangedLines)
+    if seen is None:
+        why = evidence.why_missing(ChangedLines)
+        yield _told(Outcome.UNKNOWN, f"Whether the tests notice mutants of the changed lines was not seen: {why}")
+        return
+    yield from map(_missed, seen.missed[:SHOWN])
+    if more := seen.missed[SHOWN:]:
+        yield _told(Outcome.FAILED, f"{counted(len(more), 'more mutant')} survived; all are in ChangedLines.json.")
+    if not seen.missed:
+        late = f"; there was no time for {seen.untried} more" if seen.untried else ""
+        some = f"The tests noticed each of {counted(seen.tried, 'mutant')} of the lines changed since {seen.base}{late}"
+        none = f"No changed line of the implementation that tests run has a mutant (compared with {seen.base}){late}"
+        yield _told(Outcome.PASSED if seen.tried else Outcome.NOT_APPLICABLE, f"{some if seen.tried else none}.")
+
+
+def _missed(mutant: MissedMutant) -> Finding:
+    more = f" and {len(mutant.tests) - NAMED} more" if len(mutant.tests) > NAMED else ""
+    return Finding(
+        rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY, severity=Severity.LOW,
+        location=mutant.location, subject=mutant.title, expected="a test that fails", actual="survived",
+        message=f"{mutant.location}: {mutant.title} is noticed by no test. It was run by "
+        f"{', '.join(mutant.tests[:NAMED])}{more}.",
+        impact="The tests do not tell this change from another.", evidence="ChangedLines.json",
+        remediation="Add a test at this bound, or with a value that tells the two apart.",
+    )  # fmt: skip
+
+
+def _told(outcome: Outcome, message: str) -> Finding:
+    return Finding(
+        rule="BL023", check=CHECK_ID, outcome=outcome, level=Level.ADVISORY, message=message, evidence=None,
+        severity=Severity.LOW if outcome is Outcome.FAILED else Severity.INFO,
+    )  # fmt: skip
+
+
+CHECK = Check(
+    name="changed_lines", gate="business-logic", order=135, rules=RULES, uses=(ChangedLines,), plan=plan, judge=judge,
+)  # fmt: skip

@@ -1,0 +1,59 @@
+"""Mutants of changed lines, in real repositories: the bound that no test asks for is told, and blocks nothing."""
+
+from pathlib import Path
+
+from bar import committed, git
+from building import GOOD, a_context, a_criterion, a_task, written
+
+from gates.check import EvidenceSet
+from gates.checks.changed_lines.collect import ChangedLines
+from gates.checks.changed_lines.judge import judge
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.model import Finding, Outcome
+
+BEFORE = "def kept(x):\n    return x > 1\n\n\ndef price(count):\n    return count * 2\n"
+AFTER = BEFORE.replace("    return count * 2\n", "    if count > 10:\n        return count\n    return count * 2\n")
+TESTS = "from pkg.core import kept, price\n\n\ndef test_kept():\n    assert kept(3)\n\n\ndef test_price():\n"
+TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[])
+
+
+def judged(tmp_path: Path, tests: str, after: str = AFTER) -> list[Finding]:
+    root = written(tmp_path / "project", {**GOOD, "pkg/core.py": BEFORE, "tests/test_core.py": TESTS + tests})
+    committed(root)
+    git(root, "branch", "-M", "main")
+    git(root, "checkout", "-q", "-b", "change")
+    written(root, {"pkg/core.py": after})
+    context, seen = a_context(root), EvidenceSet()
+    for kind in (PytestRun, ExecutedLines, ChangedLines):
+        seen.collect(kind, TASK, context)
+        assert seen.get(kind) is not None, seen.why_missing(kind)
+    assert (root / "pkg/core.py").read_text(encoding="utf-8") == after
+    return list(judge(TASK, seen))
+
+
+def test_bound_of_a_changed_condition_that_no_test_asks_for_is_told(tmp_path: Path) -> None:
+    after = AFTER.replace("10", "LIMIT") + "\n\nLIMIT = 10\n"
+    (found,) = judged(tmp_path, "    assert (price(3), price(20)) == (6, 20)\n", after)
+    assert (found.rule, found.outcome, found.blocks, found.leaves_open) == ("BL023", Outcome.FAILED, False, False)
+    assert found.message.startswith("pkg/core.py:6: ")
+    assert ">= LIMIT is noticed by no test. It was run by tests/test_core.py::test_price." in found.message
+
+
+def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> None:
+    values = "[price(count) for count in (3, 10, 11, 20)]"
+    (found,) = judged(tmp_path, f"    assert {values} == [6, 20, 11, 20]\n")
+    assert (found.outcome, "since main" in found.message) == (Outcome.PASSED, True)
+
+
+def test_nothing_is_asked_of_what_did_not_change_or_no_test_runs(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, "    assert price\n")
+    assert found.outcome is Outcome.NOT_APPLICABLE
+
+
+def test_no_history_is_said(tmp_path: Path) -> None:
+    seen = EvidenceSet()
+    seen.collect(ChangedLines, TASK, a_context(written(tmp_path / "project", GOOD)))
+    (found,) = judge(TASK, seen)
+    assert (found.outcome, found.leaves_open) == (Outcome.UNKNOWN, False)
+    assert "git" in found.message
