@@ -174,8 +174,7 @@ def list_tasks() -> None:
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
               help="How the matrix is written.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file [default: stdout].")
-@click.option("--fresh", is_flag=True, help="Read every file again; by default, only what has changed is.")
-def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
+def trace(task: str | None, form: str, out: Path | None) -> None:
     """Show the traceability matrix of TASK, or of all tasks, without running anything.
 
     Each criterion with the lines that implement it and the tests, measures and entry points that stand for it; tests
@@ -186,9 +185,7 @@ def trace(task: str | None, form: str, out: Path | None, fresh: bool) -> None:
     from gates.commands.trace import TraceRequest, perform
 
     root, settings = _project()
-    page, broken, exit_code = perform(
-        TraceRequest(root=root, settings=settings, task=task, form=form, out=out, fresh=fresh)
-    )
+    page, broken, exit_code = perform(TraceRequest(root=root, settings=settings, task=task, form=form, out=out))
     click.echo(page, nl=False)
     for problem in broken:
         click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)

@@ -14,11 +14,10 @@ SHARED = 128  # modules that are held for others of one process
 
 
 class Sources:
-    """Reads files for one run. `looked_at` is every path whose state an answer rests on, there or not."""
+    """Reads files for one run, each once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.looked_at: set[Path] = set()
         self._modules: dict[tuple[Path, str], SourceModule | Unparsed] = {}
         self._listed: dict[tuple[str, ...], list[Path]] = {}
         self._files: dict[Path, bool] = {}
@@ -30,20 +29,17 @@ class Sources:
         return self._listed[paths]
 
     def is_file(self, path: Path) -> bool:
-        """Return whether a file is there, and remember that it was asked for."""
-        self.looked_at.add(path)
+        """Return whether a file is there."""
         if path not in self._files:
             self._files[path] = path.is_file()
         return self._files[path]
 
     def is_there(self, path: Path) -> bool:
-        """Return whether a file or folder is there, and remember that it was asked for."""
-        self.looked_at.add(path)
+        """Return whether a file or folder is there."""
         return path.exists()
 
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        self.looked_at.add(path)
         key = (path, package)
         if key not in self._modules:
             if len(self._modules) >= KEPT:

@@ -85,10 +85,8 @@ class Resolver:
         return self._sources.shown(path)
 
     def python_files(self) -> list[Path]:
-        """Return the Python files of the implementation; what rests on them rests on their folders too."""
-        found = [path for path in self._sources.files(self._implementation) if path.suffix == ".py"]
-        self._sources.looked_at |= {*found, *(path.parent for path in found)}
-        return found
+        """Return the Python files of the implementation."""
+        return [path for path in self._sources.files(self._implementation) if path.suffix == ".py"]
 
     def trace(self, binding: CodeBinding) -> SymbolTrace:
         """Resolve a binding to its lines, or say why it cannot be."""

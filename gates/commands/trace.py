@@ -22,13 +22,12 @@ class TraceRequest:
     task: str | None
     form: str
     out: Path | None
-    fresh: bool
 
 
 def perform(request: TraceRequest) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
     path = spec.find(request.task, request.root / request.settings.tasks, request.root) if request.task else None
-    found = collect(request.root, request.settings, path, fresh=request.fresh)
+    found = collect(request.root, request.settings, path)
     matrix = writable(found.matrix)
     if request.form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"

@@ -1,10 +1,9 @@
-"""Collects the matrix of a project: task files, tests and implementation, with what is known from the last time."""
+"""Collects the matrix of a project from task files, tests and implementation."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates import code, evidence, garbage_collection, scan, task, tracing
+from gates import garbage_collection
 from gates.code.sources import Sources
 from gates.code.syntax import Unparsed
 from gates.config import Settings
@@ -12,7 +11,6 @@ from gates.errors import UsageError
 from gates.task import loading as spec
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.inherited import Heirs
-from gates.tracing.known import Known, Stamps
 from gates.tracing.loose_names import loose_names
 from gates.tracing.matrix import Matrix, join
 from gates.tracing.task_trace import TaskTrace, trace
@@ -26,10 +24,10 @@ class Collected:
     broken: tuple[str, ...]
 
 
-def collect(root: Path, settings: Settings, wanted: Path | None, *, fresh: bool = False) -> Collected:
+def collect(root: Path, settings: Settings, wanted: Path | None) -> Collected:
     """Trace the task in a file, or all tasks of the project; raise `UsageError` where the one asked for is broken."""
     with garbage_collection.put_off():
-        return _collect(root, settings, wanted, _Collector(root, fresh=fresh))
+        return _collect(root, settings, wanted, _Collector(root))
 
 
 def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_Collector") -> Collected:
@@ -53,7 +51,6 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     heirs = Heirs(collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests))), collector.file)
     tests = heirs.with_inherited()
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
-    collector.save()
     told = tuple(broken) if wanted is None else ()
     matrix = join(asked, tests, code, criteria, heirs.foreign)
     gaps = (*loose_names(asked, root, root / settings.rules), *matrix.gaps)
@@ -61,25 +58,16 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
 
 
 class _Collector:
-    """Reads what has changed, and takes the rest from the last time."""
+    """Reads each file once."""
 
-    def __init__(self, root: Path, *, fresh: bool) -> None:
-        stamps = Stamps(root)
+    def __init__(self, root: Path) -> None:
         self._root = root
         self._sources = Sources(root)
-        made_by = _digest()
-        self._tasks = Known(TaskTrace, "tasks", root, stamps, made_by=made_by, fresh=fresh)
-        self._files = Known(FileFacts, "files", root, stamps, made_by=made_by, fresh=fresh)
+        self._files: dict[str, FileFacts] = {}
 
     def task(self, path: Path) -> TaskTrace:
         """Return a task's trace; raise `UsageError` for a file that holds none."""
-        name = self._sources.shown(path)
-        known = self._tasks.get(name)
-        if known is None:
-            self._sources.looked_at = {path}
-            known = trace(spec.load(path, self._root), self._sources)
-            self._tasks.put(name, known, sorted(map(self._sources.shown, self._sources.looked_at)))
-        return known
+        return trace(spec.load(path, self._root), self._sources)
 
     def facts(self, paths: tuple[str, ...]) -> dict[str, FileFacts]:
         """Return the facts of each Python file under some paths."""
@@ -92,26 +80,11 @@ class _Collector:
         return self._of(name, path) if self._sources.is_file(path) else None
 
     def _of(self, name: str, path: Path) -> FileFacts:
-        known = self._files.get(name)
-        if known is None:
+        if name not in self._files:
             try:
-                known = facts_of(self._sources.module(path, ".".join(Path(name).parent.parts)))
+                self._files[name] = facts_of(self._sources.module(path, ".".join(Path(name).parent.parts)))
             except Unparsed as error:
-                known = FileFacts(problem=str(error))
+                self._files[name] = FileFacts(problem=str(error))
             except RecursionError:
-                known = FileFacts(problem=f"{name}:1: nested too deeply to be read")
-            self._files.put(name, known, [name])
-        return known
-
-    def save(self) -> None:
-        """Keep what was found for the next time."""
-        self._tasks.save()
-        self._files.save()
-
-
-def _digest() -> str:
-    """Return a digest of the code that makes the facts, so that a change of it forgets them."""
-    rooms = (evidence, code, scan, task, tracing)
-    files = (path for room in rooms for path in sorted(Path(room.__path__[0]).rglob("*.py")))
-    parts = [path.read_bytes() for path in files]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+                self._files[name] = FileFacts(problem=f"{name}:1: nested too deeply to be read")
+        return self._files[name]

@@ -14,7 +14,6 @@ from gates.cli import cli
 @pytest.fixture
 def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Write a project with some files changed, trace it, and return what the command said."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def run(changes: dict[str, str | bytes] | None = None, *words: str) -> Result:
         monkeypatch.chdir(written(tmp_path / "project", {**FILES, **(changes or {})}))

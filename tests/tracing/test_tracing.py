@@ -1,4 +1,4 @@
-"""The matrix from task files and sources alone: found, dead, missing, unread; and the cache that only saves time."""
+"""The matrix from task files and sources alone: found, dead, missing, unread."""
 
 import json
 import subprocess
@@ -166,20 +166,6 @@ def test_markdown_is_a_table_in_which_names_are_no_markup(traced: Callable[..., 
     assert "| AC1 | Double \\| &lt;b>x&lt;/b> | must | `pkg.core:double` `pkg/core.py:1-2` |" in page
 
 
-def test_what_changed_is_read_again_and_nothing_else(
-    traced: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    first = traced(None, "T1").stdout
-    read: list[str] = []
-    monkeypatch.setattr(Path, "read_bytes", _noting(read, Path.read_bytes))
-    assert CliRunner().invoke(cli, ["trace", "T1"]).stdout == first
-    assert "core.py" not in read
-    core = tmp_path / "project" / "pkg" / "core.py"
-    core.write_text("\n" + CORE, encoding="utf-8")
-    assert "pkg/core.py:2-3" in CliRunner().invoke(cli, ["trace", "T1"]).stdout
-    assert "core.py" in read
-
-
 def test_a_module_that_comes_to_stand_before_another_is_seen(traced: Callable[..., Result], tmp_path: Path) -> None:
     project = tmp_path / "project"
     assert traced(None, "T1").exit_code == 0
@@ -188,35 +174,10 @@ def test_a_module_that_comes_to_stand_before_another_is_seen(traced: Callable[..
     assert "defines no 'double'" in CliRunner().invoke(cli, ["trace", "T1"]).stdout
 
 
-@pytest.mark.parametrize("spoilt", [b"", b"{", b'{"head": 1}', b"\xff", b"[" * 100_000])
-def test_a_spoilt_cache_is_as_good_as_none(traced: Callable[..., Result], tmp_path: Path, spoilt: bytes) -> None:
-    first = traced(None, "T1").stdout
-    for file in (tmp_path / "cache" / "gates" / "trace").iterdir():
-        file.write_bytes(spoilt)
-    assert CliRunner().invoke(cli, ["trace", "T1"]).stdout == first
-
-
-def test_a_cache_that_cannot_be_written_is_no_error(
-    traced: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert traced(None, "T1").exit_code == 0
-
-
-def test_this_projects_own_task_has_no_gap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+def test_this_projects_own_task_has_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     result = CliRunner().invoke(cli, ["trace", "T035"])
     assert result.exit_code == 0, result.stdout
-
-
-def _noting(read: list[str], original: Callable[[Path], bytes]) -> Callable[[Path], bytes]:
-    def read_bytes(self: Path) -> bytes:
-        read.append(self.name)
-        return original(self)
-
-    return read_bytes
 
 
 def test_reason_is_given_where_there_is_nothing_to_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
