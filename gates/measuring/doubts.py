@@ -85,7 +85,7 @@ def _on_a_line(given: Sequence[float], found: Sequence[float]) -> bool:
     if levels < 3 or not spread:
         return False
     slope, offset = statistics.linear_regression(given, found)
-    near = rounding(found)
+    near = 0.55 * rounding(found)  # the line is fitted to what was rounded
     off = max(abs(offset + slope * x - y) for x, y in zip(given, found, strict=True))
     is_fine = near <= FINE * statistics.fmean(map(abs, found))
     return is_fine and off <= near and bool((2 * near / spread) ** (levels - 2) < CHANCE)
