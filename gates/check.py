@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from pydantic import Field
 
@@ -20,8 +20,12 @@ E = TypeVar("E", bound="Evidence")
 
 
 class Evidence(Model):
-    """Something observed. `how` is the command or the files that it was seen by."""
+    """Something observed. `how` is the command or the files that it was seen by.
 
+    It is `lasting` where the same project, options and machine give it again: what rests on earlier runs is not.
+    """
+
+    lasting: ClassVar[bool] = True
     how: str
     commands: tuple[CommandRecord, ...] = Field(default=())
 

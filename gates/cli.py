@@ -94,6 +94,7 @@ def cli() -> None:
 @click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
               help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
 @click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
+@click.option("--fresh", is_flag=True, help="Collect all evidence anew, also where nothing has changed since a run.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
 @click.option("--goalposts", type=click.Choice(["bar", "all", "list"]),
               help="What of a lowered bar stops the change [default: as [tool.gates] of the base says].")  # fmt: skip
@@ -102,7 +103,7 @@ def cli() -> None:
 def run(
     task: str, gates: tuple[str, ...], only: tuple[str, ...], out: Path | None, quiet: bool, formats: tuple[str, ...],
     fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
-    evidence: tuple[Path, ...], smoke: bool,
+    evidence: tuple[Path, ...], smoke: bool, fresh: bool,
     base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
     """Collect evidence for TASK, judge it, and write the reports."""
@@ -131,6 +132,7 @@ def run(
             evidence=evidence,
             smoke=smoke,
             quiet=quiet,
+            fresh=fresh,
         )
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(_coloured(text), nl=False, color=False if os.environ.get("NO_COLOR") else None)

@@ -75,12 +75,14 @@ class Progress:
     ended: Callable[[GateReport], None]
 
 
-def run(task: Task, context: Context, selection: Selection, progress: Progress) -> Report:
-    """Run the gates of a task in stages and fold what they found into a report."""
+def run(
+    task: Task, context: Context, selection: Selection, progress: Progress, evidence: EvidenceSet | None = None
+) -> Report:
+    """Run the gates of a task in stages and fold what they found into a report; `evidence` is what is there already."""
     begun, clock = datetime.now(UTC), time.monotonic()
     before = observe(task, context)
     whole, task = task, narrowed(task, *selection.only)
-    evidence = EvidenceSet()
+    evidence = EvidenceSet() if evidence is None else evidence
     evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
     blocked_by = ""

@@ -159,6 +159,7 @@ class Report(Model):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
+    `taken` says how much of the evidence is of an earlier run, where that is so.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
@@ -168,6 +169,7 @@ class Report(Model):
     revision: Revision
     environment: dict[str, str]
     partial: str = ""
+    taken: str = ""
     started_at: str
     duration_s: float = Field(ge=0)
     verdict: Verdict
@@ -212,4 +214,5 @@ class Report(Model):
         if self.verdict.decision is Decision.INCONCLUSIVE:
             head += f": merge blocked until {self.awaited}"
         head += f" ({len(self.waived)} waived)" if self.waived else ""
+        head += f" ({self.taken})" if self.taken else ""
         return f"{head} (partial run: {self.partial})" if self.partial else head

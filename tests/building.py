@@ -340,9 +340,12 @@ def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None
 
 
 def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment without what the test run or its user has set for gates, with some variables added."""
+    """The environment without what the test run or its user has set for gates, with some variables added.
+
+    As in continuous integration, a run takes no evidence of an earlier one, unless a test asks for it.
+    """
     ours = {name: value for name, value in os.environ.items() if not name.startswith(("GATES_", "PYTEST_"))}
-    return {**ours, "PYTHONPATH": str(ROOT), **(env or {})}
+    return {**ours, "CI": "true", "PYTHONPATH": str(ROOT), **(env or {})}
 
 
 def result(project: Path, task: str = "T1") -> dict[str, Any]:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from gates.check import Evidence
 from gates.claims import tests
@@ -45,6 +45,7 @@ class ClaimsSource(Model):
 class Claims(Evidence):
     """What every report of a task claims, looked up in the project's files."""
 
+    lasting: ClassVar[bool] = False
     sources: tuple[ClaimsSource, ...]
 
     @classmethod

@@ -1,14 +1,17 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
+import os
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from gates import pipeline, registry, render, store
+from gates import kept, pipeline, registry, render, store
 from gates.bundles.files import handed_in
+from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.logged import logged
@@ -61,6 +64,7 @@ class Request:
     evidence: tuple[Path, ...] = ()
     smoke: bool = False
     quiet: bool = False
+    fresh: bool = False
 
 
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
@@ -89,37 +93,55 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     store.prepare(out)
     templates = home / TEMPLATES
     markdown.check(templates)
+    context = Context(
+        root=request.root,
+        evidence=Path(),
+        python=request.python,
+        timeout_s=request.timeout_s,
+        repeat=request.repeat,
+        today=datetime.now(UTC).date(),
+        rules=home / request.settings.rules,
+        base=request.base,
+        goalposts=request.goalposts,
+        policy=request.policy.name if request.policy else "",
+        signers=request.settings.evidence_signers,
+    )
     with guarded_folder() as folder:
-        context = Context(
-            root=request.root,
-            evidence=folder,
-            python=request.python,
-            timeout_s=request.timeout_s,
-            repeat=request.repeat,
-            today=datetime.now(UTC).date(),
-            rules=home / request.settings.rules,
-            base=request.base,
-            goalposts=request.goalposts,
-            policy=request.policy.name if request.policy else "",
-            signers=request.settings.evidence_signers,
-        )
-        with of_its_sources(request.root, request.python, say), shown(say, quiet=request.quiet) as progress:
-            report = compared(pipeline.run(task, context, selection, progress), out)
+        report = compared(_judged(request, task, context, selection, folder, say), out)
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
         if (out / store.RESULT).is_file():
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
-        store.publish(out, files, context.evidence, obsolete=pages)
-        past = logged(report, context.evidence, ", ".join(request.only) or None)
-        if request.smoke:  # its numbers may be of less work: they are not to be set beside others
+        store.publish(out, files, folder, obsolete=pages)
+        past = logged(report, folder, ", ".join(request.only) or None)
+        if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
         if unlogged := run_log.append(request.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
+
+
+def _judged(
+    request: Request, task: Task, context: Context, selection: Selection, folder: Path, say: Callable[[str], None]
+) -> Report:
+    """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
+    keeps = kept.takes(os.environ)
+    state = kept.state_of(task, context, selection, request.root / request.settings.reports) if keeps else ""
+    taken = kept.find(request.root, state) if keeps and not request.fresh else None
+    evidence = EvidenceSet(taken.pieces if taken else {})
+    if taken:
+        shutil.copytree(taken.raw, folder, dirs_exist_ok=True, symlinks=True)
+    with of_its_sources(request.root, request.python, say), shown(say, quiet=request.quiet) as progress:
+        report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
+    if taken:
+        return report.model_copy(update={"taken": kept.said(taken, evidence)})
+    if keeps:
+        kept.keep(request.root, state, evidence, folder, report)
+    return report
 
 
 def compared(report: Report, out: Path) -> Report:

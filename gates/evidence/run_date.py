@@ -1,7 +1,7 @@
 """The day on which a run takes place."""
 
 from datetime import date
-from typing import Self
+from typing import ClassVar, Self
 
 from gates.check import Evidence, EvidenceSet
 from gates.context import Context
@@ -18,6 +18,7 @@ def day_of(evidence: EvidenceSet) -> date | None:
 class RunDate(Evidence):
     """The day on which the run began: waivers end by it, whenever its findings are judged again."""
 
+    lasting: ClassVar[bool] = False
     today: date
 
     @classmethod

@@ -1,7 +1,7 @@
 """Earlier runs of a task on this machine: context for the numbers of today, and nothing that a verdict rests on."""
 
 from collections.abc import Iterator
-from typing import Self
+from typing import ClassVar, Self
 
 from gates.check import Evidence, EvidenceSet
 from gates.checks.measures.base.collect import Regressions
@@ -24,6 +24,7 @@ MOST = 50
 class PastRuns(Evidence):
     """The last runs of a task on this machine that measured something, the oldest first."""
 
+    lasting: ClassVar[bool] = False
     machine: str
     runs: tuple[LoggedRun, ...]
 

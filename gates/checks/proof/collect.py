@@ -1,6 +1,6 @@
 """The last proof of a task: read back, and compared with the files that it rests on."""
 
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import ValidationError
 
@@ -16,6 +16,7 @@ from gates.task.task import Task
 class LastProof(Evidence):
     """What the last `gates prove` came to, and whether it speaks of the files as they are now."""
 
+    lasting: ClassVar[bool] = False
     proof: Proof
     fits: bool
 

@@ -1,0 +1,237 @@
+"""Evidence of an earlier run, taken again while all that it rests on is as it was.
+
+It rests on every file of the project, its commits, the task and the options, the interpreter with its packages, the
+environment, the machine and the day. Where one of them is another, everything is collected anew. In doubt it is, too:
+what a time limit, chance or a busy machine had a part in is not kept.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gates import __version__, stages
+from gates.check import Evidence, EvidenceSet
+from gates.child.guardian import MARK
+from gates.child.process import ProcessRun
+from gates.context import Context
+from gates.evidence.lines.imported_code import ImportedCode
+from gates.evidence.measurement_run import MeasurementRun
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.measuring.taken import Taken
+from gates.model import Model
+from gates.project.copying import LEFT_OUT
+from gates.project.history import environment
+from gates.project.revision import environment as machine
+from gates.proving.emptied_code import EmptiedCode
+from gates.registry import values
+from gates.report import Report
+from gates.stages.gate import Gate
+from gates.task.selection import Selection
+from gates.task.task import Task
+
+STORE = Path(".gates", "kept")
+PIECES = "pieces.json"
+MOST_RUNS = 8
+MOST_BYTES = 256 * 1024**2
+READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
+ASIDE = frozenset({
+    MARK, "_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "WINDOWID",
+    "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "COLORTERM", "PS1", "PROMPT_COMMAND",
+})  # fmt: skip
+MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
+ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
+GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an earlier run left of the present state: its evidence, the folder of its raw files, and when it ran."""
+
+    pieces: Mapping[type[Evidence], Evidence]
+    raw: Path
+    at: str
+
+
+def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> str:
+    """Return the digest of all that the evidence of a run rests on."""
+    told = hashlib.sha256()
+    options = replace(context, evidence=Path(), rules=None)
+    for part in (
+        [__version__, *_files(Path(__file__).parent, ())],
+        [task.model_dump_json(), repr(options), repr(selection)],
+        [_told(str(context.root / path)) for path in task.bundles],
+        [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
+        [os.fsdecode(_git(context.root, words)) for words in GIT],
+        _project(context.root, reports),
+        _packages(context),
+        sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
+        [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
+        sorted(map(str, Path("/dev").glob("nvidia*"))),
+    ):
+        told.update("\0".join(part).encode("utf-8", "surrogateescape") + b"\1")
+    return told.hexdigest()
+
+
+def takes(environ: Mapping[str, str]) -> bool:
+    """Return whether a run may take evidence: never in continuous integration."""
+    return environ.get("CI", "").lower() in {"", "0", "false", "no"}
+
+
+def find(root: Path, state: str) -> Kept | None:
+    """Return what an earlier run left of a state, or nothing; what cannot be read is as if it were not there."""
+    folder = root / STORE / state
+    with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
+        told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
+        kinds = {kind.__name__: kind for kind in _kinds()}
+        present = {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
+        os.utime(folder)
+        return Kept(present, folder / "raw", told["at"])
+    return None
+
+
+def keep(root: Path, state: str, evidence: EvidenceSet, raw: Path, report: Report) -> None:
+    """Keep what would be the same again; a folder that cannot be written keeps nothing."""
+    pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
+    if any(finding.rule == "GT002" for finding in report.findings) or _size(raw) > MOST_BYTES:
+        return
+    with suppress(OSError):
+        (root / STORE).mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=root / STORE, prefix=".new-"))
+        try:
+            shutil.copytree(raw, draft / "raw", symlinks=True)
+            told = {name: json.loads(piece.model_dump_json(by_alias=True)) for name, piece in pieces.items()}
+            (draft / PIECES).write_text(json.dumps({"at": report.started_at, "pieces": told}), encoding="utf-8")
+            shutil.rmtree(root / STORE / state, ignore_errors=True)
+            draft.rename(root / STORE / state)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        runs = sorted((path for path in (root / STORE).iterdir()), key=lambda path: path.stat().st_mtime)
+        for old in runs[:-MOST_RUNS]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _in_doubt(piece: Evidence) -> bool:
+    """Return whether the same state might be seen otherwise: chance or a time limit had a part in it."""
+    if isinstance(piece, PytestRun) and (not piece.complete or piece.unstable):
+        return True
+    if isinstance(piece, EmptiedCode) and any(test.why for test in piece.tests):
+        return True
+    return any(map(_by_chance, _inner(piece)))
+
+
+def _by_chance(value: Model) -> bool:
+    if isinstance(value, ProcessRun):
+        return value.timed_out or bool(value.signal)
+    if isinstance(value, Taken):
+        return value.ended != "decided"
+    if isinstance(value, MeasurementRun):  # for a device that is not here nothing begins
+        return bool(value.problem and (value.process or value.taken))
+    return False
+
+
+def _inner(value: object) -> Iterator[Model]:
+    """Yield a model and the models in it."""
+    if isinstance(value, Model):
+        yield value
+        for name in type(value).model_fields:
+            yield from _inner(getattr(value, name))
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _inner(each)
+
+
+def said(taken: Kept, evidence: EvidenceSet) -> str:
+    """Return, in words, how much of the evidence is of the earlier run."""
+    lasting, day = [piece for piece in evidence.present() if piece.lasting], taken.at.replace("T", " ").rstrip("Z")
+    kept = [piece for piece in lasting if type(piece) in taken.pieces]
+    part = "" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of "
+    return f"{part}evidence of the run of {day} UTC"
+
+
+def _kinds() -> set[type[Evidence]]:
+    return {ImportedCode, *(kind for gate in values(stages, Gate) for kind in gate.uses)}
+
+
+def _project(root: Path, reports: Path) -> Iterator[str]:
+    """Yield each file of a project with what tells its state, environments, caches and earlier reports left out."""
+    return _files(root, {root / ".gates", reports})
+
+
+def _files(folder: Path, aside: Iterable[Path]) -> Iterator[str]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders
+            if name not in LEFT_OUT and Path(here, name) not in aside and not Path(here, name, "pyvenv.cfg").exists()
+        )  # fmt: skip
+        for name in sorted(names):
+            yield f"{here}/{name} {_told(os.path.join(here, name))}"  # noqa: PTH118  # of thousands
+
+
+def _told(path: str) -> str:
+    """Return what tells the state of a file: its contents, its size and times where it is large, where a link leads."""
+    try:
+        state = os.lstat(path)
+        if os.path.islink(path):  # noqa: PTH114
+            return os.readlink(path)  # noqa: PTH115
+        if state.st_size > READ_WHOLE or not os.path.isfile(path):  # noqa: PTH113
+            return f"{state.st_mode} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns} {state.st_ino}"
+        return f"{state.st_mode} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}"
+    except OSError as error:
+        return str(error.errno)
+
+
+def _packages(context: Context) -> Iterator[str]:
+    """Yield what tells the interpreter and every file that it may import, by sizes and times."""
+    facts = [sys.version, sys.prefix, sys.base_prefix, *sys.path]
+    if context.python != sys.executable:
+        asked = [context.python, "-c", ASK]
+        done = subprocess.run(asked, capture_output=True, check=False, cwd=context.root, timeout=60)
+        facts = json.loads(done.stdout) if not done.returncode else [os.urandom(8).hex(), "", ""]
+    version, prefix, base, *paths = map(str, facts)
+    yield f"{context.python} {version} {prefix} {base}"
+    folders = [Path(path) for path in paths if path and not Path(path).is_relative_to(context.root)]
+    libraries = [path for path in folders if path.name in {"site-packages", "dist-packages"}]
+    finders = [finder for path in libraries for finder in sorted(path.glob("__editable__*.py"))]
+    folders += [Path(found) for finder in finders for found in MAPPED.findall(finder.read_text(encoding="utf-8"))]
+    for folder in dict.fromkeys(folders):
+        is_standard = folder.is_relative_to(base) and folder not in libraries
+        if folder.is_dir() and not is_standard and not folder.is_relative_to(context.root):
+            yield from _times(str(folder))
+
+
+def _times(folder: str) -> Iterator[str]:
+    """Yield each file below a folder with its size and time: a package manager changes them with the contents."""
+    with suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in LEFT_OUT:
+                    yield from _times(entry.path)
+            elif not entry.name.endswith(".pyc"):
+                state = entry.stat(follow_symlinks=False)
+                yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"
+
+
+def _git(root: Path, words: tuple[str, ...]) -> bytes:
+    try:
+        return subprocess.run(
+            ["git", "--no-optional-locks", *words],  # noqa: S607  # the git that the user has
+            cwd=root, env=environment(), capture_output=True, check=False, timeout=60,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+
+
+def _size(folder: Path) -> int:
+    return sum(path.lstat().st_size for path in folder.rglob("*"))

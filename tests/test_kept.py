@@ -1,0 +1,143 @@
+"""Evidence that an earlier run left is taken while all that it rests on is as it was, and in no doubt."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bar import committed, git
+from building import Ended, a_context, a_project, gates, result
+
+from gates import kept
+from gates.task import loading
+from gates.task.selection import Selection
+
+OWN = {"CI": ""}
+FLAKY = """
+from pathlib import Path
+from pkg.core import double
+
+def test_double() -> None:
+    assert double(2) == 4
+
+def test_flaky(request) -> None:
+    seen = Path(__file__).with_name("seen.tmp")
+    seen.write_text(seen.read_text() + "x" if seen.exists() else "x")
+    assert len(seen.read_text()) % 2
+"""
+
+
+def run(project: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
+    return gates(project, "run", "T1", *words, env=env or OWN)
+
+
+def outcomes(project: Path) -> list[tuple[str, str, str]]:
+    return [(f["rule"], f["outcome"], f["message"]) for gate in result(project)["gates"] for f in gate["findings"]]
+
+
+def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p")
+    first, seen = run(project), outcomes(project)
+    again = run(project)
+    assert (first.code, again.code) == (0, 0)
+    assert "evidence of the run of" not in first.out
+    assert again.out.splitlines()[0].startswith("PASS (evidence of the run of 20")
+    assert (project / "reports/T1/summary.md").read_text().startswith("# PASS (evidence of the run of 20")
+    assert result(project)["taken"].startswith("evidence of the run of 20")
+    assert outcomes(project) == seen
+    assert (project / "reports/T1/evidence/pytest/junit.xml").is_file()
+    for words, env in ((["--fresh"], OWN), ([], {"CI": "true"})):
+        assert "evidence of" not in run(project, *words, env=env).out
+
+
+def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> None:
+    project = a_project(
+        tmp_path / "p",
+        {
+            ".gitignore": "reports/\n.gates/\ndata.txt\n",
+            "data.txt": "4",
+            "tests/test_core.py": "from pathlib import Path\nfrom pkg.core import double\n\n"
+            "def test_double():\n    assert double(2) == int(Path('data.txt').read_text())\n",
+        },
+    )
+    assert run(project).code == 0
+    (project / "data.txt").write_text("5")  # ignored by git, and no Python
+    assert run(project).code == 1
+    (project / "data.txt").write_text("4")
+    assert "PASS (evidence of the run of" in run(project).out
+
+
+def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tests/test_core.py": FLAKY, ".gitignore": "*.tmp\n"})
+    run(project, "--repeat", "2")
+    assert "evidence of the run of" not in run(project, "--repeat", "2").out
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "code": lambda p: (p / "pkg/core.py").write_text("def double(x):\n    return 2 * x\n"),
+    "a new file": lambda p: (p / "pkg/more.py").write_text(""),
+    "a mode": lambda p: (p / "bench.py").chmod(0o755),
+    "a link": lambda p: (p / "link").symlink_to("bench.py"),
+    "settings": lambda p: (p / "pyproject.toml").write_text("[tool.gates]\ntimeout_s = 9\n"),
+    "a large file": lambda p: (p / "large.bin").write_bytes(b"1" * (kept.READ_WHOLE + 1)),
+    "a commit": lambda p: git(p, "commit", "-q", "--allow-empty", "-m", "more"),
+    "a branch": lambda p: git(p, "branch", "other"),
+    "a file less": lambda p: (p / "tests/test_core.py").unlink(),
+    "the index": lambda p: git(p, "rm", "-q", "--cached", "bench.py"),
+    "a variable": lambda p: os.environ.update({"SOMETHING_OF_A_TEST": "1"}),
+}  # fmt: skip
+
+
+def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_packages", lambda _: iter(()))
+    monkeypatch.setenv("SOMETHING_OF_A_TEST", "0")
+    project = a_project(tmp_path / "p")
+    committed(project)
+    (project / "large.bin").write_bytes(b"0" * (kept.READ_WHOLE + 1))
+    task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
+
+    def state() -> str:
+        return kept.state_of(task, context, Selection(), project / "reports")
+
+    seen = {"at first": state()}
+    (project / "reports").mkdir()
+    (project / "reports/x.md").write_text("x")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert state() == seen["at first"]
+    for name, edit in EDITS.items():
+        edit(project)
+        seen[name] = state()
+    assert len({*seen.values()}) == len(seen), seen
+
+
+def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = tmp_path / "lib/site-packages"
+    library.mkdir(parents=True)
+    (library / "one.py").write_text("x = 1\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (library / "__editable___two_finder.py").write_text(f"MAPPING = {{'two': '{elsewhere}'}}\n")
+    monkeypatch.setattr(sys, "path", [str(library)])
+    context = a_context(a_project(tmp_path / "p"))
+    before = [*kept._packages(context)]
+    (elsewhere / "two.py").write_text("y = 1\n")
+    linked = [*kept._packages(context)]
+    (library / "one.py").write_text("x = 12\n")
+    assert len({*map(tuple, (before, linked, kept._packages(context)))}) == 3
+
+
+def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "MOST_RUNS", 1)
+    project = a_project(tmp_path / "p")
+    for text in ("a = 1\n", "a = 2\n"):
+        (project / "pkg/more.py").write_text(text)
+        run(project)
+    (folder,) = (project / kept.STORE).iterdir()
+    assert kept.find(project, folder.name) is not None
+    for damage in ("{", '{"at": "", "pieces": {"No": 1}}', '{"at": "", "pieces": {"PytestRun": {}}}', "[]"):
+        (folder / kept.PIECES).write_text(damage)
+        assert kept.find(project, folder.name) is None
+    assert kept.find(project, "0" * 64) is None
