@@ -135,9 +135,7 @@ json.dump(samples, open(sys.argv[1], "w"))
 def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     """Measure once more, at a speed that the code does not decide; return outcome, message and earlier attempts."""
     columns = [
-        [seconds + (i + (i * i * (k + 1) + k) % 7) / 10**6 for i in range(12)]
-        for k, seconds in enumerate(TIMES[speed])
-        for arm, seconds in enumerate(TIMES[speed])
+        [seconds + (i + (i * i * (k + 1) + k) % 7) / 10**6 for i in range(12)] for k, seconds in enumerate(TIMES[speed])
     ]
     (root / "times.json").write_text(json.dumps(columns), encoding="utf-8")
     measurements = [{"id": "bench", "run": ["python", "repeated.py", "{out}"]}]
