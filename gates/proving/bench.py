@@ -4,21 +4,20 @@ import json
 import os
 import secrets
 import shutil
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
-from gates.child.process import ProcessRun
 from gates.context import Context
+from gates.evidence.lines.coverage_plan import modules_of
 from gates.project.copying import copy_project, relocated
-from gates.project.files import copy_package, files_of
+from gates.project.files import copy_package
 from gates.project.import_paths import import_roots
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
@@ -29,18 +28,6 @@ EXTRA_S = 60.0
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 TELL_S = 10.0
 Told = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Session:
-    """What one run of pytest told, and how its process ended."""
-
-    events: tuple[Told, ...]
-    process: ProcessRun
-
-    def of(self, name: str) -> list[Told]:
-        """Return the events of one kind."""
-        return [event for event in self.events if event["event"] == name]
 
 
 class Bench:
@@ -61,38 +48,9 @@ class Bench:
         copy_package(WORKER, self._plugin / PACKAGE)
 
     @property
-    def plugin(self) -> Path:
-        """Return the folder that what is loaded beside pytest is copied to."""
-        return self._plugin
-
-    @property
     def modules(self) -> dict[str, str]:
         """Return the names that the implementation's modules may be imported by, and the files they must come from."""
-        return dict(_modules(self._task, self.look))
-
-    def session(self, tests: Sequence[str] | None, arguments: Sequence[str], env: dict[str, str]) -> Session:
-        """Run pytest once, without a fault, in a process of its own."""
-        scratch = self._fresh(f"session-{secrets.token_hex(4)}")
-        events = scratch / "events.jsonl"
-        told = {
-            "tests": tests, "events": str(events), "cache": str(scratch / "cache"), "modules": self.modules,
-            "arguments": [*arguments, f"--rootdir={self.look.root}"],
-        }  # fmt: skip
-        (scratch / "temporary").mkdir()
-        asked = scratch / "told.json"
-        asked.write_text(json.dumps(told), encoding="utf-8")
-        argv = [self.look.python, "-m", PACKAGE, "session", str(asked)]
-        try:
-            ended = self._run(argv, scratch, env)
-        finally:
-            self._looked.restore()
-        return Session(tuple(_lines(events)), ended)
-
-    def _run(self, argv: list[str], scratch: Path, env: dict[str, str]) -> ProcessRun:
-        return process.run(
-            argv, cwd=self.look.root, timeout_s=self.look.timeout_s, log=scratch / "run",
-            env={**env, **self.env(self.look.root), "TMPDIR": str(scratch / "temporary")},
-        )  # fmt: skip
+        return modules_of(self._task, self.look)
 
     def try_all(
         self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None],
@@ -196,14 +154,3 @@ def _lines(path: Path) -> Iterator[Told]:
             yield json.loads(line)
         except ValueError:
             continue
-
-
-def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
-    for path in files_of(task.implementation, context.root):
-        for root in import_roots(task, context):
-            if path.suffix != ".py" or not path.is_relative_to(root):
-                continue
-            parts = path.relative_to(root).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            if name and name.split(".")[0] not in sys.stdlib_module_names:
-                yield name, os.path.realpath(path)

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from gates.evidence.lines.executed_lines import TEST
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench
 from gates.proving.declared import declared
 from gates.proving.general import from_statements, general
 from gates.proving.making import Change, Fault, Maker, spread
 from gates.proving.source import Text
-from gates.proving.targets import Baseline, Collected, around, statements
+from gates.proving.targets import Baseline, around, statements
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
 
@@ -48,10 +50,10 @@ class Case:
 class Trial:
     """Makes the cases of a task from what was seen of it without a fault."""
 
-    def __init__(self, task: Task, bench: Bench, collected: Collected, baseline: Baseline, found: "Operators") -> None:
+    def __init__(self, task: Task, bench: Bench, run: PytestRun | None, baseline: Baseline, found: "Operators") -> None:
         self._task = task
         self._bench = bench
-        self._collected = collected
+        self._run = run
         self._baseline = baseline
         self._operators = found
         self._tree = SourceTree.collect(task, bench.look)
@@ -59,8 +61,8 @@ class Trial:
 
     def case(self, criterion: Criterion) -> Case:
         """Return a criterion with its evidence, looked at without a fault, and its faults."""
-        bound = self._collected.bound(self._task, criterion)
-        own = [test for test in bound if test in self._baseline.seconds and test not in self._baseline.left_out]
+        bound = [test.id for test in tests_of(self._task, criterion, self._run)]
+        own = [test for test in bound if test not in self._baseline.left_out]
         case = Case(criterion, own)
         if left := len(self._baseline.left_out.intersection(bound)):
             case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
@@ -96,15 +98,13 @@ class Trial:
             why = self._baseline.bad[failing[0]]
             more = f", and {len(failing) - 1} more fail" if len(failing) > 1 else ""
             return f"cannot be proved, its own evidence fails: {failing[0]}: {why}{more}"
-        if case.own and self._baseline.problem:
+        if self._baseline.problem:
             return f"cannot be proved: {self._baseline.problem}"
         if unrun := [test for test in case.own if test in self._baseline.unrun]:
             return f"cannot be proved: {unrun[0]} did not run"
-        if self._collected.problem and self._task.tests:
-            return f"cannot be proved: {self._collected.problem}"
-        if case.own and self._baseline.elsewhere:
-            where = self._baseline.elsewhere[0]
-            return f"cannot be proved: its tests import {where}, not the copy that faults are put into"
+        foreign = self._baseline.lines.foreign if self._baseline.lines else ()
+        if case.own and foreign:
+            return f"cannot be proved: its tests import {foreign[0]}, not the copy that faults are put into"
         return ""
 
     def _make(self, case: Case) -> None:

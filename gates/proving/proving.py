@@ -19,6 +19,7 @@ from gates.proving.known import Known, digest
 from gates.proving.making import Fault
 from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving.targets import Baseline
+from gates.task.selection import narrowed
 from gates.task.task import Criterion, Task
 from gates.terminal import printable
 
@@ -58,11 +59,9 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     known = Known(asked.state, before, fresh=asked.fresh)
     bench = Bench(task, context, asked.reports, asked.jobs)
     say("looking at the evidence without a fault")
-    collected = targets.collect(task, bench)
-    bound = {test for criterion in chosen for test in collected.bound(task, criterion)}
-    baseline = targets.observe([test for test in collected.marks if test in bound], task, bench)
+    run, baseline = targets.observe(narrowed(task, asked.only), bench)
     try:
-        trial = Trial(task, bench, collected, baseline, found)
+        trial = Trial(task, bench, run, baseline, found)
     except EvidenceUnavailable as error:
         raise EvidenceUnavailable(f"nothing can be proved: {error}") from error
     cases = [trial.case(criterion) for criterion in chosen]

@@ -7,34 +7,16 @@ from functools import cached_property
 from typing import Self
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.coverage_plan import noting
 from gates.evidence.lines.executed_lines import TEST, ExecutedLines, named_tests
-from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location
-from gates.proving.bench import Bench, Session, Told
+from gates.proving.bench import Bench, Told
 from gates.proving.making import Fault
 from gates.proving.source import Text
-from gates.task.task import Criterion, Task
+from gates.task.task import Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0
-
-
-@dataclass(frozen=True)
-class Collected:
-    """The tests of a task as pytest collects them, in its order, each with the criteria that it is marked with."""
-
-    marks: dict[str, tuple[str, ...]]
-    problem: str = ""
-
-    def bound(self, task: Task, criterion: Criterion) -> list[str]:
-        """Return the tests of a criterion, by path or node id in the task or by marker in the test."""
-        wanted = f"{task.id}/{criterion.id}"
-        return [
-            test
-            for test, marks in self.marks.items()
-            if wanted in marks or any(is_under(test, path) for path in criterion.tests)
-        ]
 
 
 @dataclass(frozen=True)
@@ -50,7 +32,6 @@ class Baseline:
     unrun: frozenset[str] = frozenset()
     peak_bytes: int = 0
     around_s: float = STARTUP_S
-    elsewhere: tuple[str, ...] = ()
     lines: ExecutedLines | None = None
     problem: str = ""
     note: str = ""
@@ -59,8 +40,14 @@ class Baseline:
     def of(cls, run: PytestRun, lines: ExecutedLines | None) -> Self:
         """Return what a whole test run says of its tests."""
         seconds = {test.id: test.duration_s for test in run.tests}
-        around_s = max(STARTUP_S, run.process.duration_s - sum(seconds.values()))
-        return cls(seconds=seconds, lines=lines, around_s=around_s, peak_bytes=run.process.peak_memory_bytes or 0)
+        bad = {test.id: test.reason for test in run.tests if test.outcome in BAD}
+        unrun = frozenset(test.id for test in run.tests if test.outcome is TestOutcome.NOT_RUN)
+        return cls(
+            seconds=seconds, bad=bad, unrun=unrun, lines=lines,
+            left_out=frozenset(test.id for test in run.tests if not test.passed) - bad.keys() - unrun,
+            around_s=max(STARTUP_S, run.process.duration_s - sum(seconds.values())),
+            peak_bytes=run.process.peak_memory_bytes or 0, problem=_broken_off(run),
+        )  # fmt: skip
 
     def asked(self, name: str, fault: Fault, tests: list[str], every: list[str] | None = None) -> Told:
         """Return what a worker is asked: to try a fault by some tests, or else by every one of a criterion."""
@@ -103,68 +90,30 @@ class Baseline:
         return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
 
 
-def collect(task: Task, bench: Bench) -> Collected:
-    """Ask pytest for all tests of a task."""
+def observe(task: Task, bench: Bench) -> tuple[PytestRun | None, Baseline]:
+    """Run the tests of a task without a fault, noting which lines each of them runs."""
     paths = list(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
-    there = [path for path in paths if (bench.look.root / path.split("::")[0]).exists()]
-    if not there:
-        return Collected({})
-    session = bench.session(None, ["--collect-only", *there], {})
-    marks = {event["id"]: tuple(event["criteria"]) for event in session.of("collected")}
-    if not session.of("exit") or session.of("uncollected"):
-        bad = next((f"{event['id']}: {event['message']}" for event in session.of("uncollected")), "")
-        return Collected(marks, bad or f"pytest could not collect the tests: {session.process.last_words}")
-    return Collected(marks)
-
-
-def observe(tests: Sequence[str], task: Task, bench: Bench) -> Baseline:
-    """Run the bound tests without a fault, noting which lines each of them runs."""
-    if not tests:
-        return Baseline()
-    files = list(dict.fromkeys(test.split("::")[0] for test in tests))
-    options, env = noting(bench.plugin, task, bench.look)
-    session = bench.session(tests, [*files, *options], env)
-    found = _read(session, tests, bench)
-    try:
-        return replace(found, lines=ExecutedLines.collect(task, bench.look))
+    with bench.faulty() as look:
+        there = tuple(path for path in paths if (look.root / path.split("::")[0]).exists())
+        if not there:
+            return None, Baseline()
+        wider, folder = task.model_copy(update={"tests": there}), look.folder("pytest").evidence
+        run = PytestRun.once(wider, look, folder, env=bench.env(look.root))
+    try:  # what tests wrote into the code is undone by now
+        return run, Baseline.of(run, ExecutedLines.collect(wider, look))
     except EvidenceUnavailable as error:
-        return replace(found, note=f"{error}: every test of a criterion is run for each of its faults")
+        note = f"{error}: every test of a criterion is run for each of its faults"
+        return run, replace(Baseline.of(run, None), note=note)
 
 
-def _read(session: Session, tests: Sequence[str], bench: Bench) -> Baseline:
-    seconds: dict[str, float] = dict.fromkeys(tests, 0.0)
-    bad: dict[str, str] = {}
-    passed: set[str] = set()
-    ran: set[str] = set()
-    for event in session.of("ended"):
-        name = event["id"]
-        seconds[name] = seconds.get(name, 0) + event["seconds"]
-        if event["outcome"] == "failed":
-            bad.setdefault(name, event["message"])
-        elif event["outcome"] == "passed" and event["when"] == "call" and not event["xfail"]:
-            passed.add(name)
-        if event["when"] == "teardown":
-            ran.add(name)
-    finished: Told = next(iter(session.of("finished")), {"modules": {}})
-    modules = bench.modules
-    wrong = {file for name, file in finished["modules"].items() if file != modules.get(name)}
-    return Baseline(
-        seconds=seconds,
-        bad=bad,
-        left_out=frozenset((set(tests) & ran) - passed - bad.keys()),
-        unrun=frozenset(set(tests) - ran - bad.keys()),
-        peak_bytes=session.process.peak_memory_bytes or 0,
-        around_s=max(STARTUP_S, session.process.duration_s - sum(seconds.values())),
-        elsewhere=tuple(sorted(wrong)),
-        problem="" if session.of("exit") else _broken_off(session, ran),
-    )
-
-
-def _broken_off(session: Session, ran: set[str]) -> str:
+def _broken_off(run: PytestRun) -> str:
     """Say how the tests ended before their end, and which of them was being run."""
-    running = next((event["id"] for event in session.of("started") if event["id"] not in ran), "")
-    during = f" while running {running}" if running else ""
-    return f"the tests did not come to their end: {session.process.ended}{during}"
+    if run.collect_errors:
+        return f"{run.collect_errors[0].id}: {run.collect_errors[0].message.splitlines()[-1]}"
+    if run.process.exit_code in {0, 1, 5}:
+        return ""
+    during = f" while running {run.running[0]}" if run.running else ""
+    return f"the tests did not come to their end: {run.process.ended}{during}"
 
 
 def statements(file: Text, place: Location) -> list[Location]:

@@ -1,10 +1,14 @@
 """What the coverage plugin is told before a test run, and where it leaves what it saw."""
 
 import json
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
-from gates.project.files import copy_package
+from gates.project.files import copy_package, files_of
+from gates.project.import_paths import import_roots
 from gates.task.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
@@ -24,16 +28,27 @@ def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
     tests = (path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests)))
     entries = dict.fromkeys((*task.implementation, *tests))
     paths = [str(path) for entry in entries for path in _patterns(context.root / entry)]
-    return {"GATES_COVERAGE": json.dumps({"folder": str(folder), "paths": paths, "root": str(context.root)})}
+    told = {"folder": str(folder), "paths": paths, "root": str(context.root), "modules": modules_of(task, context)}
+    return {"GATES_COVERAGE": json.dumps(told)}
+
+
+def modules_of(task: Task, context: Context) -> dict[str, str]:
+    """Return the names that the implementation's modules may be imported by, and the files they must come from."""
+    return dict(_modules(task, context))
+
+
+def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
+    for path in files_of(task.implementation, context.root):
+        for root in import_roots(task, context):
+            if path.suffix != ".py" or not path.is_relative_to(root):
+                continue
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            if name and name.split(".")[0] not in sys.stdlib_module_names:
+                yield name, os.path.realpath(path)
 
 
 def _patterns(path: Path) -> list[str]:
     """Return a path as a pattern that matches it alone, or all below it."""
     plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
     return [f"{plain}/*"] if path.is_dir() else [plain]
-
-
-def noting(plugins: Path, task: Task, context: Context) -> tuple[list[str], dict[str, str]]:
-    """Put the plugin into a folder; return the options and the environment that `ExecutedLines` is read after."""
-    folder = context.folder("pytest").evidence / FOLDER
-    return copy_plugin(plugins), coverage_env(folder, task, context)

@@ -51,7 +51,8 @@ class ExecutedLines(Evidence):
     `children` names the programs that were started, by context; what they ran was not seen. `early` are the files that
     had been imported before lines were noted. `doubts` says what else was not seen. `aside` are functions that nobody
     need run: those that never came to life here, such as those for another platform, and abstract ones with a body.
-    `in_tests` are the lines of files beside the implementation, the tests, that ran in any test.
+    `in_tests` are the lines of files beside the implementation, the tests, that ran in any test. `foreign` are the
+    files that modules of the implementation were imported from, if not from here.
     """
 
     version: str
@@ -65,6 +66,7 @@ class ExecutedLines(Evidence):
     unparsed: tuple[str, ...] = ()
     aside: tuple[FunctionLines, ...] = ()
     in_tests: dict[str, tuple[int, ...]] = Field(default={})
+    foreign: tuple[str, ...] = ()
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
@@ -127,6 +129,7 @@ class ExecutedLines(Evidence):
             unparsed=tuple(unparsed),
             aside=tuple(aside),
             in_tests=_in_tests(where, modules, context),
+            foreign=tuple(sorted({file for state in states.values() for file in _texts(state.get("foreign"))})),
         )
 
     def contexts_of(self, function: FunctionLines) -> frozenset[str]:

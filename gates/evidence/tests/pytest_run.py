@@ -1,11 +1,13 @@
 """One pytest run, told by several witnesses that must agree: process, plugin, JSON report and JUnit file."""
 
 import json
+import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from gates.check import Evidence
@@ -38,6 +40,7 @@ from gates.terminal import printable
 
 READ = {"visited", "collect_failed", "collect_skipped"}
 PLUGIN = "gates_pytest_witness"
+NO_ENV: Mapping[str, str] = MappingProxyType({})
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 STACK = 6000  # characters of the last stack that are kept
@@ -101,13 +104,13 @@ class PytestRun(Evidence):
             if not (context.root / path.split("::")[0]).exists():
                 raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{_line(task, path)})")
         folder = context.folder("pytest").evidence
-        first = cls._run(task, context, folder)
+        first = cls.once(task, context, folder)
         repeats = []
         for number in range(2, context.repeat + 1):
             again = folder / f"run-{number}"
             again.mkdir()
             seed = str(number)
-            run = cls._run(task, context, again, seed=seed)
+            run = cls.once(task, context, again, seed=seed)
             repeats.append(
                 Repeat(
                     seed=seed, process=run.process, outcomes={test.id: test.outcome for test in run.tests},
@@ -120,7 +123,10 @@ class PytestRun(Evidence):
         return first.model_copy(update={"repeats": tuple(repeats), "deleted": deleted})
 
     @classmethod
-    def _run(cls, task: Task, context: Context, folder: Path, *, seed: str = "") -> Self:
+    def once(
+        cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV
+    ) -> Self:
+        """Run the task's tests once, in an order made from a seed if there is one, and read every witness."""
         plugin = folder / "plugin"
         package = Path(__file__).with_name("_pytest_witness")
         copy_package(package, plugin / PLUGIN)
@@ -128,7 +134,8 @@ class PytestRun(Evidence):
                 "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
                 f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
-        env = {"PYTHONPATH": process.joined_paths(str(plugin))}
+        paths = os.pathsep.join(filter(None, (str(plugin), env.get("PYTHONPATH"))))
+        env = {**env, "PYTHONPATH": process.joined_paths(paths)}
         if not seed:  # another run of the same tests executes the same lines
             argv += copy_plugin(plugin)
             env |= coverage_env(folder / "coverage", task, context)

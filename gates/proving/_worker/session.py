@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,8 +15,7 @@ class Recorder:
     """Chooses the tests that are asked for, in the order asked for, and writes down what becomes of them."""
 
     def __init__(self, told: dict[str, Any], events: TextIO) -> None:
-        self._rank = {name: i for i, name in enumerate(told["tests"])} if told["tests"] is not None else None
-        self._modules: dict[str, str] = told.get("modules", {})
+        self._rank = {name: i for i, name in enumerate(told["tests"])}
         self._events = events
 
     def say(self, event: str, **facts: object) -> None:
@@ -33,19 +31,16 @@ class Recorder:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave the tests that were asked for."""
-        if self._rank is None:
-            return
         chosen = [item for item in items if item.nodeid in self._rank]
         left = [item for item in items if item.nodeid not in self._rank]
         if left:
             config.hook.pytest_deselected(items=left)
-        items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid] if self._rank else 0)
+        items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Name each test that will run, with the criteria that it is marked with."""
+        """Name each test that will run."""
         for item in session.items:
-            marked = sorted({str(arg) for mark in item.iter_markers("criterion") for arg in mark.args})
-            self.say("collected", id=item.nodeid, criteria=marked)
+            self.say("collected", id=item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -65,9 +60,8 @@ class Recorder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Note the end, and which modules of the implementation were imported from where."""
-        found = {name: os.path.realpath(file) for name in self._modules if (file := _file_of(name))}
-        self.say("finished", exit_code=int(exitstatus), modules=found, packages=_packages())
+        """Note the end, and what was imported of the libraries."""
+        self.say("finished", exit_code=int(exitstatus), packages=_packages())
 
 
 def run(told: dict[str, Any]) -> int:
@@ -89,10 +83,6 @@ def _neutral(cache: str) -> list[str]:
     if importlib.util.find_spec("pytest_cov"):
         options += ["--no-cov"]
     return options
-
-
-def _file_of(name: str) -> str:
-    return str(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
 def _packages() -> list[str]:

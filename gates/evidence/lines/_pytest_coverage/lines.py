@@ -28,6 +28,7 @@ class Lines:
         self.folder = Path(asked["folder"]) if asked else None
         self.paths: list[str] = asked["paths"] if asked else []
         self.root = str(asked["root"]) if asked else ""
+        self.own: dict[str, str] = asked["modules"] if asked else {}
         self.pid = pid()
         self.context = ""
         self.coverage: Any = None
@@ -39,6 +40,7 @@ class Lines:
         self.lost: list[str] = []
         self.early: list[str] = []
         self.modules: list[str] = []
+        self.foreign: list[str] = []
 
     def start(self, config: pytest.Config) -> None:
         """Start tracing, unless somebody else does."""
@@ -118,7 +120,8 @@ class Lines:
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
                 self.reason = f"coverage could not be saved: {error!r:.200}"
             self.coverage = None
-        self.modules = _files_under(self.root) if pid() == self.pid else []
+        if pid() == self.pid:
+            self.modules, self.foreign = _files_under(self.root), _foreign(self.own)
         self.note()
 
     def note(self) -> None:
@@ -126,7 +129,8 @@ class Lines:
         if self.folder is None or pid() != self.pid:
             return
         facts = {"reason": self.reason, "version": self.version, "ended": self.ended, "children": self.children,
-                 "lost": self.lost, "early": self.early, "unheard": _unheard(), "modules": self.modules}  # fmt: skip
+                 "lost": self.lost, "early": self.early, "unheard": _unheard(), "modules": self.modules,
+                 "foreign": self.foreign}  # fmt: skip
         try:
             (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
         except OSError:
@@ -189,6 +193,12 @@ def _files_under(root: str) -> list[str]:
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     inside = os.path.join(root, "")  # noqa: PTH118  # modules may have patched more than this
     return sorted({f for f in files if isinstance(f, str) and f.startswith(inside)})
+
+
+def _foreign(own: dict[str, str]) -> list[str]:
+    """Return the files of modules of the implementation that were imported from elsewhere."""
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in own}
+    return sorted({file for name, file in files.items() if file and os.path.realpath(file) != own[name]})
 
 
 def _unheard() -> list[str]:
