@@ -41,16 +41,16 @@ criteria:
 """
 BASE = {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": TEST, "tasks/T1.yaml": TASK,
         "tests/data.txt": "1"}  # fmt: skip
-WEAKENED: dict[str, dict[str, str]] = {
-    "expected values are copied": {"tests/test_core.py": TEST.replace("(7, 14)", "(7, 15)")},
-    "rows are deleted": {"tests/test_core.py": TEST.replace(", (7, 14)", "")},
-    "a tolerance is wider": {"tests/test_core.py": TEST.replace("rel=1e-6", "rel=0.5")},
-    "the import is swapped": {
-        "tests/test_core.py": TEST.replace("from pkg.core import double", "double = lambda x: x * 2"),
-    },
-    "a test is skipped": {"tests/test_core.py": TEST.replace("@pytest", "@pytest.mark.skip\n@pytest", 1)},
-    "the file is emptied": {"tests/test_core.py": "def test_nothing():\n    assert True\n"},
+WEAKENED: dict[str, str] = {
+    "expected_values_are_copied": TEST.replace("(7, 14)", "(7, 15)"),
+    "rows_are_deleted": TEST.replace(", (7, 14)", ""),
+    "a_tolerance_is_wider": TEST.replace("rel=1e-6", "rel=0.5"),
+    "the_import_is_swapped": TEST.replace("from pkg.core import double", "double = lambda x: x * 2"),
+    "a_test_is_skipped": TEST.replace("@pytest", "@pytest.mark.skip\n@pytest", 1),
+    "the_file_is_emptied": "def test_nothing():\n    assert True\n",
 }
+COPIED = {"pkg/core.py": BROKEN, "tests/test_core.py": WEAKENED["expected_values_are_copied"]}
+SHORTER = {"pkg/core.py": BROKEN, "tests/test_core.py": WEAKENED["rows_are_deleted"]}
 HONEST: dict[str, dict[str, str]] = {
     "the code alone": {"pkg/core.py": "def double(x):\n    return x + x\n"},
     "one more test": {
@@ -79,12 +79,16 @@ def judged(
     return list(judge(asked, seen))
 
 
-@pytest.mark.parametrize("case", WEAKENED)
-def test_a_weakened_test_does_not_hide_what_the_base_notices(case: str, tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, {"pkg/core.py": BROKEN, **WEAKENED[case]})
-    assert (found.rule, found.outcome, found.criterion, found.blocks) == ("BL022", Outcome.FAILED, "AC1", True)
-    assert found.subject == "tests/test_core.py::test_double[7-14]"
-    assert 'changes: ["tests/test_core.py::test_double"]' in found.remediation
+def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> None:
+    """Each file of tests is weakened in another way, and each is named with what it promised."""
+    base = {**BASE, **{f"tests/test_{name}.py": TEST for name in WEAKENED}}
+    change = {"pkg/core.py": BROKEN, **{f"tests/test_{name}.py": text for name, text in WEAKENED.items()}}
+    found = judged(tmp_path, change, base={name: text for name, text in base.items() if name != "tests/test_core.py"})
+    assert {(each.rule, each.outcome, each.criterion, each.blocks) for each in found} == {
+        ("BL022", Outcome.FAILED, "AC1", True)
+    }
+    assert {each.subject for each in found} == {f"tests/test_{name}.py::test_double[7-14]" for name in WEAKENED}
+    assert all(f'changes: ["{each.subject.partition("[")[0]}"]' in each.remediation for each in found)
 
 
 @pytest.mark.parametrize("case", HONEST)
@@ -94,14 +98,13 @@ def test_honest_changes_pass(case: str, tmp_path: Path) -> None:
 
 
 def test_a_change_of_behaviour_that_its_criterion_names_passes(tmp_path: Path) -> None:
-    change = {"pkg/core.py": BROKEN, **WEAKENED["expected values are copied"]}
     named = f"{TASK}    changes: ['tests/test_core.py::test_double']\n"
-    (found,) = judged(tmp_path, change, named)
+    (found,) = judged(tmp_path, COPIED, named)
     assert (found.outcome, "1 that fail are named" in found.message) == (Outcome.PASSED, True)
 
 
 def test_without_a_policy_it_is_told_and_stops_nothing(tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, {"pkg/core.py": BROKEN, **WEAKENED["rows are deleted"]}, policy="")
+    (found,) = judged(tmp_path, SHORTER, policy="")
     assert (found.outcome, found.blocks) == (Outcome.FAILED, False)
 
 
@@ -133,7 +136,7 @@ def test_what_a_build_generated_is_there_at_the_base_too(ignored: str, outcome: 
     base = {**BASE, **GENERATED, "pkg/_version.py": "version = '1'\n"}
     if ignored == "/":  # the base lacks a file that this change adds, and the base's tests cannot be imported there
         base = {**BASE, **GENERATED, ".gitignore": ""}
-    change = {"pkg/core.py": BROKEN, **WEAKENED["rows are deleted"], "pkg/_version.py": "version = '1'\n"}
+    change = {**SHORTER, "pkg/_version.py": "version = '1'\n"}
     (found,) = judged(tmp_path, change, base=base)
     assert (found.outcome, found.criterion, found.rule) == (outcome, "AC1", "BL022")
     assert found.leaves_open or found.blocks
