@@ -1,4 +1,4 @@
-"""Whose fault a broken order is: the event's own, that of a helper's caller, or of the list that it stands in."""
+"""Whose fault a broken order is: the event's own, or that of a helper's caller."""
 
 import itertools
 from collections.abc import Sequence
@@ -48,17 +48,15 @@ def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
 
 
 def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
-    """Return what acts before another that should have come first: a list's element, or the call of a helper."""
+    """Return what acts before another that should have come first: the call of a helper."""
     frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
     later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
     later = later if later is not None and later.name in wanted else None
     others = found.calls.get(later, ()) if later is not None else ()
     pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
     one, other = next(pairs, (None, None))
-    if one is None or other is None:
+    if one is None or other is None or one[:2] == other[:2]:
         return None
-    if one[:2] == other[:2]:
-        return one.listed
     depth = frames.index(one)
     inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
     alone = inside == {here.name} and one.path == other.path

@@ -3,14 +3,6 @@
 import pytest
 from scanning import broken
 
-OBJECT = """class Cast:
-    def __init__(self):
-        self.held = torch.autocast("cuda")
-    def __enter__(self):
-        self.held.__enter__()
-    def __exit__(self, *raised):
-        self.held.__exit__(*raised)
-"""
 MADE = {
     "a partial": ("", "cast = functools.partial(torch.autocast, 'cuda')", "cast()"),
     "one of two partials": (
@@ -39,11 +31,6 @@ MADE = {
         "@contextlib.contextmanager\ndef cast(on):\n    with torch.autocast('cuda', enabled=on):\n        yield\n",
         "",
         "cast(on)",
-    ),
-    "an object": (
-        OBJECT,
-        "",
-        "Cast()",
     ),
 }
 
@@ -80,29 +67,6 @@ def test_a_context_manager_hides_none_of_its_block() -> None:
         scaler.update()
     """
     assert broken("amp-clip-before-unscale", text) == ["m.py:14"]
-
-
-def test_callbacks_that_are_handed_round_are_no_turns_of_the_training() -> None:
-    text = """
-    import torch
-    class Rate:
-        def __init__(self, rate):
-            self.rate = rate
-        def after(self):
-            self.rate.step()
-    def train(model, batches):
-        optimizer = torch.optim.SGD(model.parameters())
-        scaler = torch.amp.GradScaler("cuda")
-        parts = [Rate(torch.optim.lr_scheduler.LinearLR(optimizer))]
-        for batch in batches:
-            optimizer.zero_grad()
-            scaler.scale(model(batch)).backward()
-            scaler.step(optimizer)
-            scaler.update()
-            for part in parts:
-                part.after()
-    """
-    assert len(broken("amp-scheduler-ignores-skip", text)) == 1
 
 
 LEFT = {

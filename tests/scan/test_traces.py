@@ -153,17 +153,6 @@ def test_innocent_helper_is_not_blamed_but_its_call() -> None:
     assert (HEAD + body).splitlines()[itself - 1].strip() == "clip(ps, 1.0)"
 
 
-STACK = "from contextlib import ExitStack\ndef enter(stack, amp):\n    if amp:\n        stack.enter_context(torch.autocast('cuda'))\n"
-
-
-@pytest.mark.parametrize(
-    ("indent", "found"), [("        ", 1), ("    ", 0)], ids=["within the stack", "after the stack"]
-)
-def test_exit_stack_leaves_at_the_end_of_its_block_what_helpers_entered(indent: str, found: int) -> None:
-    body = f"{STACK}def f(model, scaler, x, amp):\n    with ExitStack() as stack:\n        enter(stack, amp)\n        loss = model(x)\n{indent}scaler.scale(loss).backward()\n"
-    assert len(lines(body, "amp-backward-inside-autocast")) == found
-
-
 def test_gradients_that_a_caller_clears_are_not_missed() -> None:
     body = "def norms(ps):\n    for p in ps:\n        p.grad.clamp_(-1, 1)\nclass S:\n    def __init__(self):\n        self.s = torch.amp.GradScaler()\n    def __call__(self, loss, optimizer, ps):\n        self.s.scale(loss).backward()\n        self.s.unscale_(optimizer)\n        norms(ps)\n        self.s.step(optimizer); self.s.update()\n"
     assert lines(body, "amp-missing-zero-grad") == []

@@ -27,16 +27,13 @@ class Event(NamedTuple):
 class Frame(NamedTuple):
     """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides.
 
-    It is `direct` where what it runs is told by a name or a type, and is no hook. It was `listed` where the list is
-    written out that its object is an element of; its column tells one element from the next.
+    It is `direct` where what it runs is told by a name or a type, and is no hook.
     """
 
     path: str
     line: int
     last_line: int
     is_plain: bool
-    listed: "Frame | None" = None
-    column: int = 0
     direct: bool = True
 
 

@@ -6,15 +6,13 @@ from functools import cached_property
 
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.concerns import Concerns
-from gates.scan.paths.contexts import is_manager
+from gates.scan.paths.contexts import Run, is_manager
 from gates.scan.paths.counting import MAX_WORK
 from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import parameters_of, passed_on
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.listed import key_of, listed
 from gates.scan.paths.picking import Picking
 from gates.scan.paths.place import Place
-from gates.scan.paths.stacks import PUSHES, Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
@@ -83,11 +81,6 @@ class Calling(Picking):
                 paths = [self._passing(part, path, value, scope) for path, value in self.run(part, paths, scope)]
         if isinstance(node.func, ast.Attribute) and isinstance(made := node.func.value, ast.Call):
             paths = [self.filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
-        if tail_of(node.func) in PUSHES and isinstance(node.func, ast.Attribute) and len(node.args) == 1:
-            return [(after, Value("None")) for path in paths for after in self.pushed_on(node, path, scope)]
-        if isinstance(node.func, ast.Attribute) and node.func.attr in {"__enter__", "__exit__"}:
-            return [(each, Value("None")) for path in paths for each in self.crossed(node, node.func, path, scope)]
-        paths = [side for path in paths for side in self.sorted_by(node.func, path, scope)]
         return [each for path in paths for each in self._happens(node, path, scope)]
 
     def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
@@ -152,12 +145,9 @@ class Calling(Picking):
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = closure.scope.owner is None or sole
-        key = key_of(node.func)
-        written = listed(place.value(key), in_line=True) if key is not None else None
-        written = written or (listed(closure.bound[0]) if closure.bound else None)
         last = node.end_lineno or node.lineno
         direct = self.project.types.function(node, scope) is closure.node
-        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, written, direct=direct))
+        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, direct=direct))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():

@@ -4,7 +4,6 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from gates.scan.paths.asking import is_found
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
@@ -131,8 +130,6 @@ def _truth_of(value: Value, state: State) -> Branches:
         yield state, bool(value.constant)
     elif value.closure is not None or _is_made(value):
         yield state, True
-    elif (found := is_found(value)) is not None:
-        yield state, found
     else:
         yield from _assumed(value.key, state)
 

@@ -1,18 +1,15 @@
 """What a constructor leaves in the object that it makes: what was passed to it, and the lists that hold that."""
 
 import ast
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gates.scan.paths.finding import parameters_of
-from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import Place
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import below
-from gates.scan.program.project import Project
 from gates.scan.program.scope import SAME
 
 COPIES = frozenset({"list", "tuple"})
@@ -29,43 +26,6 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     arguments = tuple(place.value(arg) for arg in call.args)
     named = {k.arg: place.value(k.value) for k in call.keywords if k.arg}
     yield from _kept(made, owner, owner, arguments, named, place, MAX_BASES)
-
-
-def switches(made: Value, owner: ClassInfo, project: Project, hot: Hot) -> Iterator[tuple[str, Value]]:
-    """Yield the attributes that a constructor sets to a truth value or `None`, and that later code sets otherwise.
-
-    Only those are known of which each place that sets them is walked.
-    """
-    found = project.method(owner, "__init__")
-    known = project.once(setters)[0]
-    for name, value in _set_once(found[0], owner, project) if found is not None else ():
-        others = [around for around in known.get(name, ()) if found is not None and around is not found[0]]
-        if others and all(around in hot for around in others):
-            yield f"{made.key}.{name}", Value(repr(value), constant=value)
-
-
-def _set_once(function: Function, owner: ClassInfo, project: Project) -> Iterator[tuple[str, bool | None]]:
-    """Yield what a constructor sets to a truth value or `None` in any case, and nothing else there sets."""
-    stored = Counter(n.attr for n in below(function) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    called = [tail_of(c.func) for c in below(function) if isinstance(c, ast.Call) and tail_of(c.func) in owner.methods]
-    elsewhere = {name for verb in called for name in project.attributes_set(owner.methods[verb], owner)}
-    for node in function.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        value = node.value.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) else ...
-        if not isinstance(target, ast.Attribute) or tail_of(target.value) != "self" or target.attr in elsewhere:
-            continue
-        if stored[target.attr] == 1 and (value is None or isinstance(value, bool)):
-            yield target.attr, value
-
-
-def setters(project: Project) -> Iterator[dict[str, list[ast.AST]]]:
-    """Yield the functions, or files, that set attributes, by the names of these."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
-    for module in project.modules.values():
-        for node in module.live.get(ast.Attribute, []):
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                found[node.attr].append(_around(node, module))
-    yield found
 
 
 def _kept(
@@ -131,9 +91,3 @@ def _passed(node: object, inside: Place) -> Value | None:
 def _is_super(func: ast.expr) -> bool:
     value = func.value if isinstance(func, ast.Attribute) else None
     return isinstance(value, ast.Call) and tail_of(value.func) == "super"
-
-
-def _around(node: ast.AST, module: Module) -> ast.AST:
-    """Return the function that code stands in, or its file."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return next((each for each in module.ancestors(node) if isinstance(each, functions)), module.tree)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.hot import Hot
+from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import Place
-from gates.scan.paths.stacks import ENTERED, Run, Stacks
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
@@ -20,6 +20,7 @@ MAX_HOPS = 4
 ENDED = "<ended>"
 NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
+Run = list[tuple[State, Value]]
 Made = tuple[State, ast.expr, Place]
 Bind = Callable[[State, Value], State]
 
@@ -29,7 +30,7 @@ def as_it_is(path: State, _value: Value) -> State:
     return path
 
 
-class Contexts(Stacks):
+class Contexts(Joining):
     """The part of a walk that goes into contexts and out of them."""
 
     project: Project
@@ -38,6 +39,14 @@ class Contexts(Stacks):
     yields: list[Callable[[Run], Paths]]
     frames: list[Frame]
     calls: dict[Event, tuple[Frame, ...]]
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        raise NotImplementedError
+
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
+        """Run an expression on each path."""
+        raise NotImplementedError
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is."""
@@ -66,9 +75,6 @@ class Contexts(Stacks):
 
         With `bind` a path takes what the context gives to the block.
         """
-        kept = f"{value.key}.{ENTERED}"
-        if kept in path.heap:  # an exit stack that was filled before
-            return [self.left(after, kept) for after in inner([path])]
         found: Paths = []
         for each, made, place in self._made_by(value.node or node, value.place or self.place(path, scope), path):
             begun = list(self.happening.entering(made, place, node))
@@ -85,22 +91,6 @@ class Contexts(Stacks):
                 found += self._spliced(closure, made, place, each, inner, bind)
             else:
                 found += self._object(value, made, place, each, inner, bind)
-        return found
-
-    def crossed(self, node: ast.Call, func: ast.Attribute, path: State, scope: Scope) -> Paths:
-        """Enter a context, or leave it, by a call of its method."""
-        found: Paths = []
-        for each, made, place in self._made_by(func.value, self.place(path, scope), path):
-            told = self.happening.entering if func.attr == "__enter__" else self.happening.leaving
-            events = list(told(made, place, node))
-            for side, is_on in self.enabled(made, place, each) if events else ():
-                found.append(side.happens(*events) if is_on else side)
-            owner = place.owner_of(func.value) if not events else None
-            given = passed(node, place)[0]
-            found += (
-                self._run_method(owner, func.attr, place.value(func.value), [each], arguments=given) if owner else []
-            )
-            found += [each] if not events and owner is None else []
         return found
 
     def _made_by(self, node: ast.expr, place: Place, path: State, hops: int = MAX_HOPS) -> list[Made]:

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gates.scan.paths.asking import text_of
 from gates.scan.paths.contexts import Contexts
-from gates.scan.paths.elements import mapping
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
@@ -58,7 +56,7 @@ class Finding(Contexts):
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             return self._partial(node, place, path)
         if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
-            name = text_of(node.args[1], place)
+            name = _text_of(node.args[1], place)
             asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
             return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
         if isinstance(node, ast.Subscript):
@@ -109,8 +107,9 @@ class Finding(Contexts):
 
     def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
         """Return the function that stands under a key of a mapping which is written out, in this file or another."""
-        name, behind = text_of(node.slice, place), mapping(node.value, place)
-        if behind is None or name is None:
+        name = _text_of(node.slice, place)
+        behind = place.through(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else None
+        if behind is None or name is None or not isinstance(behind[0], ast.Dict):
             return None
         pairs = zip(behind[0].keys, behind[0].values, strict=True)
         found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
@@ -149,6 +148,12 @@ class Finding(Contexts):
             value = value if value.owner else replace(value, owner=owner)
             return Closure(function, scope, {}, (value,))
         return None
+
+
+def _text_of(node: ast.expr, place: Place) -> str | None:
+    """Return the text that an expression is on a path."""
+    found = place.value(node).constant
+    return found if isinstance(found, str) else None
 
 
 def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:

@@ -3,18 +3,13 @@
 import ast
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from gates.scan.automata.words import Event
 from gates.scan.paths.calling import Calling
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.elements import elements, is_object
-from gates.scan.paths.kinds import kind_of
-from gates.scan.paths.listed import key_of
-from gates.scan.paths.stacks import Run
+from gates.scan.paths.contexts import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
-from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
@@ -36,25 +31,22 @@ class Looping(Calling):
         raise NotImplementedError
 
     def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
-        """Walk a loop over something: all elements where they are known, else two turns."""
+        """Walk a loop over something, in two turns."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
         function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
         if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
             return [each for path in paths for each in self._interleaved(node, path, scope)]
-        return self._elementwise(node, paths, scope)
+        return self._turn_by_turn(node, paths, scope)
 
-    def _elementwise(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+    def _turn_by_turn(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
         found: Paths = []
         for path, value in self.run(node.iter, paths, scope):
-            known = elements(node.iter, self.place(path, scope))
-            count = len(known) if known else TURNS
 
-            def bind(each: State, turn: int, value: Value = value, known: list[Value] | None = known) -> State:
-                element = known[turn - 1] if known else None
-                return self._loop_target(node, element, value, turn, each, scope)
+            def bind(each: State, turn: int, value: Value = value) -> State:
+                return self._loop_target(node.target, value, turn, each, scope)
 
-            found += self._turns(node, path, scope, count, bind, marked=not known or not self._hands_round(node, known))
+            found += self._turns(node, path, scope, TURNS, bind)
         return found
 
     def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
@@ -63,7 +55,7 @@ class Looping(Calling):
         place, stack = self.place(path, scope), list(self.stack)
         closure = self.closure(node.iter.func, path, scope)
         if closure is None or closure.node in stack:
-            return self._elementwise(node, [path], scope)
+            return self._turn_by_turn(node, [path], scope)
         around = self.yields[-1] if self.yields else lambda run: [each for each, _ in run]
         left: Paths = []
 
@@ -89,28 +81,13 @@ class Looping(Calling):
         ]
         return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
 
-    def _loop_target(
-        self,
-        loop: ast.For | ast.AsyncFor,
-        element: Value | None,
-        source: Value,
-        turn: int,
-        path: State,
-        scope: Scope,
-    ) -> State:
+    def _loop_target(self, target: ast.expr, source: Value, turn: int, path: State, scope: Scope) -> State:
         """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
-        target, over = loop.target, loop.iter
-        if element is not None:
-            owner = self.project.classes.get(element.type or "") if element.owner is None else None
-            element = replace(element, owner=owner) if owner is not None else element
-            return self.bound(target, element, self.furnished(element, path), scope, target)
-        place = self.place(path, scope)
         if isinstance(target, ast.Tuple | ast.List):
             for index, part in enumerate(target.elts):
-                given = Value(f"{source.key}[{turn}][{index}]", kind=kind_of(over, place, index))
-                path = self.bound(part, given, path, scope, target)
+                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
             return path
-        return self.bound(target, Value(f"{source.key}[{turn}]", kind=kind_of(over, place)), path, scope, target)
+        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
 
     def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
@@ -163,23 +140,6 @@ class Looping(Calling):
             assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
             result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
         return _levelled(result, path)
-
-    def _hands_round(self, node: ast.For | ast.AsyncFor, known: list[Value]) -> bool:
-        """Return whether a loop does no more than let objects of the program's own act, as one for callbacks does."""
-        body: list[ast.stmt] = node.body
-        while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
-            body = body[0].body
-        call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-        func = call.func if isinstance(call, ast.Call) else None
-        acting = func.args[0] if isinstance(func, ast.Call) and tail_of(func.func) == "getattr" and func.args else func
-        acting = acting.value if isinstance(acting, ast.Attribute) else acting
-        key = key_of(func) if func is not None else None
-        if key is not None and all(isinstance(value.constant, str) for value in known):
-            return isinstance(key, ast.Name) and key.id == tail_of(node.target)
-        is_one = isinstance(acting, ast.Name) and isinstance(node.target, ast.Name) and acting.id == node.target.id
-        return is_one and all(
-            value.closure is not None or value.owner is not None or is_object(value) for value in known
-        )
 
     def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
         """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""

@@ -1,15 +1,13 @@
-"""Calls that may run one of several functions: the sides of a choice, the classes of an object."""
+"""Calls that may run one of two functions: the sides of a choice."""
 
 import ast
 
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.contexts import Run
 from gates.scan.paths.running import Running
-from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
 from gates.scan.program.nodes import kept
 from gates.scan.program.scope import Scope
-from gates.scan.program.types import is_choice
 
 Paths = list[State]
 
@@ -24,28 +22,6 @@ class Picking(Running):
             for side, truth in branch(chosen.test, path, self.place(path, scope)):
                 found += self.call(kept(node, _sides)[not truth], [side], scope)
         return found
-
-    def sorted_by(self, func: ast.expr, path: State, scope: Scope) -> Paths:
-        """Fork by the classes that the object of a method may be of, where it is one of several."""
-        held = func.value if isinstance(func, ast.Attribute) else None
-        if not isinstance(held, ast.Name | ast.Attribute):
-            return [path]
-        place = self.place(path, scope)
-        known = place.find(held)
-        made = known.node if known is not None else None
-        chosen = isinstance(made, ast.Call) and known.place is not None and is_choice(made.func, known.place.scope)  # type: ignore[union-attr]  # it made something
-        chosen = chosen or (isinstance(made, ast.Name) and known is not None and known.type is None)
-        if known is not None and (known.owner is not None or (made is not None and not chosen)):
-            return [path]
-        kinds = self.project.alternatives.of(held, scope)
-        found: Paths = []
-        for kind in kinds:
-            value = Value(f"{place.key(held)}.as_{kind.node.name}", owner=kind)
-            if isinstance(held, ast.Name):
-                found.append(path.binds(held.id, value))
-            else:
-                found.append(path.stores(f"{place.key(held.value)}.{held.attr}", value))
-        return found or [path]
 
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:

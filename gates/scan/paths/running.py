@@ -5,12 +5,10 @@ from dataclasses import replace
 
 from gates.scan.automata.words import Event
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.constructing import given, switches
+from gates.scan.paths.constructing import given
+from gates.scan.paths.contexts import Run
 from gates.scan.paths.counting import Counting
-from gates.scan.paths.elements import elements
-from gates.scan.paths.kinds import kind_of
 from gates.scan.paths.place import Place
-from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
 from gates.scan.program.module import tail_of
@@ -95,43 +93,21 @@ class Running(Counting):
         return found
 
     def _comprehension(self, node: Comprehension, paths: Paths, scope: Scope) -> Run:
-        """Run a comprehension as a loop, of two turns where it is not known what that goes through."""
+        """Run a comprehension as a loop of two turns."""
         for generator in node.generators:
             paths = [path for path, _ in self.run(generator.iter, paths, scope)]
-        known = self._gone_through(node, paths, scope)
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         line = node.lineno
         loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
         before = frozenset().union(*(path.words for path in paths))
         paths = [path.happens(loop) for path in paths]
-        for turn in range(1, len(known or (1, 2)) + 1):
+        for turn in (1, 2):
             paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
-            if known:
-                paths = [p.binds(tail_of(node.generators[0].target), known[turn - 1]) for p in paths]
-            else:
-                paths = [self._turned(node.generators[-1], turn, path, scope) for path in paths]
             for part in parts:
                 paths = [path for path, _ in self.run(part, paths, scope)]
             paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
         paths = [path.happens(done).without_idle_loop(before) for path in paths]
         return [(path, self.place(path, scope).value(node)) for path in paths]
-
-    def _turned(self, generator: ast.comprehension, turn: int, path: State, scope: Scope) -> State:
-        """Return a path with the optimizer that a comprehension's variable is in a turn, the same as in other loops."""
-        place = self.place(path, scope)
-        kind = kind_of(generator.iter, place) if isinstance(generator.target, ast.Name) else None
-        if kind is None or not isinstance(generator.target, ast.Name):
-            return path
-        return path.binds(generator.target.id, Value(f"{place.value(generator.iter).key}[{turn}]", kind=kind))
-
-    def _gone_through(self, node: Comprehension, paths: Paths, scope: Scope) -> list[Value] | None:
-        """Return what a comprehension of one plain variable goes through, where all paths agree."""
-        one = node.generators[0] if len(node.generators) == 1 else None
-        if one is None or not isinstance(one.target, ast.Name) or one.ifs or not paths:
-            return None
-        found = [elements(one.iter, self.place(path, scope)) for path in paths]
-        keys = {tuple(value.key for value in each) if each is not None else None for each in found}
-        return found[0] if len(keys) == 1 else None
 
     def made(self, node: ast.expr, path: State, scope: Scope) -> Value:
         """Return the value of an expression that has no events; what a call makes is another object each time."""
@@ -156,7 +132,7 @@ class Running(Counting):
         owner = self.project.classes.get(place.dotted(node.func) or "")
         if owner is None or owner.twice:
             return path
-        kept = {**dict(given(node, value, owner, place)), **dict(switches(value, owner, self.project, self.hot))}
+        kept = dict(given(node, value, owner, place))
         return path.but(heap={**path.heap, **kept}) if kept else path
 
     def furnished(self, instance: Value, path: State) -> State:

@@ -19,19 +19,6 @@ def _changed(node: ast.AST) -> frozenset[str]:
     return frozenset(map(text_of, found))
 
 
-def entered(node: ast.stmt) -> tuple[ast.expr | None, ast.expr] | None:
-    """Return the context that a statement makes an exit stack enter, and the condition that it does so on."""
-    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse:
-        inner = entered(node.body[0])
-        return (node.test, inner[1]) if inner is not None and inner[0] is None else None
-    call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
-    call = call.value if isinstance(call, ast.Await) else call
-    is_push = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1
-    if not is_push or call.func.attr not in {"enter_context", "enter_async_context"}:  # type: ignore[union-attr]
-        return None
-    return None, call.args[0]  # type: ignore[union-attr]  # it is a call
-
-
 def is_exit(node: ast.Raise) -> bool:
     """Return whether a statement ends the program rather than tells of an error: `raise SystemExit(main())`."""
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc

@@ -7,12 +7,12 @@ from functools import cache, partial
 
 from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.contexts import Run
 from gates.scan.paths.flags import guard_of
 from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import apart
-from gates.scan.paths.stacks import Run
 from gates.scan.paths.state import State
-from gates.scan.paths.statements import changed_names, entered, flows, is_exit
+from gates.scan.paths.statements import changed_names, flows, is_exit
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import kept, text_of
@@ -37,14 +37,11 @@ class Walker(Looping):
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         ended: Paths = []
-        for at, statement in enumerate(body):
+        for statement in body:
             going = [path for path in paths if not path.ended]
             ended += [path for path in paths if path.ended]
             if not going:
                 return ended
-            pushed = entered(statement) if statement in self.hot and self._is_own_stack(statement, scope) else None
-            if pushed is not None:
-                return [*ended, *self._pushed(pushed, body[at + 1 :], going, scope)]
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
                 paths = [p if p.ended else self._past(passed, p, scope) for p in paths]
@@ -53,32 +50,6 @@ class Walker(Looping):
     def _past(self, test: ast.expr, path: State, scope: Scope) -> State:
         """Return a path that has come past a condition on which its block is left."""
         return path.but(guards=(*path.guards, f"past {guard_of(test, None, self.place(path, scope))}"))
-
-    def _is_own_stack(self, node: ast.stmt, scope: Scope) -> bool:
-        """Return whether the exit stack of a statement is one of the function that it stands in."""
-        for around in scope.module.ancestors(node):
-            if isinstance(around, ast.With | ast.AsyncWith) and any(
-                self.is_stack(i.context_expr) for i in around.items
-            ):
-                return True
-            if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-                return False
-        return False
-
-    def _pushed(
-        self, pushed: tuple[ast.expr | None, ast.expr], rest: Sequence[ast.stmt], paths: Paths, scope: Scope
-    ) -> Paths:
-        """Walk the rest of a block in a context that an exit stack has entered, always or on a condition."""
-        test, context = pushed
-        found: Paths = []
-        for path in paths:
-            for side, is_in in branch(test, path, self.place(path, scope)) if test is not None else [(path, True)]:
-                if not is_in:
-                    found += self.block(rest, [side], scope)
-                    continue
-                for each, value in self.run(context, [side], scope):
-                    found += self.context(value, context, each, scope, lambda begun: self.block(rest, begun, scope))
-        return found
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
@@ -223,9 +194,6 @@ class Walker(Looping):
         item, rest = items[0], items[1:]
         found: Paths = []
         for path, value in self.run(item.context_expr, paths, scope):
-            if item.optional_vars is not None and self.is_stack(item.context_expr):
-                found += self._with_stack(node, item.optional_vars, rest, path, scope)
-                continue
             within = lambda begun: self._with(node, rest, begun, scope)  # noqa: E731
             bind = partial(self._given, item.optional_vars, scope, node)
             found += self.context(value, item.context_expr, bind(path, value), scope, within, bind)
@@ -234,16 +202,6 @@ class Walker(Looping):
     def _given(self, target: ast.expr | None, scope: Scope, at: ast.AST, path: State, value: Value) -> State:
         """Bind the target of a block to what its context gives."""
         return path if target is None else self.bound(target, value, path, scope, at)
-
-    def _with_stack(
-        self, node: ast.With | ast.AsyncWith, target: ast.expr, rest: list[ast.withitem], path: State, scope: Scope
-    ) -> Paths:
-        """Walk a block with an exit stack, and leave at its end what helpers have entered on it."""
-        line = f"{scope.module.path}:{node.lineno}{self.tag(path)}"
-        opened = self.bound(target, Value(f"ExitStack@{line}"), path, scope, node)
-        key = self.pending(opened, target, scope)
-        begun = [opened.stores(key, Value(key, constant=()))]
-        return [self.left(after, key) for after in self._with(node, rest, begun, scope)]
 
     def _try(self, node: ast.Try | ast.TryStar, paths: Paths, scope: Scope) -> Paths:
         self.tries += bool(node.handlers)

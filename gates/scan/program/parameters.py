@@ -99,15 +99,6 @@ class Parameters:
             return None
         return self.passed(made.id, found[0])
 
-    def kept_as(self, parameter: str, scope: Scope) -> "list[ClassInfo]":
-        """Return the classes of the program that have all the methods which a class calls on what it was made with."""
-        function = scope.function
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            return []
-        used = _used_of_attribute(parameter, function, scope.owner)
-        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
-        return found if scope.owner not in found else []
-
     def _having(self, methods: set[str]) -> "list[ClassInfo]":
         first = min(methods, key=lambda name: len(self._project.by_method.get(name, ())))
         return [

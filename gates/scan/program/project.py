@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
-from gates.scan.program.alternatives import Alternatives
 from gates.scan.program.assignments import Assignments
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.definitions import Definitions
@@ -33,7 +32,6 @@ class Project:
         self._lineage = Lineage(self)
         self._assignments = Assignments(self)
         self.types = Types(self)
-        self.alternatives = Alternatives(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""

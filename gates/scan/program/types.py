@@ -3,18 +3,16 @@
 import ast
 from typing import TYPE_CHECKING
 
-from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_kind
+from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none, kept
 from gates.scan.program.parameters import Parameters, one
 from gates.scan.program.scope import PREPARES, SAME, Scope
-from gates.scan.program.stored import stored_in
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
     from gates.scan.program.project import Project
 
-TRAINS = (OPTIMIZER, SCHEDULER, SCALER)
 MAX_DEPTH = 5
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
@@ -67,7 +65,7 @@ class Types(Parameters):
     def attribute(self, owner: "ClassInfo", name: str) -> str | None:
         """Return the class of an attribute of a class's instances."""
         bindings = self._project.attribute(owner, name)
-        return self._read(self._agreed(bindings, None)) if bindings else self._under(name)
+        return self._read(self._agreed(bindings, None)) if bindings else None
 
     def _read(self, found: str | None) -> str | None:
         """Return what reading an attribute gives: where that is a descriptor, what its `__get__` makes of it."""
@@ -111,7 +109,7 @@ class Types(Parameters):
             return self._agreed([(b, found[0]) for b in found[1]], node.id) if found else None
         if isinstance(node, ast.Attribute):
             bindings = scope.attribute(node)
-            return self._read(self._agreed(bindings, None)) if bindings else self._under(node.attr)
+            return self._read(self._agreed(bindings, None)) if bindings else None
         if isinstance(node, ast.IfExp):
             return one({self.of(n, scope) for n in (node.body, node.orelse) if not is_none(n)})
         if isinstance(node, ast.BoolOp):
@@ -119,22 +117,8 @@ class Types(Parameters):
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
-            held = self._contained(node.value, node.slice, scope, 3)
-            key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-            return held or (self._under(key) if isinstance(key, str) else None)
+            return self._contained(node.value, node.slice, scope, 3)
         return None
-
-    def _under(self, name: str) -> str | None:
-        """Return the kind of all that the program puts under a key or a name, where that trains a model."""
-        kind: str | None = None
-        for value, module in self._project.once(stored_in)[0].get(name, ()):
-            if is_none(value):
-                continue
-            found = self.of(value, self._project.scope_at(value, module))
-            if found is None or found != (kind or found) or not any(is_kind(found, k) for k in TRAINS):
-                return None
-            kind = found
-        return kind
 
     def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
         """Return the class of what is in a container that is written out, under a key or wherever."""
@@ -224,7 +208,7 @@ class Types(Parameters):
         if named is not None and (named in self._project.classes or _is_constructor(named)):
             if self._makes_others(named):
                 return None
-            return None if is_choice(node.func, scope) and self._project.alternatives.of(node, scope) else named
+            return named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
         if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
@@ -273,13 +257,6 @@ class Types(Parameters):
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
-
-
-def is_choice(func: ast.expr, scope: Scope) -> bool:
-    """Return whether what is called may be chosen of several: `(A if fast else B)()`, or a variable set to that."""
-    if isinstance(func, ast.Name) and (found := scope.lookup(func.id)) is not None:
-        return any(binding.kind == "value" and isinstance(binding.node, ast.IfExp) for binding in found[1])
-    return isinstance(func, ast.IfExp)
 
 
 def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:
