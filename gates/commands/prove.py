@@ -18,7 +18,8 @@ from gates.context import Context
 from gates.errors import GatesError
 from gates.project.files import near
 from gates.project.revision import web_of
-from gates.proving import declared, page
+from gates.proving import page
+from gates.proving.making import check_declared
 from gates.proving.proof import PROOF, Proof
 from gates.proving.proving import Asked, prove
 from gates.task import loading as spec
@@ -50,7 +51,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     task = spec.load(path, request.root)
     if request.only:
         task.criterion(request.only)
-    declared.check(task, path, request.root)
+    check_declared(task, path, request.root)
     out = request.out or request.root / request.settings.reports / task.id
     store.prepare(out)
     web = web_of(request.root)  # before the faults are tried, as what they are tried on

@@ -13,8 +13,7 @@ from gates.evidence._standing import Standing, run_once, standing_for, works
 from gates.evidence.source_tree import SourceTree
 from gates.model import CommandRecord, Model
 from gates.proving.bench import Bench
-from gates.proving.emptying import bodies, is_called_anew, makes_unseen, noting, places_of, raising
-from gates.proving.giving import Function
+from gates.proving.emptying import Function, bodies, is_called_anew, makes_unseen, noting, places_of, raising
 from gates.proving.source import Text
 from gates.task.task import Criterion, EntryPoint, Task
 from gates.task.types import Command

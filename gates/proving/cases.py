@@ -11,9 +11,8 @@ from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench
-from gates.proving.declared import declared
 from gates.proving.general import from_statements, general
-from gates.proving.making import Change, Fault, Maker, spread
+from gates.proving.making import Change, Fault, Maker, declared, spread
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, around, statements
 from gates.task.code_binding import CodeBinding

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from gates.code.stub import is_stub, last_name
 from gates.model import Location
-from gates.proving.emptying import MAKES, Emptying, defined, marking
-from gates.proving.giving import DISPLAYS, KINDS, Function
+from gates.proving.emptying import DISPLAYS, KINDS, MAKES, Emptying, Function, defined, marking
 from gates.proving.source import Text, is_docstring
 
 MARK = "{mark}"

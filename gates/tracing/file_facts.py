@@ -9,8 +9,16 @@ from pydantic import Field
 from gates.code.meanings import star_imports
 from gates.code.syntax import SourceModule, live_statements, origin
 from gates.evidence.lines.public_code import functions_of
-from gates.evidence.tests.marked import WrittenTest, is_test, of_block, of_decorators, written, written_in
-from gates.evidence.tests.markers import Marker, Marks
+from gates.evidence.tests.marked import (
+    Marker,
+    Marks,
+    WrittenTest,
+    is_test,
+    of_block,
+    of_decorators,
+    written,
+    written_in,
+)
 from gates.model import Location, Model
 
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from gates.evidence.tests.marked import WrittenTest
-from gates.evidence.tests.markers import Marker
+from gates.evidence.tests.marked import Marker, WrittenTest
 from gates.tracing.file_facts import FileFacts, WrittenClass
 
 CASES = {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase", "unittest.case.TestCase"}

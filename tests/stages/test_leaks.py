@@ -10,8 +10,7 @@ from gates.check import EvidenceSet
 from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Leaks
 from gates.checks.leaks.growth import Filling, Watched
-from gates.judging.sizes import shown
-from gates.judging.sparkline import sparkline
+from gates.judging.figures import shown, sparkline
 from gates.model import Finding, Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

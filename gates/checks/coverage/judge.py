@@ -7,9 +7,8 @@ from typing import NamedTuple
 from gates.check import Check, EvidenceSet
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.judging.named_tests import NAMED, stand_for
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.calls import measured_by

@@ -9,7 +9,7 @@ from gates.code.sources import Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.markers import Marker, Marks
+from gates.evidence.tests.marked import Marker, Marks
 from gates.model import Location, Model
 from gates.task import loading as spec
 from gates.task.task import Task

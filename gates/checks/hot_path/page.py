@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Iterator
 
 from gates.checks.hot_path.steps import PHASES, HotSeen, Line, Share, lines_of
-from gates.judging.sparkline import sparkline
+from gates.judging.figures import sparkline
 from gates.report import Section
 from gates.task.hot_path import HotPath
 

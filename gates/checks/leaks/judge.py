@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from gates.check import Check, EvidenceSet
 from gates.checks.leaks.collect import Leaks
 from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
+from gates.judging.figures import shown, sparkline
 from gates.judging.said import Said
-from gates.judging.sizes import shown
-from gates.judging.sparkline import sparkline
 from gates.judging.standing import checks, findings
 from gates.measuring.drift import METHOD, Drift, kept, theil_sen
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText

@@ -10,7 +10,7 @@ from gates.checks.measures.base.collect import Regressions, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.judging.sizes import shown
+from gates.judging.figures import shown
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison, by_sides, of_measure, of_regression

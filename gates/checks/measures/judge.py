@@ -10,7 +10,7 @@ from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
-from gates.judging.sparkline import sparkline
+from gates.judging.figures import sparkline
 from gates.measuring.comparison import comparisons_of
 from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED

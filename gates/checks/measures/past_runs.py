@@ -9,7 +9,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.judging.sparkline import sparkline
+from gates.judging.figures import sparkline
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE, comparisons_of
 from gates.project import run_log

@@ -6,7 +6,7 @@ from gates.check import EvidenceSet
 from gates.checks.measures.answers import told_by
 from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
-from gates.judging.sparkline import sparkline
+from gates.judging.figures import sparkline
 from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
 from gates.measuring.deciding.outlook import smallest_effect
 from gates.measuring.fitness import noise

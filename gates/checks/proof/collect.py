@@ -8,8 +8,8 @@ from gates import config
 from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.proving.known import digest
 from gates.proving.proof import PROOF, Proof
+from gates.proving.proving import digest
 from gates.task.task import Task
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.scaling.collect import Scaled, Scaling
+from gates.judging.figures import shown
 from gates.judging.said import Said
-from gates.judging.sizes import shown
 from gates.judging.standing import checks, findings
 from gates.measuring.deciding.exponent import Power
 from gates.model import Finding, Outcome, Planned, Row, RuleText

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator
 
 from gates.checks.test_run.belief import LOG
+from gates.evidence.tests.bound_tests import NAMED, more
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
-from gates.judging.named_tests import NAMED, more
 from gates.model import Finding, Level, Location, Outcome, Severity
 
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}

@@ -20,12 +20,7 @@ INSTALLED = {"site-packages", "dist-packages"}
 BYTECODE = ".pyc"
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
-OF_A_VERSION = re.compile(r"(?i)version|commit|revision|git|build|date|release|dirty|branch|^TYPE_CHECKING$|^__all__$")
-TYPING = {"__future__", "typing"}
-PLAIN = (
-    ast.Module, ast.Expr, ast.Assign, ast.AnnAssign, ast.If, ast.ImportFrom, ast.alias, ast.Constant, ast.Name,
-    ast.Tuple, ast.List, ast.Dict, ast.Subscript, ast.UnaryOp, ast.USub, ast.BinOp, ast.BitOr, ast.expr_context,
-)  # fmt: skip
+CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Call)
 
 
 class ImportedCode(Evidence):
@@ -85,17 +80,13 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
 
 
 def is_version_file(path: Path) -> bool:
-    """Return whether a file says of which version the project is, and nothing else: building it wrote that."""
+    """Return whether a file has the name of one that says which version the project is, and does nothing."""
     if not VERSION_FILE.fullmatch(path.name):
         return False
     try:
-        nodes = [*ast.walk(ast.parse(path.read_bytes()))]
+        return not any(isinstance(node, CODE) for node in ast.walk(ast.parse(path.read_bytes())))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return False
-    if any(isinstance(node, ast.ImportFrom) and node.module not in TYPING for node in nodes):
-        return False
-    named = [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return all(isinstance(node, PLAIN) for node in nodes) and all(map(OF_A_VERSION.search, named))
 
 
 def _shown(files: Iterable[Path], root: Path) -> list[str]:

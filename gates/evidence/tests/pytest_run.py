@@ -5,8 +5,8 @@ import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Self
 
@@ -17,7 +17,6 @@ from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
-from gates.evidence.tests.read_data import untracked_data
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
 from gates.evidence.tests.test_records import (
@@ -35,6 +34,7 @@ from gates.evidence.tests.unrun import unrun
 from gates.model import CommandRecord
 from gates.project.deleted_tests import deleted_tests
 from gates.project.files import copy_package
+from gates.project.history import History
 from gates.task.task import Task
 from gates.terminal import printable
 
@@ -268,3 +268,34 @@ def stage_of(events: list[Event]) -> str:
         "over": f"after {last.get('id')} had ended",
         "end": "after the session had ended",
     }[last["event"]]
+
+
+HIDDEN = (".", "__")  # caches, as of pytest and Python
+
+
+def untracked_data(events: Iterable[Event], task: Task, context: Context) -> tuple[str, ...]:
+    """Return the files beside the task's tests that were read, lay there before the run, and are not committed."""
+    events = list(events)
+    begun = min((event["time"] for event in events if event["event"] == "start"), default=None)
+    read = {path for event in events if event["event"] == "read" for path in event["paths"]}
+    tests = [context.root / path.split("::")[0] for path in task.tests]
+    folders = [path if path.is_dir() else path.parent for path in tests]
+    inside = sorted(path for path in map(Path, read) if any(path.is_relative_to(folder) for folder in folders))
+    if begun is None or not inside:
+        return ()
+    try:
+        history = History(context.root)
+        commit = history.commit("HEAD")
+        tree = history.tree(commit) if commit else None
+    except EvidenceUnavailable:
+        return ()
+    return tuple(shown for path in inside if tree is not None and (shown := _untracked(path, tree, begun, context)))
+
+
+def _untracked(path: Path, tree: Iterable[str], begun: float, context: Context) -> str:
+    """Return a file as reports name it, where the commit has neither it nor the submodule that it lies in."""
+    shown = PurePosixPath(context.shown(path))
+    known = any(str(part) in tree for part in (shown, *shown.parents))
+    if known or any(part.startswith(HIDDEN) for part in shown.parts) or not path.is_file():
+        return ""
+    return "" if path.stat().st_ctime >= begun else str(shown)

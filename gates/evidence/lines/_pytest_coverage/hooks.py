@@ -6,12 +6,218 @@ tests are noted as such, for no test can claim them. Other processes are not fol
 a test started some is noted.
 """
 
+import json
+import os
+import sys
+import warnings
 from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 
-from .lines import Lines
+pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
+STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
+# programs that never run Python of the project
+OTHERS = {"git", "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
+SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
+
+
+class Lines:
+    """The lines noted so far, and what could not be."""
+
+    def __init__(self) -> None:
+        asked = json.loads(os.environ.get("GATES_COVERAGE", "null"))
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+        self.suffix = f".{worker}" if worker else ""
+        self.folder = Path(asked["folder"]) if asked else None
+        self.paths: list[str] = asked["paths"] if asked else []
+        self.root = str(asked["root"]) if asked else ""
+        self.own: dict[str, str] = asked["modules"] if asked else {}
+        self.pid = pid()
+        self.context = ""
+        self.coverage: Any = None
+        self.tracer: object = None
+        self.reason = ""
+        self.version = ""
+        self.ended = False
+        self.children: dict[str, str] = {}
+        self.lost: list[str] = []
+        self.early: list[str] = []
+        self.modules: list[str] = []
+        self.foreign: list[str] = []
+
+    def start(self, config: pytest.Config) -> None:
+        """Start tracing, unless somebody else does."""
+        if self.folder is None or self.coverage is not None or self.reason:
+            return
+        self.reason = _why_not(config)
+        if not self.reason:
+            try:
+                self._start()
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self.coverage, self.reason = None, f"coverage could not be started: {error!r:.200}"
+        self.note()
+
+    def _start(self) -> None:
+        import coverage
+
+        assert self.folder is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            measuring = coverage.Coverage(
+                data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
+            )
+            slugs = ["no-data-collected", "module-not-measured", "module-not-imported", "already-imported",
+                     "trace-changed", "no-ctracer", "couldnt-parse"]  # fmt: skip
+            measuring.set_option("run:disable_warnings", slugs)
+            before = os.environ.get("COVERAGE_CORE")
+            os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
+            try:
+                measuring.start()
+            finally:
+                os.environ.pop("COVERAGE_CORE")
+                if before is not None:
+                    os.environ["COVERAGE_CORE"] = before
+        self.early = _imported(self.paths)
+        self.coverage, self.version, self.tracer = measuring, coverage.__version__, gettrace()
+        _leave_rewriting_alone()
+        sys.addaudithook(self._hear)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def switch(self, context: str) -> str:
+        """Give what runs from here on to a context; return the one before."""
+        before, self.context = self.context, context
+        if context != before and self.coverage is not None and pid() == self.pid:
+            try:
+                self._mend(before)
+                if self.coverage is not None:
+                    self.coverage.switch_context(context.encode("utf-8", "backslashreplace").decode())
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self._give_up(f"coverage broke in {before or 'the collection'}: {error!r:.200}")
+        return before
+
+    def _mend(self, before: str) -> None:
+        """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
+        now = gettrace()
+        if now is self.tracer:
+            return
+        if now is None:
+            self.lost.append(before)
+            settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+        else:
+            self._give_up(f"another tracer took over in {before or 'the collection'}")
+
+    def _give_up(self, reason: str) -> None:
+        self.coverage, self.reason = None, reason
+        self.note()
+
+    def end(self) -> None:
+        """Write down what is left."""
+        if self.coverage is not None and pid() == self.pid:
+            self.switch("")
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self.coverage.stop()
+                    self.coverage.save()
+                self.ended = True
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self.reason = f"coverage could not be saved: {error!r:.200}"
+            self.coverage = None
+        if pid() == self.pid:
+            self.modules, self.foreign = _files_under(self.root), _foreign(self.own)
+        self.note()
+
+    def note(self) -> None:
+        """Write down how far this has come."""
+        if self.folder is None or pid() != self.pid:
+            return
+        facts = {"reason": self.reason, "version": self.version, "ended": self.ended, "children": self.children,
+                 "lost": self.lost, "early": self.early, "unheard": _unheard(), "modules": self.modules,
+                 "foreign": self.foreign}  # fmt: skip
+        try:
+            (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
+        except OSError:
+            self.folder = None  # then nothing is known of this run, which the reader says
+
+    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+        if event in STARTS and self.coverage is not None and pid() == self.pid:
+            program = str(args[0])[:200] if args and event != "os.fork" else event
+            if Path(program.split(" ")[0]).name not in OTHERS:
+                self.children.setdefault(self.context, program.encode("utf-8", "backslashreplace").decode())
+
+    def _leave(self) -> None:
+        """In a forked child, trace nothing: what it runs would be lost, or written twice."""
+        if self.coverage is not None and gettrace() is self.tracer:
+            settrace(None)
+        self.coverage = None
+
+
+def _leave_rewriting_alone() -> None:
+    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it takes long."""
+    rewriting = getattr(rewrite, "_rewrite_test", None)
+    if rewriting is None:
+        return
+
+    def untraced(*args: object, **more: object) -> object:
+        tracer = gettrace()
+        settrace(None)
+        try:
+            return rewriting(*args, **more)
+        finally:
+            settrace(tracer)
+
+    rewrite._rewrite_test = untraced  # type: ignore[assignment]  # noqa: SLF001  # the same, whatever it takes
+
+
+def _why_not(config: pytest.Config) -> str:
+    """Return why tracing must be left to somebody else, or nothing."""
+    monitoring = getattr(sys, "monitoring", None)
+    if getattr(config.known_args_namespace, "cov_source", None):
+        return "the project measures coverage itself (pytest-cov)"
+    if gettrace() is not None:
+        return f"the project traces itself ({type(gettrace()).__module__})"
+    if monitoring is not None and any(monitoring.get_tool(i) for i in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID)):
+        return "the project traces itself (sys.monitoring)"
+    try:
+        import coverage  # noqa: F401
+    except Exception as error:  # noqa: BLE001  # whatever keeps it from loading, it is not there
+        return f"the library `coverage` cannot be imported by the project's interpreter ({type(error).__name__})"
+    return ""
+
+
+def _imported(patterns: list[str]) -> list[str]:
+    """Return the files of the implementation that were imported already, such as plugins: that was not traced."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return sorted({f for f in files if isinstance(f, str) and any(fnmatch(f, pattern) for pattern in patterns)})
+
+
+def _files_under(root: str) -> list[str]:
+    """Return the files of all modules that lie in a folder, however they were imported."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    inside = os.path.join(root, "")  # noqa: PTH118  # modules may have patched more than this
+    return sorted({f for f in files if isinstance(f, str) and f.startswith(inside)})
+
+
+def _foreign(own: dict[str, str]) -> list[str]:
+    """Return the files of modules of the implementation that were imported from elsewhere."""
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in own}
+    return sorted({file for name, file in files.items() if file and os.path.realpath(file) != own[name]})
+
+
+def _unheard() -> list[str]:
+    """Return what ran code that no tracer sees."""
+    found = []
+    if any(name in sys.modules for name in SPAWNS):
+        found.append("tests used multiprocessing, whose processes were not followed")
+    metrics = getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None)
+    if metrics:
+        found.append("torch.compile ran code whose lines were not seen")
+    return found
+
 
 _lines = Lines()
 
