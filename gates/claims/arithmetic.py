@@ -38,13 +38,6 @@ HEADING_COUNT = re.compile(r"^([^(:|]{3,60}?) ?\((\d{1,5})(?: items?| tests?| to
 MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining|among|selected|top)\b", re.IGNORECASE)
 POINTS_HEADING = re.compile(r"\bscor(?:e|es|ing)\b|breakdown|points|rating")
 WEIGHT = re.compile(r"%|\bweight", re.IGNORECASE)
-SCALE = {"gb": 1e9, "gib": 2**30, "mb": 1e6, "mib": 2**20, "kb": 1e3, "kib": 2**10, "b": 1.0} | {
-    "s": 1.0,
-    "ms": 1e-3,
-    "us": 1e-6,
-    "ns": 1e-9,
-    "min": 60.0,
-}
 MAX_LISTED = 2000
 MAX_REST = 3  # lines that may stand between the parts of a score and its total
 ROUGHLY = 0.02  # of a number that says it is no exact one
@@ -94,32 +87,21 @@ def _found(line: Line, match: re.Match[str], good: bool | None, expected: str, s
 
 
 def _equation(line: Line, match: re.Match[str]) -> Iterator[Found]:
-    """Yield an equation; one with units that do not go together, or inside of a longer one, is not understood."""
+    """Yield an equation; one of several units, or inside of a longer one, is not understood."""
     first = ("+", match[1], match[2] or "")
     ops, texts, units = zip(*[first, *STEP.findall(match[3])], strict=True)
-    result, divided, scaled = (
-        (match[7] or "").lower(),
-        bool({"/", "\u00f7"} & {*ops}),
-        {*map(str.lower, units)} <= {*SCALE},
-    )
-    mixed = len({*units} - {""}) > 1 and not scaled
-    if mixed or (scaled and not divided and result not in SCALE) or line.text[: match.start()].rstrip()[-1:] in SIGNS:
+    divided = not {*DIVIDED}.isdisjoint(ops)
+    named = {*units, "" if divided else match[7] or ""} - {""}
+    if len(named) > 1 or line.text[: match.start()].rstrip()[-1:] in SIGNS:
         return
-    scale = [SCALE[unit.lower()] if scaled else 1.0 for unit in units]
-    numbers = [float(text) * factor for text, factor in zip(texts, scale, strict=True)]
+    numbers = [float(text) for text in texts]
     exact = _value(ops, numbers)
-    unit = (
-        SCALE.get(result, 1.0)
-        if scaled and not divided
-        else 0.01
-        if divided and "%" not in units and result == "%"
-        else 1.0
-    )
     if exact is None:
         return
+    unit = 0.01 if divided and "%" not in units and match[7] == "%" else 1.0
     slack = ROUGHLY * abs(exact) if match[5] or "\u2248" in match[0] else 0.0
     for i, text in enumerate(texts):  # numbers with decimals are rounded ones
-        nudged = numbers[i] + scale[i] * 0.5 * 10.0 ** -digits(text) * ("." in text)
+        nudged = numbers[i] + 0.5 * 10.0 ** -digits(text) * ("." in text)
         slack += abs((_value(ops, [*numbers[:i], nudged, *numbers[i + 1 :]]) or exact) - exact)
     if divided or slack or "." in match[6]:
         slack += unit * (10.0 ** -digits(match[6]) if "." in match[6] else 0.5)
