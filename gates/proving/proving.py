@@ -28,21 +28,9 @@ from gates.proving.making import Fault
 from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving.targets import Baseline
 from gates.task.selection import narrowed
-from gates.task.task import Criterion, Task
+from gates.task.task import Task
 from gates.terminal import printable
 
-OTHERS = (
-    "calculations",
-    "edge_cases",
-    "entry_points",
-    "training_steps",
-    "recorded_tests",
-    "leaks",
-    "hot_paths",
-    "concurrency",
-    "scaling",
-    "regressions",
-)
 FORM = 1
 SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")
 Pair = tuple[Case, Fault]
@@ -208,7 +196,7 @@ def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> Criterion
         location=task.place(criterion),
         killed_at_least=least,
         tests=len(case.own),
-        shown_otherwise=_is_shown_otherwise(task, criterion),
+        shown_otherwise=bool(criterion.measures or task.shown_by(criterion)),
         problem=case.problem,
         notes=tuple(dict.fromkeys(case.notes)),
         sampled=case.sampled,
@@ -220,13 +208,6 @@ def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> Criterion
 def _end(case: Case, fault: Fault, known: TriedFault | None) -> TriedFault:
     """Return how a fault ended, as far as it was tried."""
     return known or _tried(case, fault, End.NOT_TRIED)
-
-
-def _is_shown_otherwise(task: Task, criterion: Criterion) -> bool:
-    """Return whether evidence that is no test stands for a criterion, to which no fault is shown."""
-    return bool(criterion.measures) or any(
-        criterion.id in each.criteria for name in OTHERS for each in getattr(task, name)
-    )
 
 
 def digest(task: Task, root: Path) -> str:

@@ -13,7 +13,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
-from gates.evidence.lines.public_code import exports_of, functions_of
+from gates.evidence.lines.public_code import functions_of
 from gates.model import Location
 
 CORE = """\
@@ -248,14 +248,6 @@ def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None
     assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
 
 
-def test_private_module_counts_by_what_its_package_exports() -> None:
-    private = parse(SOURCE.encode(), "pkg/_shapes.py", "pkg")
-    package = parse(b"from pkg._shapes import Square as S, gone\n", "pkg/__init__.py", "pkg")
-    assert not any(body.public for body in functions_of(private))
-    counting = [body.name for body in functions_of(private, exports_of(package)) if body.public]
-    assert counting == ["Square.area", "Square.__len__", "Square.side", "Square.must"]
-
-
 def test_line_belongs_to_the_innermost_function() -> None:
     def of(name: str, first: int, last: int) -> FunctionLines:
         place = Location(path="m.py", line=first - 1, last_line=last)
@@ -383,21 +375,3 @@ def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) 
     seen = lines(run(root, tests=tests))
     assert [(f.location.line, bool(f.lines)) for f in seen.functions if f.name == "here"] == [(4, True)]
     assert function(seen, "never").lines == {}
-
-
-def test_a_module_that_was_imported_before_is_named(tmp_path: Path) -> None:
-    plugin = "def at_import():\n    return 1\n\n\nONE = at_import()\n"
-    root = written(tmp_path / "project", {"pkg/plugin.py": plugin})
-    seen = lines(run(root, "-p", "pkg.plugin"))
-    assert seen.early == ("pkg/__init__.py", "pkg/plugin.py")
-    assert function(seen, "at_import").lines == {}
-
-
-def test_only_the_exported_one_of_two_private_namesakes_is_public() -> None:
-    package = parse(b"from ._one import go\nfrom pkg._three import run\n", "src/pkg/__init__.py", "pkg")
-    exported = exports_of(package)
-    for path, public in [("src/pkg/_one.py", True), ("src/pkg/_two.py", False), ("src/pkg/_three.py", False)]:
-        (body,) = functions_of(parse(b"def go():\n    return 1\n", path, "pkg"), exported)
-        assert body.public is public
-    (body,) = functions_of(parse(b"def run():\n    return 1\n", "src/pkg/_three.py", "pkg"), exported)
-    assert body.public

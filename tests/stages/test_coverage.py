@@ -118,7 +118,6 @@ def test_nothing_is_said_where_something_else_may_have_run_the_code(case: str) -
 
 
 NOT_SEEN: dict[str, tuple[ExecutedLines, str]] = {
-    "an import before the lines": (elsewhere(early=("pkg/core.py",)), "before lines were noted"),
     "a tracer that was taken away": (elsewhere(lost=(f"test:{TEST}",)), "took the tracer away"),
     "a run that died": (elsewhere(doubts=("it died",)), "it died"),
 }

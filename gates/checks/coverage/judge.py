@@ -17,7 +17,6 @@ from gates.task.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
-EARLY = "its module had been imported before lines were noted"
 WRAPPED = "a decorator may answer in its place"
 
 RULES = (
@@ -115,7 +114,7 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
     unseen = unbelieved or seen.doubt()
     named = 0 if unbelieved and len(absent) > SHOWN else NAMED  # one cause is told once
     for function in absent[:named]:
-        doubt = unseen or (EARLY if function.location.path in seen.early else WRAPPED if function.wrapped else "")
+        doubt = unseen or (WRAPPED if function.wrapped else "")
         outcome = Outcome.UNKNOWN if doubt else Outcome.FAILED
         caveat = f" (not all was seen: {doubt})" if doubt else ""
         yield Finding.model_validate({
@@ -126,7 +125,7 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
         })  # fmt: skip
     if len(absent) > named:
         yield Finding.model_validate({
-            **facts, "outcome": Outcome.UNKNOWN if unseen or seen.early else Outcome.FAILED,
+            **facts, "outcome": Outcome.UNKNOWN if unseen else Outcome.FAILED,
             "severity": Severity.MEDIUM, "subject": "more", "actual": actual,
             "message": f"{len(absent) - named}{' more' * bool(named)} public functions were not seen executed; "
             f"all are in {RAW}.",
@@ -173,8 +172,7 @@ def _unexecuted_code(
     criterion: Criterion, binding: CodeBinding, code: list[TracedLines], seen: ExecutedLines, own: set[str]
 ) -> dict[str, object]:
     """Say of code that no test of its criterion was seen to run that this leaves the criterion open."""
-    early = any(lines.function.location.path in seen.early for lines in code)
-    unseen = EARLY if early else seen.doubt(own)
+    unseen = seen.doubt(own)
     said = f"was seen to execute {binding.name}: {unseen}" if unseen else f"executed a line of {binding.name}"
     return {
         "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,

@@ -17,7 +17,7 @@ from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import FOLDER
-from gates.evidence.lines.public_code import Body, exports_of, functions_of, innermost
+from gates.evidence.lines.public_code import Body, functions_of, innermost
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.task import Task
@@ -48,11 +48,10 @@ class ExecutedLines(Evidence):
 
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
     import, collection, between tests. `sets` holds sets of contexts as runs of their numbers, such as `0-4,7`.
-    `children` names the programs that were started, by context; what they ran was not seen. `early` are the files that
-    had been imported before lines were noted. `doubts` says what else was not seen. `aside` are functions that nobody
-    need run: those that never came to life here, such as those for another platform, and abstract ones with a body.
-    `in_tests` are the lines of files beside the implementation, the tests, that ran in any test. `foreign` are the
-    files that modules of the implementation were imported from, if not from here.
+    `children` names the programs that were started, by context; what they ran was not seen. `doubts` says what else was
+    not seen. `aside` are functions that nobody need run: those that never came to life here, such as those for another
+    platform, and abstract ones with a body. `in_tests` are the lines of files beside the implementation, the tests,
+    that ran in any test. `foreign` are the files that its modules were imported from, if not from here.
     """
 
     version: str
@@ -61,7 +60,6 @@ class ExecutedLines(Evidence):
     sets: tuple[str, ...]
     children: dict[str, str] = Field(default={})
     lost: tuple[str, ...] = ()
-    early: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     unparsed: tuple[str, ...] = ()
     aside: tuple[FunctionLines, ...] = ()
@@ -100,10 +98,9 @@ class ExecutedLines(Evidence):
                 modules |= {path: resolver.module(path)} if path.suffix == ".py" else {}
             except Unparsed as error:
                 unparsed.append(str(error))
-        exported = {name for module in modules.values() for name in exports_of(module)}
         for path, module in modules.items():
             lines = where.get(os.path.realpath(path), {})
-            bodies = functions_of(module, exported)
+            bodies = functions_of(module)
             for asked, function in _functions(module.path, bodies, lines, numbers, sets):
                 (functions if asked else aside).append(function)
         ended = all(state.get("ended") for state in states.values())
@@ -121,7 +118,6 @@ class ExecutedLines(Evidence):
                 for name, program in started.items()
             },
             lost=tuple(name for state in states.values() for name in _texts(state.get("lost"))),
-            early=tuple(sorted({context.shown(Path(f)) for s in states.values() for f in _texts(s.get("early"))})),
             doubts=(
                 *(() if ended else ("the test run did not come to its end",)),
                 *unheard,

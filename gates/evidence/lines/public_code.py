@@ -2,11 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gates.code.stub import is_hollow, last_name
-from gates.code.syntax import SourceModule, live_statements, origin
+from gates.code.syntax import SourceModule, live_statements
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # decorators under which a call runs the lines of the body; any other may answer in its place, or compile it
@@ -39,26 +38,9 @@ class Body:
     hollow: bool
 
 
-def functions_of(module: SourceModule, exported: AbstractSet[tuple[str, str]] = frozenset()) -> list[Body]:
-    """Return the functions of a file that can come to life, those inside of others too.
-
-    Of a private module only what a package exports is public.
-    """
-    bodies = [*_in(module.tree.body, "", public=True, promise=False), *_lambdas(module.tree.body, "")]
-    if not _is_private_path(module.path):
-        return bodies
-    own = _dotted(module.path)
-    given = {name for origin, name in exported if own == origin or own.endswith(f".{origin}")}
-    return [replace(body, public=body.public and body.name.split(".")[0] in given) for body in bodies]
-
-
-def exports_of(module: SourceModule) -> set[tuple[str, str]]:
-    """Return what a public package takes from elsewhere to give it on: the dotted name of the module, and the name."""
-    if not module.path.endswith("__init__.py") or _is_private_path(module.path):
-        return set()
-    taken = (node for node in live_statements(module.tree.body) if isinstance(node, ast.ImportFrom))
-    package = _dotted(module.path)
-    return {(origin(node, package), alias.name) for node in taken for alias in node.names}
+def functions_of(module: SourceModule) -> list[Body]:
+    """Return the functions of a file that can come to life, those inside of others too."""
+    return [*_in(module.tree.body, "", public=True, promise=False), *_lambdas(module.tree.body, "")]
 
 
 def innermost(bodies: list[Body], line: int) -> Body | None:
@@ -125,14 +107,5 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
-def _is_private_path(path: str) -> bool:
-    return any(is_private(part) for part in path.removesuffix(".py").split("/"))
-
-
 def _is_protocol(node: ast.ClassDef) -> bool:
     return any(last_name(base) == "Protocol" for base in node.bases)
-
-
-def _dotted(path: str) -> str:
-    """Return the dotted name of a file from the project's root on."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

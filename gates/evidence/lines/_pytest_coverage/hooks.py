@@ -11,7 +11,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,6 @@ class Lines:
         self.ended = False
         self.children: dict[str, str] = {}
         self.lost: list[str] = []
-        self.early: list[str] = []
         self.modules: list[str] = []
         self.foreign: list[str] = []
 
@@ -81,7 +79,6 @@ class Lines:
                 os.environ.pop("COVERAGE_CORE")
                 if before is not None:
                     os.environ["COVERAGE_CORE"] = before
-        self.early = _imported(self.paths)
         self.coverage, self.version, self.tracer = measuring, coverage.__version__, gettrace()
         _leave_rewriting_alone()
         sys.addaudithook(self._hear)
@@ -136,7 +133,7 @@ class Lines:
         if self.folder is None or pid() != self.pid:
             return
         facts = {"reason": self.reason, "version": self.version, "ended": self.ended, "children": self.children,
-                 "lost": self.lost, "early": self.early, "unheard": _unheard(), "modules": self.modules,
+                 "lost": self.lost, "unheard": _unheard(), "modules": self.modules,
                  "foreign": self.foreign}  # fmt: skip
         try:
             (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
@@ -187,12 +184,6 @@ def _why_not(config: pytest.Config) -> str:
     except Exception as error:  # noqa: BLE001  # whatever keeps it from loading, it is not there
         return f"the library `coverage` cannot be imported by the project's interpreter ({type(error).__name__})"
     return ""
-
-
-def _imported(patterns: list[str]) -> list[str]:
-    """Return the files of the implementation that were imported already, such as plugins: that was not traced."""
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    return sorted({f for f in files if isinstance(f, str) and any(fnmatch(f, pattern) for pattern in patterns)})
 
 
 def _files_under(root: str) -> list[str]:
