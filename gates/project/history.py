@@ -10,7 +10,7 @@ import posixpath
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
@@ -54,10 +54,15 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._trees: dict[str, dict[str, Blob]] = {}
         inside = self._ask("rev-parse", "--is-inside-work-tree", why=NOWHERE, others=OWNER)
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, History) and other._root == self._root
+
+    def __hash__(self) -> int:
+        return hash(self._root)
 
     def commit(self, revision: str) -> str | None:
         """Return the commit that a name stands for, or `None` where there is none.
@@ -68,6 +73,12 @@ class History:
             return None
         done = self._run("rev-parse", "--verify", "--quiet", f"{self._full(revision)}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
+
+    def refs(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the commit of each reference that there is, by its full name."""
+        told = self._run("for-each-ref", "--format=%(refname) %(objecttype) %(objectname)", *names).stdout
+        rows = [line.split(" ") for line in told.decode(errors="replace").splitlines()]
+        return {name: oid for name, kind, oid in rows if kind == "commit"}
 
     def _full(self, revision: str) -> str:
         asked = ref_name.candidates(ref_name.stem(revision))
@@ -116,9 +127,7 @@ class History:
 
     def whole_tree(self, commit: str) -> dict[str, Blob]:
         """Return every file of a commit, by its path in the repository."""
-        if commit not in self._trees:
-            self._trees[commit] = dict(self._listed(commit))
-        return self._trees[commit]
+        return _tree(self, commit)
 
     def followed(self, commit: str, path: str) -> str | None:
         """Return where a path of the repository leads through the links of a commit; `None` if out of it, or round."""
@@ -134,7 +143,8 @@ class History:
                 return None
         return None
 
-    def _listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
+    def listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
+        """Yield every file of a commit with its path in the repository."""
         done = self._ask(
             "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed"
         )
@@ -147,7 +157,7 @@ class History:
     def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
         """Return the contents of blobs by their object; one that is too large or is not there is left out."""
         wanted = sorted({blob.oid for blob in blobs if blob.plain or blob.link})
-        sizes = self._batch("--batch-check", wanted)
+        sizes = self._batch("--batch-check", wanted) if wanted else b""
         small, total = [], 0
         for line in sizes.splitlines():
             words = line.decode(errors="replace").split()
@@ -175,6 +185,11 @@ class History:
 
     def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return run_git(self._root, words, given=given)
+
+
+@lru_cache(maxsize=8)
+def _tree(history: History, commit: str) -> dict[str, Blob]:
+    return dict(history.listed(commit))
 
 
 def run_git(

@@ -45,9 +45,10 @@ def _tip(history: History, asked: str | None) -> tuple[str, str]:
             return _short(name), commit
     if named:
         raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
+    there = history.refs(GUESSES)
     for name in GUESSES:
-        if commit := history.commit(name):
-            return _short(name), commit
+        if name in there:
+            return _short(name), there[name]
     head = history.commit("HEAD")
     assert head is not None
     return "HEAD", head

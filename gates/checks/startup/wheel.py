@@ -108,8 +108,10 @@ def built_wheel(
 def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
     """Return the distributions that the project's interpreter does not have."""
     wanted = names(sorted(requirements))
+    if not wanted:
+        return []
     ended = started([context.python, "-c", INSTALLED, *wanted], context.root, context, folder.with_name("needed"))
-    return ended.stdout.tail.split() if wanted else []
+    return ended.stdout.tail.split()
 
 
 def _without_reports(source: Path) -> None:
