@@ -2,7 +2,7 @@
 
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,10 @@ from gates.task.task import Task
 from gates.terminal import printable
 
 MESSAGE = 300
+SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
+
+
+Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has them, and what it has not
 
 
 class BaseTest(Model):
@@ -61,39 +65,46 @@ class BaseTests(Derived):
         history = History(context.root)
         found = bases.find(history, context.base)
         states = TwoStates(history, found.commit, context.root)
-        paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), "conftest.py")))
-        old, _ = states.changed(paths, "")
+        paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), *SUPPORT)))
+        old, new = states.changed(paths, "")
+        added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
             "base": printable(found.name),
             "commit": found.commit,
             "policy": context.policy,
-            "changed": tuple(map(printable, sorted(old))),
+            "changed": tuple(map(printable, sorted((*old, *added)))),
         }
-        if not old:
+        if not old and not added:
             return cls.model_validate(facts)
         if seen.get(PytestRun) is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
         with guarded_folder() as folder:
             try:
-                return cls.model_validate({**facts, **_judged(task, context, history, found.commit, old, folder)})
+                return cls.model_validate(
+                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder)}
+                )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
 
 def _judged(
-    task: Task, context: Context, history: History, commit: str, old: Mapping[str, bytes], folder: Path
+    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
-    change, there = folder / "change", folder / "base"
+    (old, added), change, there = changes, folder / "change", folder / "base"
     copy_project(context.root, change, reports_of(context.root), copies=2)
+    for path in added:
+        (change / path).unlink()
     for path, content in old.items():
         target = change / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     files = [path for path in old if _is_test_file(path)]
     asked = (
-        files if len(files) == len(old) else [path for path in task.tests if (change / path.split("::")[0]).exists()]
+        files
+        if len(files) == len(old) and not added
+        else [path for path in task.tests if (change / path.split("::")[0]).exists()]
     )
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
     suspects = sorted({name for name, (ended, _) in ends.items() if ended == "failed"})

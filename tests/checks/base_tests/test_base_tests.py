@@ -91,6 +91,23 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     assert all(f'changes: ["{each.subject.partition("[")[0]}"]' in each.remediation for each in found)
 
 
+PATCHED = """
+import pytest, pkg.core, tests.test_core
+
+@pytest.fixture(autouse=True)
+def _good(monkeypatch):
+    monkeypatch.setattr("tests.test_core.double", lambda x: x * 2)
+"""
+
+
+@pytest.mark.parametrize("name", ["tests/conftest.py", "pytest.ini"])
+def test_what_the_change_adds_around_the_tests_does_not_help_it(name: str, tmp_path: Path) -> None:
+    text = PATCHED if name.endswith("py") else "[pytest]\npython_functions = check_*\n"
+    base = {**BASE, "tests/__init__.py": ""}
+    (found,) = judged(tmp_path, {"pkg/core.py": BROKEN, name: text}, base=base)
+    assert (found.outcome, found.criterion, found.blocks) == (Outcome.FAILED, "AC1", True)
+
+
 @pytest.mark.parametrize("case", HONEST)
 def test_honest_changes_pass(case: str, tmp_path: Path) -> None:
     (found,) = judged(tmp_path, HONEST[case])
