@@ -12,16 +12,6 @@ from gates.terminal import visible
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}
 PASSED_BY = "its tests run none of its code: they would pass whatever it does"
 LISTED = 10
-SPOKEN = {
-    End.KILLED: "noticed by a check that failed",
-    End.TIMEOUT: "noticed: the tests did not end in time",
-    End.MEMORY: "noticed: the tests took too much memory",
-    End.CRASHED: "noticed: the tests' process died",
-    End.SURVIVED: "noticed by nothing",
-    End.BROKEN: "cannot even be imported: not counted",
-    End.UNSTEADY: "noticed only by what fails without it, too: not counted",
-    End.NOT_TRIED: "not tried to the end, the time was up: not counted",
-}
 
 
 def text(proof: Proof) -> str:
@@ -115,10 +105,10 @@ def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterato
         )
         yield ""
     for fault in criterion.survivors:
-        yield from _missed("Survivor", SPOKEN[fault.end], fault, web)
+        yield from _survivor(fault, web)
 
 
-def _missed(title: str, end: str, fault: TriedFault, web: Web | None) -> Iterator[str]:
-    yield from (f"### {title} {link(fault.location, web)}", "", str(block(fault.diff)), "")
+def _survivor(fault: TriedFault, web: Web | None) -> Iterator[str]:
+    yield from (f"### Survivor {link(fault.location, web)}", "", str(block(fault.diff)), "")
     asked = [*fault.tests[:LISTED], *([f"{len(fault.tests) - LISTED} more"] if len(fault.tests) > LISTED else [])]
-    yield from (f"{end}. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")
+    yield from (f"Noticed by nothing. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")

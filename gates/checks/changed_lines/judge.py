@@ -46,7 +46,7 @@ def _missed(mutant: MissedMutant) -> Finding:
     return Finding(
         rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY, severity=Severity.LOW,
         location=mutant.location, subject=mutant.title, expected="a test that fails", actual="survived",
-        message=f"{mutant.location}: {mutant.title} is noticed by no test. It was run by "
+        message=f"{mutant.title} is noticed by no test. It was run by "
         f"{', '.join(mutant.tests[:NAMED])}{more}.",
         impact="The tests do not tell this change from another.", evidence="ChangedLines.json",
         remediation="Add a test at this bound, or with a value that tells the two apart.",
