@@ -92,13 +92,18 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
         changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
         whole = Location(path=path, line=1, last_line=file.text.count("\n") + 1)
-        ran = [each for each in statements(file, whole) if passed & {*named_tests(baseline.contexts(each) or ())}]
+        touched = [each for each in statements(file, whole) if not changed.isdisjoint(_lines(each))]
     except (OSError, SyntaxError, ValueError):
         return
-    worth = frozenset(line for each in ran for line in range(each.line or 1, (each.last_line or 1) + 1)) & changed
-    yield from (change for change in from_statements(whole, file) if change.first in worth)
+    ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
+    worth = frozenset(line for each in ran for line in _lines(each)) & changed
+    yield from (change for each in ran for change in from_statements(each, file) if change.first in worth)
     with suppress(UsageError):  # without mutmut its operators are missing, which `gates prove` says
         yield from general(file, worth - file.idle, operators())
+
+
+def _lines(place: Location) -> range:
+    return range(place.line or 1, (place.last_line or place.line or 1) + 1)
 
 
 def _tried(
