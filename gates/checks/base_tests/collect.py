@@ -92,27 +92,18 @@ def _judged(
     task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
-    (old, added), change, there = changes, folder / "change", folder / "base"
-    copy_project(context.root, change, reports_of(context.root), copies=2)
-    for path in added:
-        (change / path).unlink()
-    for path, content in old.items():
-        target = change / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
+    old, added = changes
+    change = _with_the_bases_tests(context, changes, folder / "change")
     files = [path for path in old if _is_test_file(path)]
-    asked = (
-        files
-        if len(files) == len(old) and not added
-        else [path for path in task.tests if (change / path.split("::")[0]).exists()]
-    )
+    every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
+    asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
     suspects = sorted({name for name, (ended, _) in ends.items() if ended == "failed"})
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
-    lay_out(history.top, commit, there)
-    root = there / history.prefix
+    root = folder / "base" / history.prefix
+    lay_out(history.top, commit, folder / "base")
     before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
     able = {name.partition("::")[0] for name in before if "::" in name}
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
@@ -132,6 +123,18 @@ def _judged(
     ]
     broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
     return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+
+
+def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
+    """Copy the change with its tests as the base has them."""
+    old, added = changes
+    copy_project(context.root, copy, reports_of(context.root), copies=2)
+    for path in added:
+        (copy / path).unlink()
+    for path, content in old.items():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(content)
+    return copy
 
 
 def _is_test_file(path: str) -> bool:
