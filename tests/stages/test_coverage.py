@@ -120,6 +120,7 @@ def test_nothing_is_said_where_something_else_may_have_run_the_code(case: str) -
 NOT_SEEN: dict[str, tuple[ExecutedLines, str]] = {
     "a tracer that was taken away": (elsewhere(lost=(f"test:{TEST}",)), "took the tracer away"),
     "a run that died": (elsewhere(doubts=("it died",)), "it died"),
+    "another copy of the code": (elsewhere(foreign=("/lib/pkg/core.py",)), "they import /lib/pkg/core.py"),
 }
 
 

@@ -172,7 +172,7 @@ def _unexecuted_code(
     criterion: Criterion, binding: CodeBinding, code: list[TracedLines], seen: ExecutedLines, own: set[str]
 ) -> dict[str, object]:
     """Say of code that no test of its criterion was seen to run that this leaves the criterion open."""
-    unseen = seen.doubt(own)
+    unseen = f"they import {seen.foreign[0]}" if seen.foreign else seen.doubt(own)
     said = f"was seen to execute {binding.name}: {unseen}" if unseen else f"executed a line of {binding.name}"
     return {
         "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,
