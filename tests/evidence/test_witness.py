@@ -109,21 +109,6 @@ def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> 
     assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
 
 
-@pytest.mark.parametrize(
-    "replaces", ["pytest.approx = lambda *a, **k: __import__('unittest.mock').mock.ANY",
-                 "import math\nmath.isclose = lambda *a, **k: True",
-                 "import numpy.testing\nnumpy.testing.assert_equal = lambda *a, **k: None"],
-)  # fmt: skip
-def test_way_to_compare_that_takes_all_for_equal_is_rigged(tmp_path: Path, replaces: str) -> None:
-    run = run_of(tmp_path, GOOD, conftest=f"import pytest\n{replaces}\n")
-    assert "asserts that 1 is 2 by approx, isclose, numpy or torch ended well" in texts(run)
-
-
-def test_way_to_compare_that_is_only_wrapped_is_none(tmp_path: Path) -> None:
-    wraps = "import functools, numpy.testing as n\nn.assert_equal = functools.partial(n.assert_equal, verbose=False)\n"
-    assert run_of(tmp_path, GOOD, conftest=wraps).canaries == ()
-
-
 QUIET = """
 import contextlib, functools, pytest, unittest
 def quiet(f):

@@ -23,7 +23,7 @@ def judged(session: pytest.Session) -> list[dict[str, object]]:
         name = f"{__package__}.canary_tests"
         pytest.register_assert_rewrite(name)
         tests = importlib.import_module(name)
-        return [_judge(session, tests, name) for name in ("passes", "fails", "compares", "tolerates", "expects")]
+        return [_judge(session, tests, name) for name in ("passes", "fails", "compares", "expects")]
     finally:
         running.clear()
 
