@@ -1,5 +1,7 @@
 """Rules over a folder: files that cannot be read, broken rules, and what is remembered between runs."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,11 @@ from scanning import WORDS
 from gates.errors import UsageError
 from gates.scan import checking
 from gates.scan.checking import Checked, check
+from gates.scan.engine import Scanner
 from gates.scan.loading import load_folder, load_rules, named
 from gates.scan.program import reading
 from gates.scan.program.module import Module
+from gates.scan.program.reading import project_of
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 
@@ -94,3 +98,16 @@ def test_broken_rule_is_refused_with_its_place(tmp_path: Path, body: str, place:
         load_folder(tmp_path, tmp_path)
     assert f"r.yaml:{place}: " in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_trees_of_a_program_that_was_walked_are_let_go() -> None:
+    gc.disable()
+    try:
+        project = project_of({"m.py": b"import torch\n@torch.autocast('cuda')\ndef f(loss):\n    loss.backward()\n"})
+        module = weakref.ref(project.modules["m.py"])
+        for rule in load_rules().values():
+            Scanner(project).sites(rule)
+        project.close()
+        assert module() is None
+    finally:
+        gc.enable()

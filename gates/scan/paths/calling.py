@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.concerns import Concerns
@@ -185,18 +185,17 @@ class Calling(Picking):
 
     def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
         """Walk a function's body inside of the contexts that decorate it."""
-        outer = scope.outer or scope
+        return self._within([d for d in node.decorator_list if d in self.hot], node, scope, [path])
 
-        def inner(decorators: list[ast.expr], paths: Paths) -> Paths:
-            if not decorators:
-                return self.block(node.body, paths, scope)
-            found: Paths = []
-            for each in paths:
-                value = self.place(each, outer).value(decorators[0])
-                found += self.context(value, decorators[0], each, outer, lambda begun: inner(decorators[1:], begun))
-            return found
-
-        return inner([d for d in node.decorator_list if d in self.hot], [path])
+    def _within(self, decorators: list[ast.expr], node: Function, scope: Scope, paths: Paths) -> Paths:
+        if not decorators:
+            return self.block(node.body, paths, scope)
+        found: Paths = []
+        outer, inner = scope.outer or scope, partial(self._within, decorators[1:], node, scope)
+        for path in paths:
+            value = self.place(path, outer).value(decorators[0])
+            found += self.context(value, decorators[0], path, outer, inner)
+        return found
 
 
 def _there(call: ast.Call, path: State, place: Place) -> State:
