@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from gates import __version__, stages
 from gates.check import Evidence, EvidenceSet
+from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.context import Context
@@ -74,7 +75,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         [os.fsdecode(_git(context.root, words)) for words in GIT],
-        _project(context.root, reports),
+        _files(context.root, {context.root / ".gates", reports}),
         _packages(context),
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
@@ -164,19 +165,17 @@ def _kinds() -> set[type[Evidence]]:
     return {ImportedCode, *(kind for gate in values(stages, Gate) for kind in gate.uses)}
 
 
-def _project(root: Path, reports: Path) -> Iterator[str]:
-    """Yield each file of a project with what tells its state, environments, caches and earlier reports left out."""
-    return _files(root, {root / ".gates", reports})
-
-
-def _files(folder: Path, aside: Iterable[Path]) -> Iterator[str]:
+def _files(folder: Path, aside: Collection[Path]) -> Iterator[str]:
+    """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
-        folders[:] = sorted(
-            name for name in folders
-            if name not in LEFT_OUT and Path(here, name) not in aside and not Path(here, name, "pyvenv.cfg").exists()
-        )  # fmt: skip
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not _is_aside(Path(here, name), aside))
         for name in sorted(names):
             yield f"{here}/{name} {_told(os.path.join(here, name))}"  # noqa: PTH118  # of thousands
+
+
+def _is_aside(folder: Path, aside: Collection[Path]) -> bool:
+    """Return whether a folder is an environment, or what runs write."""
+    return folder in aside or (folder / "pyvenv.cfg").exists() or is_report(folder)
 
 
 def _told(path: str) -> str:

@@ -39,6 +39,7 @@ def outcomes(project: Path) -> list[tuple[str, str, str]]:
 def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p")
     first, seen = run(project), outcomes(project)
+    run(project, "--out", str(project / "elsewhere"))
     again = run(project)
     assert (first.code, again.code) == (0, 0)
     assert "evidence of the run of" not in first.out

@@ -75,6 +75,11 @@ class Named:
     words: frozenset[str]
     uses: frozenset[str] = frozenset()
 
+    @property
+    def told(self) -> str:
+        """Return the name by which a text may speak of it: that of a method says too little."""
+        return self.name.partition(":")[2]
+
 
 @dataclass(frozen=True)
 class Proposed:
@@ -98,7 +103,7 @@ def perform(request: InitRequest) -> list[str]:
     implementation, tests = _implementation(root), _tests(root)
     if not implementation:
         raise UsageError(f"found no Python package or module in {root} to write a task for")
-    code = [*_definitions(root, implementation)]
+    code = [*{each.name: each for each in _definitions(root, implementation)}.values()]  # the last of several overloads
     changed = _changed(request)
     known = [*_test_functions(root, tests)]
     proposed = _proposed(request, code, [each for each in code if each.name in changed], known)
@@ -168,9 +173,11 @@ def _meant(text: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[li
 
 
 def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
-    """Return what shares most words with a text, the best first; a word that few have weighs more."""
-    common = Counter(word for each in named for word in each.words)
-    score = {each: sum(1 / common[word] for word in each.words & _words(text)) for each in named}
+    """Return what shares most words with a text, the best first; a word that few have, or a whole name, weighs more."""
+    common, said = Counter(word for each in named for word in each.words), {*re.findall(r"\w+", text)}
+    score = {
+        each: sum(1 / common[word] for word in each.words & _words(text)) + 2 * (each.told in said) for each in named
+    }
     best = max(score.values(), default=0)
     return sorted((e for e in named if score[e] > 0 and score[e] >= CLOSE * best), key=lambda e: (-score[e], e.name))
 
@@ -224,13 +231,15 @@ def _tests(root: Path) -> tuple[str, ...]:
     asked = asked.split() if isinstance(asked, str) else asked
     found = [path for path in asked if (root / path).exists()]
     found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
-    return tuple(found or [path.name for path in sorted(root.glob("*.py")) if TESTS.fullmatch(path.name)])
+    found = found or [path.name for path in sorted(root.glob("*.py")) if TESTS.fullmatch(path.name)]
+    inside = (path.parent for path in files_of(_implementation(root), root) if TESTS.fullmatch(path.name))
+    return tuple(found or dict.fromkeys(path.relative_to(root).as_posix() for path in inside))
 
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the public functions, classes and methods of some files, tests left out."""
     for path, tree in _parsed(root, paths):
-        if not NO_CODE.fullmatch(path.name):
+        if not NO_CODE.fullmatch(path.name) and not ASIDE.intersection(path.relative_to(root).parts[:-1]):
             yield from (Named(f"{_module(path)}:{name}", _words(f"{name} {doc}")) for name, doc in _public(tree))
 
 
@@ -242,7 +251,7 @@ def _module(path: Path) -> str:
 def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
     for node in tree.body:
-        inner = node.body if isinstance(node, ast.ClassDef) else []
+        inner = node.body if isinstance(node, ast.ClassDef) and node.name[0] != "_" else []
         for owner, one in ((None, node), *((node, each) for each in inner)):
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and one.name[0] != "_":
                 name = f"{owner.name}.{one.name}" if isinstance(owner, ast.ClassDef) else one.name
