@@ -197,3 +197,37 @@ def test_report_tells_shares_and_who_ran_what() -> None:
     shares, reached = describe(TASK, evidence(seen, a_run(), a_tree(TASK)))
     assert shares.rows == (("pkg/core.py", "2", "1", "50%", "lost (line 5)"),)
     assert reached.rows == (("AC1", "pkg.core:double (pkg/core.py:1-3)", TEST, "1 of 1"),)
+
+
+def a_place(line: int, last: int) -> Location:
+    return Location(path="pkg/core.py", line=line, last_line=last)
+
+
+def a_traced(*traces: SymbolTrace) -> SourceTree:
+    return SourceTree(how="", files=1, symbols=traces, rules=(), unparsed=())
+
+
+DOUBLE = SymbolTrace(symbol="pkg.core:double", wanted=(), location=a_place(1, 2))
+
+
+def test_function_that_never_came_to_life_is_unknown() -> None:
+    seen = executed(a_function("other", line=9), aside=(a_function(ran=False),))
+    (finding,) = findings(seen, "EX006", tree=a_traced(DOUBLE))
+    assert (finding.outcome, finding.actual) == (U, "not executed")
+
+
+@pytest.mark.parametrize(("test", "outcome"), [(TEST, P), (OTHER, U)])
+def test_any_definition_of_several_branches_may_have_run(test: str, outcome: Outcome) -> None:
+    seen = executed(a_function(line=9), aside=(a_function(ran=False),), contexts=(f"test:{test}",))
+    branches = DOUBLE.model_copy(update={"others": (a_place(9, 10),)})
+    assert findings(seen, "EX006", tree=a_traced(branches))[0].outcome is outcome
+
+
+def test_constant_has_no_code_of_its_own_and_excuses_nothing_beside_it() -> None:
+    seen = elsewhere(functions=(a_function("other", line=9),))
+    (finding,) = findings(seen, "EX006", tree=a_traced(DOUBLE))
+    assert (finding.outcome, "no code of its own" in finding.message) == (N, True)
+    (_, reached) = describe(TASK, evidence(seen, a_run(), a_traced(DOUBLE)))
+    assert reached.rows[0][2:] == ("no code of its own", "-")
+    limit = SymbolTrace(symbol="pkg.core:halve", wanted=(), location=a_place(20, 20))
+    assert findings(elsewhere(), "EX006", TWO, tree=a_traced(limit, DOUBLE))[0].outcome is U
