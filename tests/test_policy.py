@@ -160,20 +160,6 @@ def test_name_of_a_branch_and_a_tag_is_refused_and_the_full_names_are_not(tmp_pa
         assert gates(project, "run", "T1", "--policy-from", own, "--goalposts", "list").code == 0
 
 
-def test_branch_that_is_named_as_one_of_a_remote_is_not_taken_for_it(tmp_path: Path) -> None:
-    project = a_repository(tmp_path)
-    git(project, "branch", "origin/main")
-    said = refused(project, "origin/main")
-    assert "the only such name is refs/heads/origin/main, nothing of a remote 'origin'" in said
-    check_base(project, "refs/heads/origin/main")
-    git(project, "update-ref", "refs/remotes/origin/main", "HEAD")
-    said = refused(project, "origin/main")
-    assert "refs/heads/origin/main and refs/remotes/origin/main" in said
-    git(project, "branch", "-D", "origin/main")
-    for name in ("origin/main", "origin/main^0", "refs/remotes/origin/main"):
-        check_base(project, name)
-
-
 def test_branch_with_a_slash_and_names_of_other_forms_are_those_of_git(tmp_path: Path) -> None:
     project = a_repository(tmp_path)
     git(project, "checkout", "-q", "-b", "feature/one")
@@ -183,11 +169,3 @@ def test_branch_with_a_slash_and_names_of_other_forms_are_those_of_git(tmp_path:
     for name in ("feature/one", "feature/one~1", "v1.0", "@", "@~1", "@{upstream}", "feature/one@{upstream}",
                  "heads/main", "HEAD@{0}", git(project, "rev-parse", "--short", "HEAD")):  # fmt: skip
         check_base(project, name)
-
-
-def test_name_that_begins_the_id_of_a_commit_is_ambiguous(tmp_path: Path) -> None:
-    project = a_repository(tmp_path)
-    short = git(project, "rev-parse", "--short=8", "HEAD")
-    git(project, "checkout", "-q", "-b", short)
-    committed(project, "another")
-    assert f"refs/heads/{short} and a commit's id" in refused(project, short)

@@ -7,6 +7,7 @@ monitor of the repository has a say, and nothing is checked out or fetched.
 import hashlib
 import os
 import posixpath
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,12 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
-from gates.project import ref_name
 
 TIMEOUT_S = 60
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
+SUFFIX = re.compile(r"[~^:]|@\{|@$")  # what follows a name: `main~2`
 LINK_MODE = b"120000"
 MOST_LINKS = 40
 PARTIAL = (
@@ -71,7 +72,8 @@ class History:
         """
         if revision.startswith("-") or "\0" in revision or not revision.strip():
             return None
-        done = self._run("rev-parse", "--verify", "--quiet", f"{self._full(revision)}^{{commit}}")
+        self._refuse_two(revision)
+        done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
     def refs(self, names: Sequence[str]) -> dict[str, str]:
@@ -80,18 +82,15 @@ class History:
         rows = [line.split(" ") for line in told.decode(errors="replace").splitlines()]
         return {name: oid for name, kind, oid in rows if kind == "commit"}
 
-    def _full(self, revision: str) -> str:
-        asked = ref_name.candidates(ref_name.stem(revision))
-        if not asked:
-            return revision
-        listed = self._run("for-each-ref", "--format=%(refname)", *asked).stdout.decode(errors="replace").split()
-        there = [ref for ref in asked if ref in listed]
-        remotes = self._run("remote").stdout.decode(errors="replace").split()
-        return ref_name.full_name(revision, there=there, remotes=remotes, is_id=self._begins_id(revision))
-
-    def _begins_id(self, revision: str) -> bool:
-        name = ref_name.stem(revision)
-        return ref_name.may_be_id(name) and bool(self._run("rev-parse", f"--disambiguate={name}").stdout.strip())
+    def _refuse_two(self, revision: str) -> None:
+        """Raise `EvidenceUnavailable` for a name of two references: each of them would be another bar."""
+        name = SUFFIX.split(revision, maxsplit=1)[0]
+        if name not in {"", "HEAD"} and not name.startswith("refs/"):
+            asked = [f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes")]
+            there = self._run("for-each-ref", "--format=%(refname)", *asked).stdout.decode(errors="replace").split()
+            if len(found := [each for each in there if each in asked]) > 1:
+                said = " and ".join(found)
+                raise EvidenceUnavailable(f"the name is ambiguous, it is that of {said}; say which, by the full name")
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the commit that two commits part from, or `None` where they have none."""
