@@ -158,14 +158,3 @@ def test_name_of_a_branch_and_a_tag_is_refused_and_the_full_names_are_not(tmp_pa
     assert gates(project, "run", "T1", "--policy-from", "refs/heads/main").code == 1
     for own in ("refs/tags/main", head):
         assert gates(project, "run", "T1", "--policy-from", own, "--goalposts", "list").code == 0
-
-
-def test_branch_with_a_slash_and_names_of_other_forms_are_those_of_git(tmp_path: Path) -> None:
-    project = a_repository(tmp_path)
-    git(project, "checkout", "-q", "-b", "feature/one")
-    committed(project)
-    git(project, "tag", "v1.0")
-    git(project, "branch", "-q", "--set-upstream-to", "main")
-    for name in ("feature/one", "feature/one~1", "v1.0", "@", "@~1", "@{upstream}", "feature/one@{upstream}",
-                 "heads/main", "HEAD@{0}", git(project, "rev-parse", "--short", "HEAD")):  # fmt: skip
-        check_base(project, name)
