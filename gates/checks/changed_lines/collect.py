@@ -71,7 +71,7 @@ class ChangedLines(Derived):
                 ends = _tried(mutants, passed, task, replace(context, evidence=folder), baseline) if mutants else {}
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
-        survived = [mutant for mutant in mutants if ends.get(mutant.id) is End.SURVIVED]
+        survived = sorted((each for each in mutants if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
         missed = tuple(
             MissedMutant(
                 location=mutant.location, title=printable(mutant.title),
@@ -100,6 +100,10 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
     yield from (change for each in ran for change in from_statements(each, file) if change.first in worth)
     with suppress(UsageError):  # without mutmut its operators are missing, which `gates prove` says
         yield from general(file, worth - file.idle, operators())
+
+
+def _bounds_first(mutant: Fault) -> tuple[str, bool]:
+    return str(mutant.location), {"<", ">"}.isdisjoint(mutant.title.replace("->", ""))
 
 
 def _lines(place: Location) -> range:

@@ -1,6 +1,7 @@
 """Mutants of changed lines that no test noticed: told on the page, and never in the way of a merge."""
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from gates.check import Check, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines, MissedMutant
@@ -31,9 +32,10 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         why = evidence.why_missing(ChangedLines)
         yield _told(Outcome.UNKNOWN, f"Whether the tests notice mutants of the changed lines was not seen: {why}")
         return
-    yield from map(_missed, seen.missed[:SHOWN])
-    if more := seen.missed[SHOWN:]:
-        yield _told(Outcome.FAILED, f"{counted(len(more), 'more mutant')} survived; all are in ChangedLines.json.")
+    lines = [[*found] for _, found in groupby(seen.missed, key=lambda mutant: str(mutant.location))]
+    yield from map(_missed, lines[:SHOWN])
+    if more := lines[SHOWN:]:
+        yield _told(Outcome.FAILED, f"Mutants of {counted(len(more), 'more line')} survived (ChangedLines.json).")
     if not seen.missed:
         late = f"; there was no time for {seen.untried} more" if seen.untried else ""
         some = f"The tests noticed each of {counted(seen.tried, 'mutant')} of the lines changed since {seen.base}{late}"
@@ -41,13 +43,15 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _told(Outcome.PASSED if seen.tried else Outcome.NOT_APPLICABLE, f"{some if seen.tried else none}.")
 
 
-def _missed(mutant: MissedMutant) -> Finding:
-    more = f" and {len(mutant.tests) - NAMED} more" if len(mutant.tests) > NAMED else ""
+def _missed(mutants: list[MissedMutant]) -> Finding:
+    """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
+    first, others = mutants[0], len(mutants) - 1
+    beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
+    more = f" and {len(first.tests) - NAMED} more" if len(first.tests) > NAMED else ""
     return Finding(
         rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY, severity=Severity.LOW,
-        location=mutant.location, subject=mutant.title, expected="a test that fails", actual="survived",
-        message=f"{mutant.title} is noticed by no test. It was run by "
-        f"{', '.join(mutant.tests[:NAMED])}{more}.",
+        location=first.location, subject=first.title, expected="a test that fails", actual="survived",
+        message=f"{first.title} is noticed by no test{beside}. It was run by {', '.join(first.tests[:NAMED])}{more}.",
         impact="The tests do not tell this change from another.", evidence="ChangedLines.json",
         remediation="Add a test at this bound, or with a value that tells the two apart.",
     )  # fmt: skip
