@@ -97,6 +97,7 @@ def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
     name = source.metric(measure)
     untrue = (
         *_helped(measure, source, seen),
+        *_slower_by_the_wall(measure, source, seen),
         *contradicted(measure, name, source.samples, source.taken, seen),
     )
     if name not in TIMED or _kept_all_the_same(measure, name, seen):
@@ -131,6 +132,15 @@ def _helped(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
     now = statistics.median(values_of(measure, source.samples.metrics[source.metric(measure)]))
     if compare(Estimate(now, now, now, 1, 0.0), *measure.bound) is not Outcome.PASSED:
         yield f"with earlier attempts it is {seen.value:.4g}, the pairs of this one say {now:.4g}"
+
+
+def _slower_by_the_wall(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
+    """Yield that the wall clock contradicts CPU time: what waits for something else takes none of it."""
+    if source.metric(measure) == measure.of or compare(seen, *measure.bound) is not Outcome.PASSED:
+        return
+    wall = estimate(measure, source.samples.metrics[measure.of])
+    if compare(wall, *measure.bound) is Outcome.FAILED:
+        yield f"by CPU time it is {seen}, by the wall clock {wall}"
 
 
 def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:

@@ -66,7 +66,7 @@ class Measurement(Located):
     budget_s: Seconds = 120.0
     restarts: Annotated[int, Field(ge=1, le=64)] = 6
     pairs: Annotated[int, Field(ge=6, le=1024)] = 64
-    clock: Literal["wall", "cpu", "either"] = "wall"
+    clock: Literal["wall", "cpu", "either"] = "either"
     same_result: bool = False
 
     @field_validator("arms", mode="before")

@@ -104,6 +104,13 @@ def test_cpu_time_decides_only_where_the_task_lets_it(clock: str, decided: Outco
     assert ("by step_cpu_time_s" in found["measure:AC1:0"].message) == (decided is P)
 
 
+def test_cpu_time_does_not_decide_against_the_wall_clock() -> None:
+    """What waits for something else takes no CPU time."""
+    same = some_samples(old=NEW, new=[value * 1.001 for value in OLD], step_cpu_time_s=(OLD, NEW))
+    found = by_check(a_timed_task(), seen(same, a_taken(clock="either", **CROWDED)))["measure:AC1:0"]
+    assert (found.outcome, "by the wall clock 0.5" in found.message) == (U, True), found.message
+
+
 def test_cpu_time_is_no_response_time() -> None:
     waits = some_samples(old=[3.0] * PAIRS, new=[3.0] * PAIRS, step_cpu_time_s=([0.01] * PAIRS, [0.01] * PAIRS))
     task = a_timed_task(a_measure(ratio=None, value="new", at_least=None, at_most=2.0))
