@@ -160,7 +160,8 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
     used = Counter(symbol for symbol in code for test in own if _is_used(symbol, test))
-    symbols = [symbol for symbol, _ in used.most_common(MOST_CODE)]
+    most = used.most_common(MOST_CODE)
+    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
     return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
