@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from gates import __version__, stages
 from gates.check import Evidence, EvidenceSet
+from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
@@ -128,6 +129,8 @@ def _in_doubt(piece: Evidence) -> bool:
     if isinstance(piece, PytestRun) and (not piece.complete or piece.unstable):
         return True
     if isinstance(piece, EmptiedCode) and any(test.why for test in piece.tests):
+        return True
+    if isinstance(piece, ChangedLines) and piece.untried:
         return True
     return any(map(_by_chance, _inner(piece)))
 

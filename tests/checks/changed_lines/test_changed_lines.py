@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from bar import committed, git
 from building import GOOD, a_context, a_criterion, a_task, written
 
+from gates import kept
 from gates.check import EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.changed_lines.judge import judge
@@ -57,3 +59,8 @@ def test_no_history_is_said(tmp_path: Path) -> None:
     (found,) = judge(TASK, seen)
     assert (found.outcome, found.leaves_open) == (Outcome.UNKNOWN, False)
     assert "git" in found.message
+
+
+@pytest.mark.parametrize("untried", [0, 1])
+def test_mutants_that_there_was_no_time_for_are_tried_again(untried: int) -> None:
+    assert kept._in_doubt(ChangedLines(how="", base="main", untried=untried)) is bool(untried)
