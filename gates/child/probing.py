@@ -82,8 +82,9 @@ class Probe:
         return self._read(run, journal, secret, log.with_suffix(".stderr.txt"))
 
     def _read(self, run: ProcessRun, journal: Path, secret: str, log: Path) -> Probed:
-        entries, foreign = _signed(journal, secret)
-        seen = Probed(process=run, entries=tuple(entries))
+        entries, foreign = signed(journal, secret)
+        clean = tuple({name: _clean(value) for name, value in entry.items()} for entry in entries)
+        seen = Probed(process=run, entries=clean)
         problem = next(iter(seen.of("problem")), None)
         if foreign:
             return seen.model_copy(update={"problem": "the journal holds lines that are not its own"})
@@ -113,7 +114,7 @@ def number(value: object) -> float:
     return float(value)
 
 
-def _signed(path: Path, secret: str) -> tuple[list[Entry], bool]:
+def signed(path: Path, secret: str) -> tuple[list[Entry], bool]:
     """Return the signed lines of a journal, and whether there are others."""
     entries: list[Entry] = []
     foreign = False
@@ -126,7 +127,7 @@ def _signed(path: Path, secret: str) -> tuple[list[Entry], bool]:
         digest, _, text = line.partition(b" ")
         known = hmac.new(secret.encode(), text, "sha256").hexdigest().encode()
         if hmac.compare_digest(digest, known):
-            entries.append({str(name): _clean(value) for name, value in json.loads(text).items()})
+            entries.append(json.loads(text))
         else:
             foreign = True
     return entries, foreign

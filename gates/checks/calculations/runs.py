@@ -1,6 +1,5 @@
 """Runs calls in a process of the project's interpreter; where an import ends it, the rest goes on in another."""
 
-import hmac
 import json
 import secrets
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gates.child import process
+from gates.child.probing import signed
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
@@ -58,23 +58,15 @@ def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Pat
         log=folder / "log",
         env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
     )
-    return ended, [*_signed(result, secret)]
-
-
-def _signed(path: Path, secret: str) -> Iterator[Told]:
-    """Yield the lines of ours; what the project's code wrote there is none."""
-    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
-        sign, _, text = line.partition(b" ")
-        if hmac.compare_digest(sign, hmac.new(secret.encode(), text, "sha256").hexdigest().encode()):
-            yield json.loads(text)
+    return ended, signed(result, secret)[0]
 
 
 def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:
     """Return what was told of each call."""
     limits = {call["id"]: call["limit_s"] for call in asked}
-    reached = {line["reached"]: _place(line["place"], context) for line in lines if "reached" in line}
+    reached = {line["id"]: _place(line["place"], context) for line in lines if line["word"] == "reached"}
     found: dict[str, Told] = {}
-    for line in (line for line in lines if "id" in line):
+    for line in (line for line in lines if line["word"] == "call"):
         name = line["id"]
         read = _dead(line, limits.get(name, 0), context) if "died" in line else _read(line, context)
         found[name] = {"place": reached.get(name), **read}
@@ -85,8 +77,8 @@ def _died_importing(
     asked: Sequence[Asked], lines: Sequence[Told], end: ProcessRun, folder: Path, context: Context
 ) -> dict[str, Told]:
     """Return what is known of the calls whose module ended the process when it was imported."""
-    begun = [line["importing"] for line in lines if "id" not in line and "importing" in line]
-    done = {line["imported"] for line in lines if "imported" in line}
+    begun = [line["module"] for line in lines if line["word"] == "importing"]
+    done = {line["module"] for line in lines if line["word"] == "imported"}
     module = next((name for name in begun if name not in done), None)
     if module is None:
         return {}

@@ -12,13 +12,10 @@ import json
 import os
 import signal
 import sys
-from hmac import new as hashed
-from json import dumps
-from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
-from os import open as opened
 from typing import Any
 
 from .calling import Target, Unreachable, brief, built, called, raised
+from .journal import Teller
 from .values import encode
 
 IMPORT_S = 120.0
@@ -48,59 +45,44 @@ def main() -> None:
 
 
 class _Session:
-    """Writes each line at once, signed, so that what was seen stays seen when the process dies.
-
-    It needs nothing that the project may have replaced in a module, and no file that it may have closed.
-    """
+    """Tells of each import and call as it begins or ends, so that what was seen stays seen when the process dies."""
 
     def __init__(self, path: str, secret: str, stacks: str) -> None:
-        self._owner = getpid()
-        self._path = os.path.abspath(path)  # noqa: PTH100  # a call may leave the folder
-        self._secret = secret.encode()
+        self._tell = Teller(path, secret)
         self._stacks = open(stacks, "w+", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115  # for all calls
-
-    def tell(self, told: dict[str, Any]) -> None:
-        """Write a line; a child that a call forked, and that came back here, ends instead."""
-        if getpid() != self._owner:
-            os._exit(1)
-        text = dumps(told).encode()
-        file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-        write(file, hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
-        close(file)
 
     def imported(self, call: dict[str, Any]) -> None:
         """Import the module of a call; a process that dies in it is told by the line that says that it began."""
         module = call.get("call", "").partition(":")[0]
         if module in sys.modules or not module:
             return
-        self.tell({"importing": module})
+        self._tell("importing", module=module)
         faulthandler.dump_traceback_later(IMPORT_S, exit=True, file=self._stacks)
         with contextlib.suppress(BaseException):  # the call says why
             importlib.import_module(module)
         faulthandler.cancel_dump_traceback_later()
-        self.tell({"imported": module})
+        self._tell("imported", module=module)
 
     def make(self, call: dict[str, Any]) -> None:
         """Make a call in a fork, and tell how that ended where it did not live to do so itself."""
         at = self._stacks.seek(0, os.SEEK_END)
         if _holds_device():
-            self.tell({"id": call["id"], "problem": "its module takes the CUDA device when it is imported"})
+            self._tell("call", id=call["id"], problem="its module takes the CUDA device when it is imported")
             return
         pid = os.fork()
         if not pid:
-            self._owner = getpid()
+            self._tell.forked()
             self._in_fork(call)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         self._stacks.seek(at)
         if code != DONE:
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            self.tell({"id": call["id"], "died": how, "code": code, "stacks": self._stacks.read()[-20_000:]})
+            self._tell("call", id=call["id"], died=how, code=code, stacks=self._stacks.read()[-20_000:])
 
     def _in_fork(self, call: dict[str, Any]) -> None:
         faulthandler.enable(file=self._stacks)
         faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=self._stacks)
-        told = _made(call, self)
-        self.tell({"id": call["id"], **told})
+        self._tell("call", id=call["id"], **_made(call, self._tell))
         os._exit(DONE)
 
 
@@ -110,7 +92,7 @@ def _holds_device() -> bool:
     return bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized())
 
 
-def _made(call: dict[str, Any], session: _Session) -> dict[str, Any]:
+def _made(call: dict[str, Any], tell: Teller) -> dict[str, Any]:
     try:
         if "build" in call:
             return {"returned": encode(built(call["build"]))}
@@ -119,7 +101,7 @@ def _made(call: dict[str, Any], session: _Session) -> dict[str, Any]:
         return {"problem": str(error)}
     except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
         return {**raised(error), "importing": True}
-    session.tell({"reached": call["id"], "place": target.place()})
+    tell("reached", id=call["id"], place=target.place())
     try:
         told = called(target, call["args"], call["kwargs"], call["limit_s"])
     except BaseException as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing

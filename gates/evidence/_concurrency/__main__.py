@@ -11,8 +11,8 @@ import time
 from typing import Any
 
 from .._calculating.calling import Unreachable
+from .._calculating.journal import Teller
 from .._calculating.values import TooMuch
-from .._leaks.journal import Teller
 from .._leaks.question import asked, give_up, leave
 from .alone import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, alone
 from .at_once import AtOnce

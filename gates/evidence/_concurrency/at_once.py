@@ -11,7 +11,7 @@ from .holding import Holding, Point, spread
 from .rounds import Round, Threads
 
 if TYPE_CHECKING:
-    from .._leaks.journal import Teller
+    from .._calculating.journal import Teller
     from .alone import Alone
     from .places import Places
     from .work import Work

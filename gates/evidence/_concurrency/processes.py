@@ -13,7 +13,7 @@ from .alone import repeated
 from .rounds import said
 
 if TYPE_CHECKING:
-    from .._leaks.journal import Teller
+    from .._calculating.journal import Teller
     from .alone import Alone
     from .places import Places
     from .work import Work

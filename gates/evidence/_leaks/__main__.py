@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any
 
 from .._calculating.calling import Unreachable
+from .._calculating.journal import Teller
 from .._concurrency.places import OWN
 from .epochs import Epochs, Over
-from .journal import Teller
 from .locating import Locating
 from .question import asked, found, give_up, leave
 from .rungs import Rungs

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from .._calculating.calling import Unreachable, resolve
-from .journal import Teller
+from .._calculating.journal import Teller
 
 
 def asked() -> tuple[dict[str, Any], Teller]:

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from .._calculating.calling import Unreachable, built
+from .._calculating.journal import Teller
 from .._concurrency.places import Places
 from .._concurrency.rounds import said
-from .._leaks.journal import Teller
 from .._leaks.question import asked, found, give_up, leave
 from .lines import lines_of
 from .measuring import called, calls_of, peak_of, times_of
@@ -86,7 +86,8 @@ def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[T
     """Do something in a fork; return whether it came to its end, and tell why not."""
     pid = os.fork()
     if not pid:
-        _child(question, name, work)
+        tell.forked()
+        _child(question, tell, name, work)
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         tell("problem", what=f"at {name} it was killed by {signal.Signals(os.WTERMSIG(status)).name}", place=None)
@@ -98,8 +99,7 @@ def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[T
 DONE = 77
 
 
-def _child(question: dict[str, Any], name: str, work: Callable[[Teller], None]) -> None:
-    tell = Teller(question["journal"], question["secret"])
+def _child(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> None:
     code = DONE
     try:
         work(tell)

@@ -23,3 +23,7 @@ class Teller:
         file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
         write(file, hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
         close(file)
+
+    def forked(self) -> None:
+        """Go on telling in a fork of ours."""
+        self._owner = getpid()
