@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gates.scan.automata.order import Order
-from gates.scan.automata.words import Event, Frame
+from gates.scan.automata.words import Event
 from gates.scan.blaming import blamed
-from gates.scan.paths.optimizers import FRESH, PARAMETERS
+from gates.scan.paths.optimizers import PARAMETERS
 from gates.scan.paths.traces import Trace
 from gates.scan.projecting import MARKS, PLAIN, joined, projections
 from gates.scan.rule import OrderRule, Rule
@@ -16,6 +16,7 @@ from gates.scan.site import Site
 MAX_CALLS = 2
 ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
 TURN = re.compile(r"#[\w/.]*")
+MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
 TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
 ASKED = re.compile(r"\w+\.optimizers\(")  # of Lightning's, which runs a training step with each batch
 Word = Sequence[Event]
@@ -38,7 +39,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     elsewhere = _elsewhere(found)
     for trace in found:
         words = [word for word in trace.words if _speaks(rule, word)]
-        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere, found)]
+        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
@@ -156,25 +157,7 @@ def _of_class(trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> tupl
     return {event.name for word in words for event in word}, set().union(*others)
 
 
-def _to_blame(at: Event, order: Order, trace: Trace, found: Iterable[Trace]) -> Event | Frame:
-    """Return the call of what has an event, where the same code is called as it should be elsewhere; or the event."""
-    frames = trace.calls.get(at, ())
-    sound: set[Frame] = set()
-    for other in found if frames else ():
-        same = {e for w in other.words for e in w if (e.name, e.path, e.line) == (at.name, at.path, at.line)}
-        for event in same if other is not trace else ():
-            if any(_has(order, word, event) for word in other.words if event in word):
-                sound.update(other.calls.get(event, ()))
-    return next((frame for frame in reversed(frames) if frame not in sound), at) if sound else at
-
-
-def _always(
-    rule: Rule,
-    trace: Trace,
-    words: Sequence[Word],
-    elsewhere: Elsewhere,
-    found: Iterable[Trace],
-) -> Iterator[Site]:
+def _always(rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> Iterator[Site]:
     """Yield a place for each object of which no path has what there must be."""
     own, other = _of_class(trace, words, elsewhere)
     for order in rule.always:
@@ -187,9 +170,8 @@ def _always(
             if any(_has(order.order, word, at) for word in about):
                 continue
             says = order.says or rule.form.problem
-            place = _to_blame(at, order.order, trace, found)
             seen = tuple(_told(event, trace) for event in about[0] if event.name not in MARKS)
-            yield Site(place.path, place.line, place.last_line, ok=False, message=says, trace=seen)
+            yield Site(at.path, at.line, at.last_line, ok=False, message=says, trace=seen)
             break
 
 
@@ -227,8 +209,13 @@ def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
 
 
 def _stable(event: Event) -> list[str]:
-    """Return the objects of an event, but for what tells those of one turn from those of another."""
-    return [key if hole == FRESH else TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS]
+    """Return the objects of an event, but for what tells those of one turn from those of another.
+
+    An optimizer that is made in a turn is another one than that of the turn before.
+    """
+    return [
+        key if hole == "O" and MADE.match(key) else TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS
+    ]
 
 
 def _has(order: Order, word: Word, at: Event) -> bool:

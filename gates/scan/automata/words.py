@@ -14,10 +14,6 @@ class Event(NamedTuple):
     line: int
     last_line: int
 
-    def is_at(self, other: "Event") -> bool:
-        """Return whether another event is of the same name and place."""
-        return (self.name, self.path, self.line) == (other.name, other.path, other.line)
-
     @property
     def where(self) -> str:
         """Return the event with its place, for people."""

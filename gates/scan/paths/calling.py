@@ -12,11 +12,8 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import parameters_of, passed_on
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.picking import Picking
-from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
-from gates.scan.program.classes import ClassInfo
-from gates.scan.program.known import OPTIMIZER
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
@@ -36,7 +33,6 @@ class Calling(Picking):
         self.hot = hot
         self.walked: set[ast.AST] = set()
         self.constructed: dict[str, Paths] = {}
-        self.fillers: dict[str, ClassInfo | None] = {}
         self.unfinished: dict[str, int] = {}  # the most work that a class's constructor was walked for in vain
         self.entered: set[ast.AST] = set()
         self.tries = 0
@@ -78,37 +74,21 @@ class Calling(Picking):
         parts += [keyword.value for keyword in node.keywords]
         for part in parts:
             if part in self.hot and not isinstance(part, ast.Lambda):
-                paths = [self._passing(part, path, value, scope) for path, value in self.run(part, paths, scope)]
-        if isinstance(node.func, ast.Attribute) and isinstance(made := node.func.value, ast.Call):
-            paths = [self.filled(made, self.place(path, scope).value(made), path, scope) for path in paths]
+                paths = [path for path, _ in self.run(part, paths, scope)]
         return [each for path in paths for each in self._happens(node, path, scope)]
 
-    def _passing(self, part: ast.expr, path: State, value: Value, scope: Scope) -> State:
-        """Return the path with the function that a call returned, which is passed on without a name: `fit(make())`."""
-        is_made = isinstance(part, ast.Call) and value.closure is not None
-        return path.stores(self.place(path, scope).spot(part), value) if is_made else path
-
     def _happens(self, node: ast.Call, path: State, scope: Scope) -> Run:
-        """Run what a call is on one path: an event, what it runs, or a method of an own optimizer that is both."""
+        """Run what a call is on one path: an event, or what it runs."""
         place = self.place(path, scope)
         happened = self.happening.of_call(node, place, path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
         inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
-        own = inside if inner is not None and self._is_own_optimizer(inner) else frozenset()
-        if happened is None or (inside and not happened[1]) or happened[0].name in own:
+        if happened is None or (inside and not happened[1]):
             return self._inlined(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
-        path = _there(node, path, place)
-        if own:  # such as a step that clears at its end
-            return self._inlined(node, path.happens(happened[0]), scope)
         ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
-
-    def _is_own_optimizer(self, inner: Closure) -> bool:
-        """Return whether a function is a method of an optimizer of the program's own, which may step another."""
-        owner = inner.scope.owner
-        return owner is not None and self.project.types.is_a(owner.name, OPTIMIZER) is True
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
@@ -196,15 +176,3 @@ class Calling(Picking):
             value = self.place(path, outer).value(decorators[0])
             found += self.context(value, decorators[0], path, outer, inner)
         return found
-
-
-def _there(call: ast.Call, path: State, place: Place) -> State:
-    """Return the path on which that is there of which methods were called: `scaler` after `scaler.scale(loss)`."""
-    made: ast.expr = call
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
-        made = made.func.value
-        if isinstance(made, ast.Name | ast.Attribute):
-            value = place.value(made)
-            if not value.is_known and value.closure is None and value.key not in path.assumed:
-                path = path.assumes(value.key, truth=True)
-    return path

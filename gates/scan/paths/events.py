@@ -36,11 +36,6 @@ class Happening:
 
     def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
-        found = self._of_call(node, place, state)
-        told = by_method(node, place) if found is None else None
-        return self._of_call(*told, state) if told is not None else found
-
-    def _of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         for kind, needs, pattern in self._called(tail_of(node.func)):
             found = match(pattern, node, place)
             if found is not None and fits(needs, found) and _is_so(kind, state, place):
@@ -188,22 +183,3 @@ def own_steps(project: Project) -> Iterator[str]:
         method = info.methods.get("step")
         if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
             yield info.name
-
-
-def by_method(call: ast.Call, place: Place) -> tuple[ast.Call, Place] | None:
-    """Return the call of a method that calling a variable comes to, and a place where its parts are known."""
-    behind = place.through(call.func) if isinstance(call.func, ast.Name | ast.Attribute) else None
-    if behind is None:
-        return None
-    made, where = behind
-    given: list[ast.expr] = []
-    named: list[ast.keyword] = []
-    if isinstance(made, ast.Call) and tail_of(made.func) == "partial" and made.args:
-        given, named, made = made.args[1:], made.keywords, made.args[0]
-    if not isinstance(made, ast.Attribute):
-        return None
-    parts = {f"<{at}>": where.value(part) for at, part in enumerate([made.value, *given])}
-    held, *args = (ast.copy_location(ast.Name(name, ast.Load()), call) for name in parts)
-    func = ast.copy_location(ast.Attribute(held, made.attr, ast.Load()), call)
-    told = ast.copy_location(ast.Call(func, [*args, *call.args], [*named, *call.keywords]), call)
-    return told, Place(place.project, place.scope, {**place.names, **parts}, place.heap, place.turns)

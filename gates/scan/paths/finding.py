@@ -11,16 +11,8 @@ from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Named, tail_of
-from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-
-Shape = tuple[int, frozenset[str]]
-SAME_SIGNATURE = frozenset(
-    {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "asynccontextmanager", "final"}
-    | {"lru_cache", "no_grad", "enable_grad", "inference_mode", "override", "property", "staticmethod"}
-)  # decorators that leave open what a function is passed
-
 
 REST = "**"  # options of which it is not known which they are
 
@@ -33,7 +25,6 @@ class Finding(Contexts):
 
     project: Project
     hot: "Hot"
-    fillers: dict[str, ClassInfo | None]
 
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""
@@ -47,7 +38,7 @@ class Finding(Contexts):
             return self.behind(found.node, found.place, path)
         return self.behind(node, place, path)
 
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # noqa: C901  # a case for each
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
@@ -55,17 +46,11 @@ class Finding(Contexts):
             return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
             return self._partial(node, place, path)
-        if isinstance(node, ast.Call) and tail_of(node.func) == "getattr" and len(node.args) > 1:
-            name = _text_of(node.args[1], place)
-            asked = ast.copy_location(ast.Attribute(node.args[0], name, ast.Load()), node) if name else None
-            return (self._method(asked, place) or self._hook(asked, place)) if asked is not None else None
-        if isinstance(node, ast.Subscript):
-            return self._listed(node, place, path)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         if isinstance(node, ast.Attribute):
-            method = self._method(node, place) or self._hook(node, place)
+            method = self._method(node, place)
             if method is not None:
                 return method
         if isinstance(node, ast.Name | ast.Attribute):
@@ -105,36 +90,6 @@ class Finding(Contexts):
         owner = place.owner_of(receiver)
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 
-    def _listed(self, node: ast.Subscript, place: Place, path: State) -> Closure | None:
-        """Return the function that stands under a key of a mapping which is written out, in this file or another."""
-        name = _text_of(node.slice, place)
-        behind = place.through(node.value) if isinstance(node.value, ast.Name | ast.Attribute) else None
-        if behind is None or name is None or not isinstance(behind[0], ast.Dict):
-            return None
-        pairs = zip(behind[0].keys, behind[0].values, strict=True)
-        found = [value for key, value in pairs if isinstance(key, ast.Constant) and key.value == name]
-        return self.behind(found[-1], behind[1], path) if found and not isinstance(found[-1], ast.Subscript) else None
-
-    def _hook(self, node: ast.Attribute, place: Place) -> Closure | None:
-        """Return the one method that fills in a hook, where it is called on an object that nothing is known of."""
-        if not isinstance(node.value, ast.Name) or place.type_of(node.value) is not None:
-            return None
-        if node.attr not in self.fillers:
-            self.fillers[node.attr] = self._filler(node.attr)
-        filler = self.fillers[node.attr]
-        is_once = not place.key(node.value).endswith("[2]")  # of the turns of a loop one alone comes to it
-        return self._bound(filler, (node.attr,), place.value(node.value)) if filler and is_once else None
-
-    def _filler(self, name: str) -> ClassInfo | None:
-        """Return the one class that fills in a hook: a method of a base class that has no events of its own."""
-        found = {info for info in self.project.by_method.get(name, ()) if name in info.methods}
-        filled = [info for info in found if info.methods[name] in self.hot.functions]
-        if len(found) < 2 or len(filled) != 1 or filled[0].twice:
-            return None
-        above = [info for info in self.project.ancestors_of(filled[0]) if info in found]
-        related = above and all(info is above[-1] or above[-1] in self.project.ancestors_of(info) for info in found)
-        return filled[0] if related else None
-
     def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
         for name in names:
             found = self.project.method(owner, name)
@@ -148,12 +103,6 @@ class Finding(Contexts):
             value = value if value.owner else replace(value, owner=owner)
             return Closure(function, scope, {}, (value,))
         return None
-
-
-def _text_of(node: ast.expr, place: Place) -> str | None:
-    """Return the text that an expression is on a path."""
-    found = place.value(node).constant
-    return found if isinstance(found, str) else None
 
 
 def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
@@ -210,34 +159,3 @@ def parameters(function: Function | ast.Lambda) -> dict[str, ast.expr | None]:
     found: dict[str, ast.expr | None] = dict.fromkeys(names)
     found |= dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
     return found | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
-
-
-def shape_of(call: ast.Call) -> Shape:
-    """Return how many arguments a call has, and those by name; -1 and "" where some are not written out."""
-    count = -1 if any(isinstance(arg, ast.Starred) for arg in call.args) else len(call.args)
-    return count, frozenset(keyword.arg or "" for keyword in call.keywords)
-
-
-def accepts(function: Function, shape: Shape, *, bound: bool) -> bool:
-    """Return whether a function can be called so: `bound` where its instance is passed beside."""
-    least, most, names, required = kept(function, _signature)
-    count, given = shape
-    skipped = int(bound and not any(tail_of(d) == "staticmethod" for d in function.decorator_list))
-    if count + skipped > most or (names is not None and not given - {""} <= names):
-        return False
-    if count < 0 or "" in given:
-        return True
-    return count + skipped + len(given) >= least and required <= given
-
-
-def _signature(function: Function) -> tuple[int, float, frozenset[str] | None, frozenset[str]]:
-    """Return how many arguments a function takes, the names that these may have, and those that must be named."""
-    arguments = function.args
-    if any(tail_of(d.func if isinstance(d, ast.Call) else d) not in SAME_SIGNATURE for d in function.decorator_list):
-        return 0, float("inf"), None, frozenset()
-    places = [arg.arg for arg in (*arguments.posonlyargs, *arguments.args)]
-    named = [arg.arg for arg in arguments.kwonlyargs]
-    required = {n for n, d in zip(named, arguments.kw_defaults, strict=True) if d is None}
-    most = float("inf") if arguments.vararg else len(places)
-    names = frozenset((*places, *named)) if arguments.kwarg is None else None
-    return len(places) - len(arguments.defaults) + len(required), most, names, frozenset(required)

@@ -39,7 +39,7 @@ class Joining:
         found: dict[object, State] = {}
         for path in paths:
             key = (path.signature(self._tells), by(path))
-            found[key] = _shared(merge(found[key], path), path) if key in found else path
+            found[key] = merge(found[key], path) if key in found else path
         return list(found.values())
 
     def _tells(self, value: Value) -> bool:
@@ -52,17 +52,6 @@ class Joining:
         ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
         kept = {tuple(e.name for e in _last(word)): word for word in ordered}
         return path.but(words=frozenset(list(kept.values())[: self.most_words]))
-
-
-def _shared(one: State, other: State) -> State:
-    """Return a path that keeps of what constructors were passed only what is the same on another."""
-    if one.heap is other.heap or not any(value.given for value in one.heap.values()):
-        return one
-    same = {
-        name: value for name, value in one.heap.items()
-        if not value.given or ((there := other.heap.get(name)) is not None and there.key == value.key)
-    }  # fmt: skip
-    return one.but(heap=same) if len(same) < len(one.heap) else one
 
 
 def _agreeing(one: State, other: State) -> State:

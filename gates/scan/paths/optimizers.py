@@ -3,13 +3,11 @@
 import ast
 import re
 
-from gates.scan.paths.anew import made_by_helper, made_for_new
 from gates.scan.paths.place import Place
 from gates.scan.patterns.holes import Hole, Holes
 from gates.scan.program.known import OPTIMIZER, SCHEDULER
 
 PARAMETERS = "PARAMETERS"
-FRESH = "FRESH"  # what an optimizer is made for where that, too, was made in the same turn of a loop
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
 
@@ -25,10 +23,7 @@ def about(node: ast.AST, holes: Holes, place: Place) -> dict[str, str]:
     owned = next((key for key in (_owned(*each) for each in handed) if key), None)
     if owned is None and isinstance(node, ast.Call) and node.args and "S" not in holes:
         owned = _owned(node.args[0], place)
-    anew = (made_for_new(*each) for each in handed)
-    helped = (made_by_helper(h.node, h.names) for h in holes.values() if isinstance(h.node, ast.Name))
-    told = {PARAMETERS: owned, FRESH: next((key for key in (*anew, *helped) if key), None)}
-    return found | {name: key for name, key in told.items() if key is not None}
+    return found if owned is None else {**found, PARAMETERS: owned}
 
 
 def _whole(key: str, place: Place) -> str:

@@ -121,30 +121,18 @@ class Running(Counting):
 
     def built(self, node: ast.expr, path: State, scope: Scope) -> tuple[State, Value]:
         """Return the path with what an expression makes, and what the constructor keeps of what it was passed."""
-        value = self.made(node, path, scope)
-        return self.filled(node, value, self.touched(node, path, scope), scope), value
-
-    def filled(self, node: ast.expr, value: Value, path: State, scope: Scope) -> State:
-        """Return the path with what the constructor that an expression calls keeps of what it was passed."""
-        if not isinstance(node, ast.Call) or value.node is not node:
-            return path
-        place = self.place(path, scope)
-        owner = self.project.classes.get(place.dotted(node.func) or "")
-        if owner is None or owner.twice:
-            return path
-        kept = dict(given(node, value, owner, place))
-        return path.but(heap={**path.heap, **kept}) if kept else path
+        value, path = self.made(node, path, scope), self.touched(node, path, scope)
+        return self.furnished(value, path) if value.node is node else path, value
 
     def furnished(self, instance: Value, path: State) -> State:
-        """Return the path with what an object keeps of what it was passed, where that was made out of sight."""
-        if instance.owner is None or instance.owner.twice or instance.node is None or instance.place is None:
-            return path
-        if any(key.startswith(f"{instance.key}.") for key in path.heap):
+        """Return the path with what an object keeps of what its constructor was passed."""
+        if instance.node is None or instance.place is None or any(k.startswith(f"{instance.key}.") for k in path.heap):
             return path
         made, where = instance.place.made_by(instance.node)
-        if made is None or self.project.classes.get(where.dotted(made.func) or "") is not instance.owner:
+        owner = self.project.classes.get(where.dotted(made.func) or "") if made is not None else None
+        if made is None or owner is None or owner.twice or instance.owner not in {None, owner}:
             return path
-        kept = dict(given(made, instance, instance.owner, where))
+        kept = dict(given(made, instance, owner, where))
         return path.but(heap={**path.heap, **kept}) if kept else path
 
     def touched(self, node: ast.expr, path: State, scope: Scope) -> State:

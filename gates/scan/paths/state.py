@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gates.scan.automata.words import Event, Word
 from gates.scan.paths.values import Value
@@ -36,7 +36,6 @@ class State:
 
     def binds(self, name: str, value: Value) -> "State":
         """Return the path with a variable set."""
-        value = replace(value, given=False) if value.given else value
         return self.but(names={**self.names, name: value})
 
     def stores(self, key: str, value: Value) -> "State":

@@ -159,18 +159,9 @@ class Tracer:
             self._roots = [(n, info) for info in self._project.classes.values() for n in self._templates(info)]
         return self._roots
 
-    def _mixed_in(self, info: ClassInfo) -> Iterator[Function]:
-        """Yield the methods that a class has of one base in the place of those of another that follows it."""
-        bases = [self._project.classes[base] for base in info.bases if base in self._project.classes]
-        for at, base in enumerate(bases[:-1]):
-            below = [each for other in bases[at + 1 :] for each in (other, *self._project.ancestors_of(other))]
-            taken = {name for each in below for name in each.methods} - info.methods.keys()
-            for each in (base, *self._project.ancestors_of(base)):
-                yield from (method for name, method in each.methods.items() if name in taken and each not in below)
-
     def _templates(self, info: ClassInfo) -> list[Function]:
         hot = self._hot
-        own = {method for method in (*info.methods.values(), *self._mixed_in(info)) if method in hot.functions}
+        own = {method for method in info.methods.values() if method in hot.functions}
         if not own or info.twice:
             return []
         names = {name for base in self._project.ancestors_of(info) for name in base.methods} - info.methods.keys()

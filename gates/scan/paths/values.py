@@ -39,7 +39,6 @@ class Value:
 
     It is never changed; one that is `frozen` takes three times as long to make.
 
-    One that is `given` is what an object keeps of what its constructor was passed; paths that differ in it may join.
     What `*args` and `**options` hold is the `rest`.
     """
 
@@ -50,14 +49,11 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
-    given: bool = False
     rest: "tuple[Value, ...] | Mapping[str, Value] | None" = None
 
     @cached_property
     def tells(self) -> bool | str:
         """Return whether it is told from others whatever is looked for, or what the call that made it is called."""
-        if self.given:
-            return False
         if self.is_known or self.closure is not None or (self.owner is not None and self.node is None):
             return True
         made = self.node

@@ -8,14 +8,13 @@ from functools import cache, partial
 from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Run
-from gates.scan.paths.flags import guard_of
 from gates.scan.paths.looping import Looping
-from gates.scan.paths.place import apart
+from gates.scan.paths.place import Place, apart
 from gates.scan.paths.state import State
 from gates.scan.paths.statements import changed_names, flows, is_exit
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import tail_of
-from gates.scan.program.nodes import kept, text_of
+from gates.scan.program.nodes import kept, text_of, walk
 from gates.scan.program.scope import Scope
 
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
@@ -44,12 +43,15 @@ class Walker(Looping):
                 return ended
             paths = self.joined(self._statement(statement, going, scope))
             if (passed := _passed_by(statement)) is not None:
-                paths = [p if p.ended else self._past(passed, p, scope) for p in paths]
+                paths = [
+                    p if p.ended else p.but(guards=(*p.guards, f"past {_asked_by(passed, self.place(p, scope))}"))
+                    for p in paths
+                ]
         return [*ended, *paths]
 
     def _past(self, test: ast.expr, path: State, scope: Scope) -> State:
         """Return a path that has come past a condition on which its block is left."""
-        return path.but(guards=(*path.guards, f"past {guard_of(test, None, self.place(path, scope))}"))
+        return path.but(guards=(*path.guards, f"past {_asked_by(test, self.place(path, scope))}"))
 
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
@@ -140,11 +142,9 @@ class Walker(Looping):
             return path.binds(target.id, value)
         place = self.place(path, scope)
         return path.stores(
-            place.key(target) if isinstance(target, ast.Subscript) else self._attribute(target, place), value
+            place.key(target) if isinstance(target, ast.Subscript) else f"{place.key(target.value)}.{target.attr}",
+            value,
         )
-
-    def _attribute(self, target: ast.Attribute, place: "object") -> str:
-        return f"{place.key(target.value)}.{target.attr}"  # type: ignore[attr-defined]  # a Place
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
         if value is not None and value.kind == UNKNOWN:
@@ -173,9 +173,11 @@ class Walker(Looping):
         if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
-        for path, value in self.run(node.test, paths, scope) if node.test in self.hot else [(p, None) for p in paths]:
+        if node.test in self.hot:
+            paths = [path for path, _ in self.run(node.test, paths, scope)]
+        for path in paths:
             place = self.place(path, scope)
-            guard = guard_of(node.test, value, place)
+            guard = _asked_by(node.test, place)
             for side, is_true in branch(node.test, path, place):
                 guarded = side.but(guards=(*side.guards, guard if is_true else f"else {guard}"))
                 after = self.block(node.body if is_true else node.orelse, [guarded], scope)
@@ -258,6 +260,13 @@ def _parsed(text: str) -> ast.expr:
 
 def _is_told(value: Value) -> bool:
     return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
+
+
+def _asked_by(test: ast.expr, place: Place) -> str:
+    """Return the text of a condition, and in brackets the comparisons that its variables were made by."""
+    behind = (place.through(name) for name in walk(test) if isinstance(name, ast.Name))
+    told = [text_of(each[0]) for each in behind if each and any(isinstance(n, ast.Compare) for n in walk(each[0]))]
+    return f"{text_of(test)} ({'; '.join(told)})" if told else text_of(test)
 
 
 def _passed_by(statement: ast.stmt) -> ast.expr | None:

@@ -30,11 +30,6 @@ class Imports:
         self._canonical: dict[tuple[str, str], str] = {}
         self._starred: dict[tuple[str, str], str | None] = {}
 
-    def is_foreign(self, dotted: str) -> bool:
-        """Return whether a full name is one of a library, which has no part of the program."""
-        first = dotted.partition(".")[0]
-        return bool(first) and first not in self._parts
-
     def find_module(self, name: str, near: Module) -> Module | None:
         """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
         if name in self._by_name:

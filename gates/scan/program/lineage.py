@@ -53,16 +53,6 @@ class Lineage:
         bases = [self._project.classes[base] for base in info.bases if base in self._project.classes] if hops else []
         return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
 
-    def may_be(self, info: ClassInfo, wanted: ClassInfo) -> bool:
-        """Return whether a class may be or extend another: a base that is not known may be the other by its name."""
-        if info not in self._line:
-            line = frozenset((info, *self.ancestors_of(info)))
-            unknown = {base for each in line for base in each.bases if base not in self._project.classes}
-            names = frozenset(base and base.rpartition(".")[2] for base in unknown)
-            self._line[info] = (None if any(each.twice for each in line) or None in names else line, names)
-        line_of, others = self._line[info]
-        return line_of is None or wanted in line_of or wanted.node.name in others
-
     def order_of(self, info: ClassInfo) -> list[ClassInfo]:
         """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
         found = [info, *self.ancestors_of(info)]

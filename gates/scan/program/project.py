@@ -66,10 +66,6 @@ class Project:
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
 
-    def is_foreign(self, dotted: str) -> bool:
-        """Return whether a full name is one of a library, which has no part of the program."""
-        return self._imports.is_foreign(dotted)
-
     def find_module(self, name: str, near: Module) -> Module | None:
         """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
         return self._imports.find_module(name, near)
@@ -105,10 +101,6 @@ class Project:
     def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the program's classes that a class extends."""
         return self._lineage.ancestors_of(info)
-
-    def may_be(self, info: ClassInfo, wanted: ClassInfo) -> bool:
-        """Return whether a class may be or extend another: a base that is not known may be the other by its name."""
-        return self._lineage.may_be(info, wanted)
 
     def order_of(self, info: ClassInfo) -> list[ClassInfo]:
         """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
