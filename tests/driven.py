@@ -65,6 +65,15 @@ def goes_round(model, optimizer, scaler, value):
     optimizer.zero_grad()
 
 
+def asks_for_cuda(model, optimizer, scaler):
+    with torch.autocast("cuda", torch.float16):
+        loss = model(torch.ones(2, 4)).mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+
+
 class Forgiving(torch.amp.GradScaler):
     def step(self, optimizer):
         optimizer.step()
@@ -188,6 +197,17 @@ def test_applied(three):
     train_step(model, optimizer, Forgiving("cpu", init_scale=4.0), float("inf"))
 
 
+@pytest.mark.cuda
+@pytest.mark.filterwarnings("ignore:User provided device_type")
+def test_autocast_on_cuda(three):
+    asks_for_cuda(*three)
+
+
+@pytest.mark.on_cuda
+def test_model_on_cuda(three):
+    three[0].to("cuda")
+
+
 @pytest.mark.sound
 @pytest.mark.skip(reason="not today")
 def test_skipped(three):
@@ -222,7 +242,7 @@ def test_forks_and_closes(three):
 def test_marked(three):
     train_step(*three)
 """
-MARKS = ("sound", "own", "class_of_scaler", "clip", "update", "clear", "round", "applied")
+MARKS = ("sound", "own", "class_of_scaler", "clip", "update", "clear", "round", "applied", "cuda", "on_cuda")
 INI = "[tool.pytest.ini_options]\npythonpath = ['.']\naddopts = '-p no:randomly'\nmarkers = [" + ", ".join(
     f"'{mark}'" for mark in MARKS
 ) + "]\n"  # fmt: skip

@@ -105,6 +105,13 @@ def test_overflow_that_is_applied_is_found(seen: RecordedTests) -> None:
     assert "in tests/test_core.py::test_applied" in found.message
 
 
+@pytest.mark.parametrize(("mark", "said"), [("cuda", "CUDA is not available"), ("on_cuda", "torch says: ")])
+def test_device_that_is_hidden_is_not_absent(seen: RecordedTests, mark: str, said: str) -> None:
+    found = [one for each in judged(seen, mark, "scaler", "autocast", "overflow").values() for one in each]
+    assert Outcome.FAILED not in {one.outcome for one in found}
+    assert any(one.outcome is Outcome.UNKNOWN and said in one.message and one.leaves_open for one in found)
+
+
 def test_test_that_failed_shows_nothing(seen: RecordedTests) -> None:
     failed = judged(seen, "clip", test_clips=TestOutcome.FAILED)
     assert set(outcomes(failed).values()) == {Outcome.UNKNOWN}

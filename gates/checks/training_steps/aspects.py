@@ -54,7 +54,7 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
 def hidden(run: Recorded) -> str:
     """Return why what needs a device was not seen: it was asked for and not there; nothing where none was."""
     said = next((one.what for one in sorted(run.absent, key=lambda one: not one.ends)), "")
-    why = "the step asks for a device that is hidden while it is recorded; torch says"
+    why = "a device is asked for that is hidden while this is recorded; torch says"
     return f"{why}: {said.rstrip('.')}" if said else ""
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gates.checks.training_steps.aspects import BACKWARD, HALF
+from gates.checks.training_steps.aspects import BACKWARD, HALF, hidden
 from gates.checks.training_steps.collect_tests import RecordedTest
 from gates.checks.training_steps.orders import ENDS, Breach, breaches, parsed
 from gates.checks.training_steps.overflow import judge_overflowed
@@ -103,7 +103,7 @@ def judge_precision(looked: Looked) -> Iterator[Said]:
         (Seen.AUTOCAST, half, "The project's code computes a loss in half precision"),
     ):
         if need in looked.needs and not seen:
-            yield _missing(f"{what} in none of {len(looked.tests)} recorded tests.", need)
+            yield _missing(f"{what} in none of {len(looked.tests)} recorded tests.", need, looked.tests)
     if scaled or half:
         shown = ", ".join(sorted({name for _, event in backward for name in event.products})) or "none"
         test, event = (scaled or half)[0]
@@ -157,7 +157,7 @@ def judge_overflow(looked: Looked) -> Iterator[Said]:
     elif not told:
         why = f"In none of {len(looked.tests)} recorded tests does the project's code leave out a step that overflows."
         none = Said(Outcome.NOT_APPLICABLE, why, "no overflow", level=Level.ADVISORY)
-        yield _missing(why, Seen.OVERFLOW) if Seen.OVERFLOW in looked.needs else none
+        yield _missing(why, Seen.OVERFLOW, looked.tests) if Seen.OVERFLOW in looked.needs else none
 
 
 def _is_the_projects(one: Overflowed, looked: Looked) -> bool:
@@ -165,8 +165,9 @@ def _is_the_projects(one: Overflowed, looked: Looked) -> bool:
     return one.own or (one.driven is not None and looked.is_ours(one.location))
 
 
-def _missing(why: str, need: Seen) -> Said:
+def _missing(why: str, need: Seen, tests: Sequence[RecordedTest]) -> Said:
+    device = next((f" In {test.id}, {said}." for test in tests if (said := hidden(test.run))), "")
     return Said(
-        Outcome.UNKNOWN, why, "not seen", expected=f"{need} (needs)", subject=need.value,
+        Outcome.UNKNOWN, f"{why}{device}", "not seen", expected=f"{need} (needs)", subject=need.value,
         remediation="Test the function that takes the step, on the CPU, with what must be seen.",
     )  # fmt: skip

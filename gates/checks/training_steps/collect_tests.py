@@ -25,7 +25,7 @@ from gates.task.tests_to_record import TestsToRecord
 
 VARYING = {"driven", "scale", "window", "lr", "optimizers", "scaler", "scale_before", "scale_after", "rates_before",
            "rates_after"}  # fmt: skip
-NOTED = {"trouble", "truncated", "overflow"}  # told of a test's own calls, too
+NOTED = {"trouble", "truncated", "overflow", "hidden"}  # told of a test's own calls, too
 MOST_TESTS = 5_000
 
 

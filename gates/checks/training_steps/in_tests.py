@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gates.about import About
 from gates.check import Check, EvidenceSet
+from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.aspects_in_tests import (
     Looked,
     judge_order,
@@ -93,7 +94,9 @@ def _runs(task: Task, asked: TestsToRecord, seen: RecordedTests | None, evidence
     good = tuple(test for name, test in recorded.items() if name in passed and test.outcome == "passed")
     other = [name for name in passed if name not in {test.id for test in good}]
     if not good:
-        return _Runs((), "none of the tests passed, both in the test run and recorded" if ends else "there is no test")
+        why = next(filter(None, (hidden(test.run) for test in recorded.values())), "")
+        none = f"none of the tests passed, both in the test run and recorded{why and '; '}{why}"
+        return _Runs((), none if ends else "there is no test")
     return _Runs(good, left_out=tuple(sorted(other)))
 
 

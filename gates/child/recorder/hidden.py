@@ -10,11 +10,11 @@ from torch.amp import GradScaler
 from torch.amp.autocast_mode import autocast
 
 from .calls import around
-from .observing import Scene, dtype_name
+from .observing import Observer, Scene, dtype_name
 
 
-class Hidden:
-    """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
+class Hidden(Observer):
+    """Tells each ask once a test, in torch's own words, and whether such an answer ended the run."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -28,6 +28,10 @@ class Hidden:
         """Tell that the run ended because a device was not there."""
         if error is self._refusal:
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
+
+    def over(self) -> None:
+        """Tell the next test's asks again."""
+        self._asked.clear()
 
     def _autocast(
         self,

@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given
+from .hidden import Hidden
 from .journal import Journal
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched
@@ -128,6 +129,7 @@ _asked = json.loads(os.environ.pop("GATES_RECORDED"))
 _journal = Journal(attached(os.environ.pop("GATES_WITNESS")), _asked["root"])
 _scene = Scene(_journal)
 _driving = Driving(_journal, _asked["tests"], _asked["implementation"])
+_hidden = Hidden(_scene)
 _ended: dict[str, str] = {}
 
 
@@ -135,7 +137,7 @@ def pytest_addoption() -> None:
     """Begin to record before any test file, or conftest, is read."""
     _journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
     Calls(_scene), Steps(_scene), Forwards(_scene)
-    _scene.observers += [Clearing(_scene), ByHand(_scene), Given(_scene), Skipping(_scene)]
+    _scene.observers += [Clearing(_scene), ByHand(_scene), Given(_scene), Skipping(_scene), _hidden]
     _journal.about = _driving.look
 
 
@@ -179,6 +181,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _driving.forget()
         _scene.forget()
         _journal.tell("tested", id=item.nodeid, outcome=_ended.pop(item.nodeid, "not run"))
+
+
+def pytest_exception_interact(call: pytest.CallInfo[None]) -> None:
+    """Note a test that ends because a device is hidden."""
+    if call.excinfo is not None:
+        _hidden.ended_by(call.excinfo.value)
 
 
 @pytest.hookimpl(trylast=True)
