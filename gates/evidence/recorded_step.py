@@ -11,6 +11,7 @@ class Happened(Model):
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
     matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
+    `share` is the part of 1 that the loss was multiplied with, as for a mean over several backward passes.
     In a test, `driven` is the number of the call of the project's code, made by the test, that led to it.
     """
 
@@ -23,6 +24,7 @@ class Happened(Model):
     scale: float | None = None
     products: dict[str, int] = Field(default={})
     whole: bool = True
+    share: float = 1.0
     thread: int = 0
     driven: int | None = None
 

@@ -344,3 +344,14 @@ def statistics_spoiled() -> None:
         scaler.scale(loss).backward()
         scaler.step(optimizer)  # <- parameters
         scaler.update()
+
+
+def last_window_too_small() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for index in range(STEPS * 3 - 1):
+        scaler.scale(half_loss_of(model) / 4).backward()  # <- gradients
+        if index % 4 == 3 or index == STEPS * 3 - 2:
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()

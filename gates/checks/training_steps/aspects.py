@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from gates.checks.training_steps.collect import StepRecording
 from gates.checks.training_steps.logging import judge_last_values, judge_norms
+from gates.checks.training_steps.orders import BACKWARD, judge_windows
 from gates.evidence.recorded_step import Compared, Happened, Recorded
 from gates.judging.said import Said, absent, unseen
 from gates.model import Level, Outcome
 from gates.task.training_step import Need
 
-BACKWARD = {"backward", "scaled_backward"}
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
@@ -122,6 +122,7 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
     wrong = wrong or list(_off_by_two(run))
     yield from judge_norms(run)
+    yield from judge_windows(run)
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return

@@ -11,6 +11,8 @@ from gates.scan.automata.order import Order
 
 BEGINS = {"forward", "autocast_enter", "scaled_backward", "backward"}
 ENDS = {"step", "plain_step"}
+BACKWARD = {"backward", "scaled_backward"}
+NEAR = 1e-3
 COMMON = {"forward", "autocast_enter", "autocast_exit", "update"}  # about no optimizer alone
 SHOWN = 6
 
@@ -32,6 +34,40 @@ def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]
         steps = sum(event.word in ENDS for event in run.events)
         yield Said(Outcome.PASSED, f"The calls of {steps} steps happened in the right order.", f"{steps} steps",
                    _first(run.events))  # fmt: skip
+
+
+def judge_windows(run: Recorded) -> Iterator[Said]:
+    """Tell of a step on fewer backward passes than its mean is over, where other steps have them all."""
+    windows = list(_windows(run.events))
+    counts = {len(one) for one in windows if len(one) > 1 and abs(sum(event.share for event in one) - 1) < NEAR}
+    for one in windows:
+        asked = round(1 / one[0].share)
+        if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
+            yield Said(
+                Outcome.FAILED,
+                f"A step on {len(one)} backward passes divides their sum by {asked}.",
+                f"{len(one) / asked:.2g} times the mean",
+                one[-1].location,
+                expected="the mean",
+                level=Level.ADVISORY,
+                subject="partial window",
+                impact="The step of an incomplete window is too small.",
+                remediation="Divide by the number of backward passes that the window has.",
+            )
+            return
+
+
+def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
+    """Yield the backward passes before each step, of each optimizer."""
+    for optimizer in sorted({number for event in events for number in event.optimizers}):
+        window: list[Happened] = []
+        for event in events:
+            if optimizer in event.optimizers and event.word in BACKWARD:
+                window.append(event)
+            elif optimizer in event.optimizers and event.word in {*ENDS, "zero_grad"}:
+                if window and event.word in ENDS:
+                    yield window
+                window = []
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,17 @@ SCALED_BY = "gates.scaled_by"
 
 @dataclass(frozen=True)
 class Reached:
-    """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it."""
+    """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
+
+    `by_hand` is the power of two, `share` the part of 1, that the code multiplied the loss with.
+    """
 
     scaler: GradScaler | None
     params: tuple[Tensor, ...]
     products: Mapping[str, int]
     whole: bool
     by_hand: float = 1.0
+    share: float = 1.0
 
 
 class Observer:

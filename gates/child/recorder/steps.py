@@ -4,7 +4,7 @@ import functools
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -103,6 +103,7 @@ class Steps:
             scale=scene.scale_of(reached.scaler),
             products=reached.products,
             whole=reached.whole,
+            share=reached.share,
         )
         scene.let_know(lambda each: each.before_backward(reached))
         return reached
@@ -241,12 +242,22 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
             found[dtype_name(node._input_metadata[0].dtype)] += 1  # noqa: SLF001
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
-    by_hand = max(map(_by_hand, (root.grad_fn for root in roots)), default=1.0)
-    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand)
+    factors = [list(_factors(root.grad_fn)) for root in roots]
+    by_hand = max((each[0] for each in factors if each and _is_scale(each[0])), default=1.0)
+    share = min((math.prod(one for one in each if one < 1) for each in factors), default=1.0)
+    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, share)
 
 
-def _by_hand(node: Any) -> float:  # noqa: ANN401
-    """Return the power of two, above 1, that a loss was last multiplied with, else 1."""
-    factor = getattr(node, "_saved_other", None) if node is not None and node.name() == "MulBackward0" else None
-    value = float(factor) if isinstance(factor, Tensor) and factor.numel() == 1 and not factor.requires_grad else 1.0
-    return value if value >= 2 and math.log2(value).is_integer() else 1.0
+def _factors(node: Any) -> Iterator[float]:  # noqa: ANN401
+    """Yield the numbers that a loss was multiplied with or divided by, the last one first."""
+    while node is not None and node.name() in {"MulBackward0", "DivBackward0"}:
+        other = node._saved_other  # noqa: SLF001  # the one place that has the number
+        if not isinstance(other, Tensor) or other.numel() != 1 or other.requires_grad or not float(other) > 0:
+            return
+        yield float(other) if node.name() == "MulBackward0" else 1 / float(other)
+        node = node.next_functions[0][0]
+
+
+def _is_scale(factor: float) -> bool:
+    """Whether a factor is a power of two above 1."""
+    return factor >= 2 and math.log2(factor).is_integer()
