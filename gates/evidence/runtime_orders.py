@@ -8,7 +8,7 @@ from gates.scan.rule import OrderRule, Rule
 
 WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",
          "unscale_once", "unscale_by_hand", "clip", "given_grad", "step", "plain_step", "update", "zero_grad",
-         "scheduler", "uncleared")  # fmt: skip
+         "scheduler", "scheduler_set", "uncleared")  # fmt: skip
 
 
 class RuntimeOrder(Model):

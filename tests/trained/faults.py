@@ -355,3 +355,14 @@ def last_window_too_small() -> None:
             scaler.step(optimizer)
             scaler.update()
             optimizer.zero_grad()
+
+
+def schedule_first() -> None:
+    model = net()
+    optimizer = adam(model)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    for _ in range(STEPS):
+        schedule.step()  # <- order
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
