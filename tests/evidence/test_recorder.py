@@ -52,7 +52,14 @@ def marked() -> dict[str, tuple[int, list[str]]]:
 
 
 FAULTS, SOUND, HIDDEN = marked(), steps_of("sound.py"), steps_of("unseen.py")
-ADVISED = {"scaled_norm_logged", "schedule_runs_ahead", "scaled_bfloat16", "gradients_dropped", "last_window_too_small", "schedule_first"}
+ADVISED = {
+    "scaled_norm_logged",
+    "schedule_runs_ahead",
+    "scaled_bfloat16",
+    "gradients_dropped",
+    "last_window_too_small",
+    "schedule_first",
+}
 
 
 @pytest.fixture(scope="module")

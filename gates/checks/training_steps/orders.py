@@ -80,11 +80,21 @@ class Breach:
     @property
     def place(self) -> Happened:
         """Return the event at which the fault lies."""
-        return _place(self.rule, self.trace)
+        if "first" in self.rule.at:
+            return self.trace[0]
+        return next((event for event in self.trace if event.word in self.rule.at), self.trace[-1])
 
     def said(self) -> Said:
         """Return what is to be said of it."""
-        return _said(self.rule, self.trace)
+        rule, trace = self.rule, self.trace
+        shown = [*trace[: SHOWN - 1], trace[-1]] if len(trace) > SHOWN else list(trace)
+        path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in shown)
+        blocks = rule.severity in {Severity.CRITICAL, Severity.HIGH}
+        return Said(
+            Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, self.place.location,
+            expected="the order of a step", impact=rule.impact, remediation=rule.fix, subject=rule.rule,
+            level=Level.MUST if blocks else Level.ADVISORY,
+        )  # fmt: skip
 
 
 def parsed(orders: Iterable[RuntimeOrder]) -> list[tuple[RuntimeOrder, Order]]:
@@ -118,23 +128,6 @@ def _broken(
         return []
     matched = [place for place in places[match[0] : match[1]] if place is not None]
     return [event for event in matched if event.word in order.names]
-
-
-def _place(rule: RuntimeOrder, trace: Sequence[Happened]) -> Happened:
-    if "first" in rule.at:
-        return trace[0]
-    return next((event for event in trace if event.word in rule.at), trace[-1])
-
-
-def _said(rule: RuntimeOrder, trace: Sequence[Happened]) -> Said:
-    shown = [*trace[: SHOWN - 1], trace[-1]] if len(trace) > SHOWN else list(trace)
-    path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in shown)
-    blocks = rule.severity in {Severity.CRITICAL, Severity.HIGH}
-    return Said(
-        Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, _place(rule, trace).location,
-        expected="the order of a step", impact=rule.impact, remediation=rule.fix, subject=rule.rule,
-        level=Level.MUST if blocks else Level.ADVISORY,
-    )  # fmt: skip
 
 
 def _pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:

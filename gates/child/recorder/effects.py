@@ -1,5 +1,6 @@
 """What code makes of gradients between the calls that are told, and what a step leaves of a model."""
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -130,7 +131,10 @@ class Spoiled(Observer):
                         self._finite[id(tensor)] = (f"{kind} {name}", tensor)
 
     def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
-        """Tell of each such tensor once."""
+        """Tell of each such tensor once; a sum in float64 is finite where all of its numbers are."""
+        sums = [tensor.detach().sum(dtype=torch.float64) for _, tensor in self._finite.values()]
+        if all(map(math.isfinite, map(float, sums))):
+            return
         gone = {key: name for key, (name, tensor) in self._finite.items() if not _is_finite(tensor)}
         for key in gone:
             del self._finite[key]

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
-from types import AsyncGeneratorType, GeneratorType, TracebackType
+from types import GeneratorType, TracebackType
 from typing import Any
 
 import torch
@@ -60,17 +60,11 @@ def _ended(returned: object) -> object:
     """Run a generator or a coroutine to its end: not begun, it would have run nothing."""
     if inspect.isawaitable(returned):
         return _ended(asyncio.run(_awaited(returned)))
-    if isinstance(returned, AsyncGeneratorType):
-        return asyncio.run(_listed(returned))
     return list(returned) if isinstance(returned, GeneratorType) else returned
 
 
 async def _awaited(returned: Awaitable[object]) -> object:
     return await returned
-
-
-async def _listed(returned: AsyncGeneratorType[object, None]) -> list[object]:
-    return [each async for each in returned]
 
 
 def _leave(journal: Journal, problem: str) -> None:

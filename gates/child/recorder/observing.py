@@ -136,8 +136,7 @@ class Scene:
 
     def known(self, optimizer: Optimizer) -> Optimizer:
         """Return the first optimizer with the same parameters: one that wraps another is the same for them."""
-        mine = {id(param) for param in held(optimizer)}
-        first = next((each for each in self.optimizers if {id(param) for param in held(each)} == mine), None)
+        first = next((each for each in self.optimizers if each is optimizer or _ids(each) == _ids(optimizer)), None)
         if first is None:
             self.optimizers.append(optimizer)
         return first or optimizer
@@ -164,6 +163,10 @@ def held(optimizer: Optimizer) -> Iterator[Tensor]:
         yield from group["params"]
 
 
+def _ids(optimizer: Optimizer) -> set[int]:
+    return {id(param) for param in held(optimizer)}
+
+
 def copied(optimizer: Optimizer) -> list[tuple[Tensor, Tensor]]:
     """Return the parameters of an optimizer, each with a copy of what it is now."""
     return [(param, param.detach().clone()) for param in held(optimizer)]
@@ -172,6 +175,12 @@ def copied(optimizer: Optimizer) -> list[tuple[Tensor, Tensor]]:
 def changed(before: Iterable[tuple[Tensor, Tensor]]) -> int:
     """Return how many parameters are not, bit by bit, what they were."""
     return sum(not same(param.detach(), copy) for param, copy in before)
+
+
+def has_finite_gradients(optimizer: Optimizer) -> bool:
+    """Return whether all gradients of an optimizer are finite, or there are none."""
+    grads = (param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse)
+    return all(bool(torch.isfinite(grad).all()) for grad in grads)
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from .observing import Observer, Reached, Scene, changed, copied, held, rates, same
+from .observing import Observer, Reached, Scene, changed, copied, has_finite_gradients, held, rates, same
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Overflow(Observer):
         if watch and watch.optimizer is optimizer and watch.taken:
             self._end(watch)
         elif watch and watch.optimizer is optimizer:
-            finite = _finite(watch)
+            finite = has_finite_gradients(watch.optimizer)
             watch.facts.setdefault("finite_at_step", finite)
             kept = watch.infinite.grad is not None and not watch.cleared
             watch.facts.setdefault("swallowed", finite and kept)
@@ -124,7 +124,7 @@ class Overflow(Observer):
             return
         if watch.boundary and not watch.awaits_update:
             self._end(watch)
-        elif _finite(watch):  # what is now computed comes in place of it
+        elif has_finite_gradients(watch.optimizer):  # what is now computed comes in place of it
             watch.cleared = True
 
     def _is_for(self, watch: Watch, reached: Reached) -> bool:
@@ -194,12 +194,6 @@ def _least(scaler: GradScaler | None) -> float | None:
     """Return the least scale that a scaler of the project's own goes down to, where it says so."""
     least = getattr(scaler, "min_scale", None)
     return float(least) if isinstance(least, int | float) else None
-
-
-def _finite(watch: Watch) -> bool:
-    """Whether all gradients are finite by now."""
-    grads = [param.grad for param, _ in watch.params if param.grad is not None]
-    return all(bool(torch.isfinite(grad).all()) for grad in grads)
 
 
 def _state(optimizer: Optimizer) -> dict[tuple[int, str], Tensor]:

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all
 from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, held, rates
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
@@ -30,9 +30,7 @@ class Steps:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
-        self._called: set[int] = set()  # the optimizers that a scaler's step has called
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
-        self._skips: dict[int, bool] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
         self._before: dict[str, Call] = {
@@ -120,7 +118,6 @@ class Steps:
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
-        self._called.discard(id(optimizer))
         self._before_step[id(optimizer)] = copied(optimizer)
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._scene.let_know(lambda each: each.ready(optimizer))
@@ -131,11 +128,10 @@ class Steps:
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
-        """Take a step for taken where parameters moved, or where an optimizer that holds them was let to move them."""
+        """Take a step for left out where no parameter moved by gradients that are not finite."""
         optimizer = self._scene.known(optimizer)
         moved = changed(self._before_step.pop(id(optimizer), []))
-        called = id(optimizer) in self._called and not self._skips.pop(id(optimizer), False)
-        self._attempt(optimizer, scaler, skipped=not (moved or called))
+        self._attempt(optimizer, scaler, skipped=not (moved or has_finite_gradients(optimizer)))
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
@@ -161,9 +157,7 @@ class Steps:
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
-        found, optimizer = getattr(optimizer, "found_inf", None), self._scene.known(optimizer)
-        self._called.add(id(optimizer))
-        self._skips[id(optimizer)] = isinstance(found, Tensor) and bool(found.item())
+        optimizer = self._scene.known(optimizer)
         if not self._within_scaler():
             self._states[id(optimizer)] = _state(self._scene, optimizer, None)
             self._scene.let_know(lambda each: each.ready(optimizer))
