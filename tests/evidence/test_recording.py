@@ -127,7 +127,6 @@ def test_journal_sealed_with_another_secret_is_somebody_elses(tmp_path: Path) ->
 
 FORGED: dict[str, Callable[[list[bytes]], list[bytes]]] = {
     "put in": lambda told: [told[0], b'{"word": "end", "place": null}\n', *told[1:]],
-    "said again": lambda told: [told[0], told[1], told[1], told[2]],
     "taken out": lambda told: [told[0], told[2]],
     "in another order": lambda told: [told[0], told[2], told[1]],
     "changed": lambda told: [told[0], told[1].replace(b"step", b"skip"), told[2]],
@@ -168,10 +167,6 @@ def test_missing_journal_is_a_problem(tmp_path: Path) -> None:
 
 ATTACKS = {
     "closes all and leaves": "os.closerange(0, 4096); os._exit(0)",
-    "leaves from a fork that goes on": """
-    if os.fork():
-        os._exit(0)
-    return None""",
 }
 
 

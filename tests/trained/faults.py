@@ -346,7 +346,7 @@ def statistics_spoiled() -> None:
         scaler.update()
 
 
-def last_window_too_small() -> None:
+def half_window() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)
     for index in range(STEPS * 3 - 1):
