@@ -37,7 +37,6 @@ class Hot:
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
-        self._names = project.once(_by_name)[0]
         self._seen: dict[tuple[str, str], bool] = {}
         todo = [function for each in happening.kinds for function in self._begun(*each)]
         while todo:
@@ -48,6 +47,10 @@ class Hot:
     def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""
         return node in self._hot
+
+    def _mentions(self, name: str) -> list[Place]:
+        """Return where the program mentions a name, the last part of a dotted one."""
+        return [(node, module) for module in self.project.modules.values() for node in module.mentions.get(name, ())]
 
     @cached_property
     def run(self) -> set[ast.AST]:
@@ -105,7 +108,7 @@ class Hot:
         found: list[ast.AST] = []
         for pattern in (*kind.calls, *kind.enters, *kind.leaves):  # type: ignore[attr-defined]
             for tail in tails_of(pattern):
-                for node, module in self._names.get(tail, ()):
+                for node, module in self._mentions(tail):
                     if self._may_be(pattern, node, module, needs):
                         for place in ((node, module), *self._kept(node, module)):
                             found += self._mark(*place, kind.name)  # type: ignore[attr-defined]
@@ -142,8 +145,8 @@ class Hot:
         todo: list[ast.expr] = [node]
         for _ in range(HOPS):
             names = {name for each in todo for name in _targets(each, module)} - names
-            uses = [each for name in names for each in self._names.get(name, ()) if each[1] is module]
-            loaded = [use for use, _ in uses if isinstance(use.ctx, ast.Load) and use is not node]
+            uses = [use for name in names for use in module.mentions.get(name, ())]
+            loaded = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not node]
             found += [(use, module) for use in loaded]
             todo = [*loaded]
         return found
@@ -183,7 +186,7 @@ class Hot:
         owner = self.project.scope_of(function, home).owner
         by_class = owner is not None and function.name in CALLED
         name = owner.node.name if owner is not None and by_class else function.name
-        places = [each for each in self._names.get(name, ()) if self._sees(each[1], home)]
+        places = [each for each in self._mentions(name) if self._sees(each[1], home)]
         if owner is not None and not by_class:
             places = [each for each in places if self._may_be_of(*each, owner)]
         handed = [each for each in places if by_class or (owner is None and not _is_called(*each))]
@@ -221,19 +224,6 @@ def _is_open(node: ast.expr, scope: Scope) -> bool:
     return found is not None and any(each.kind in {"parameter", "opaque", "item"} for each in found[1])
 
 
-def _by_name(project: Project) -> Iterator[dict[str, list[Place]]]:
-    """Yield where the program mentions each name, the last part of a dotted one."""
-    found: dict[str, list[Place]] = defaultdict(list)
-    for module in project.modules.values():
-        for kind in (ast.Name, ast.Attribute):
-            for node in module.live.get(kind, ()):
-                if isinstance(node, ast.Name | ast.Attribute):
-                    found[node.id if isinstance(node, ast.Name) else node.attr].append((node, module))
-                if isinstance(node, ast.Name) and (meant := tail(module.aliases.get(node.id, node.id))) != node.id:
-                    found[meant].append((node, module))
-    yield found
-
-
 def _targets(node: ast.AST, module: Module) -> list[str]:
     """Return the names that what a node stands in is set to: a call, a choice, a table."""
     around = module.parents.get(node)
@@ -246,8 +236,3 @@ def _targets(node: ast.AST, module: Module) -> list[str]:
 def _is_called(node: ast.expr, module: Module) -> bool:
     around = module.parents.get(node)
     return isinstance(around, ast.Call) and around.func is node
-
-
-def tail(dotted: str) -> str:
-    """Return the last part of a dotted name."""
-    return dotted.rpartition(".")[2]

@@ -99,6 +99,19 @@ class Module:
         return dict(found)
 
     @cached_property
+    def mentions(self) -> dict[str, list[ast.Name | ast.Attribute]]:
+        """Return where live code mentions a name, the last part of a dotted one, also as what it is imported as."""
+        found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
+        for node in (*self.live.get(ast.Name, ()), *self.live.get(ast.Attribute, ())):
+            if isinstance(node, ast.Attribute):
+                found[node.attr].append(node)
+            elif isinstance(node, ast.Name):
+                meant = self.aliases.get(node.id, node.id).rpartition(".")[2]
+                for name in dict.fromkeys((node.id, meant)):
+                    found[name].append(node)
+        return found
+
+    @cached_property
     def renames(self) -> dict[str, set[str]]:
         """Return for each name those that imports give it, and those that are set to what may stand for the same."""
         found: dict[str, set[str]] = defaultdict(set)
