@@ -28,13 +28,14 @@ from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.context import Context
+from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import Taken
 from gates.model import Model
 from gates.project.copying import LEFT_OUT
-from gates.project.history import environment
+from gates.project.history import run_git
 from gates.project.revision import environment as machine
 from gates.proving.emptied_code import EmptiedCode
 from gates.registry import values
@@ -227,11 +228,8 @@ def _times(folder: str) -> Iterator[str]:
 
 def _git(root: Path, words: tuple[str, ...]) -> bytes:
     try:
-        return subprocess.run(
-            ["git", "--no-optional-locks", *words],  # noqa: S607  # the git that the user has
-            cwd=root, env=environment(), capture_output=True, check=False, timeout=60,
-        ).stdout  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        return run_git(root, words).stdout
+    except EvidenceUnavailable:
         return b""
 
 

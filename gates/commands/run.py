@@ -23,6 +23,7 @@ from gates.errors import UsageError
 from gates.project import run_log
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
+from gates.project.history import asked_once
 from gates.project.policy import Policy, check_base
 from gates.render import json, markdown, text
 from gates.render.format import Format
@@ -129,17 +130,18 @@ def _judged(
     request: Request, task: Task, context: Context, selection: Selection, folder: Path, say: Callable[[str], None]
 ) -> Report:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
-    keeps = kept.takes(os.environ)
-    state = kept.state_of(task, context, selection, request.root / request.settings.reports) if keeps else ""
+    keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
+    state = kept.state_of(task, context, selection, reports) if keeps else ""
     taken = kept.find(request.root, state) if keeps and not request.fresh else None
     evidence = EvidenceSet(taken.pieces if taken else {})
     if taken:
         shutil.copytree(taken.raw, folder, dirs_exist_ok=True, symlinks=True)
-    with of_its_sources(request.root, request.python, say), shown(say, quiet=request.quiet) as progress:
+    alone = of_its_sources(request.root, request.python, say)
+    with asked_once(), alone, shown(say, quiet=request.quiet) as progress:
         report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
     if taken:
         return report.model_copy(update={"taken": kept.said(taken, evidence)})
-    if keeps:
+    if keeps and kept.state_of(task, context, selection, reports) == state:  # nothing changed during the run
         kept.keep(request.root, state, evidence, folder, report)
     return report
 

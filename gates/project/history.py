@@ -10,6 +10,8 @@ import posixpath
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 from gates.errors import EvidenceUnavailable
 
 TIMEOUT_S = 60
+OF_NAMES = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remote"})
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
@@ -55,9 +58,12 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        inside = self._ask("rev-parse", "--is-inside-work-tree", why=NOWHERE, others=OWNER)
+        inside, _, prefix = self._ask(
+            "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE, others=OWNER
+        ).partition(b"\n")
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
+        self.prefix = os.fsdecode(prefix)  # the project's folder in it: nothing for its top, or it ends in a slash
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, History) and other._root == self._root
@@ -108,11 +114,6 @@ class History:
         """Return whether the clone leaves files of the history to be fetched when they are asked for."""
         done = self._run("config", "--get-regexp", r"^remote\..*\.(promisor|partialclonefilter)$")
         return bool(done.stdout.strip())
-
-    @cached_property
-    def prefix(self) -> str:
-        """Return the project's folder in the repository: nothing for its top, or a path that ends in a slash."""
-        return os.fsdecode(self._ask("rev-parse", "--show-prefix", why="the project's folder is not known"))
 
     @cached_property
     def top(self) -> Path:
@@ -191,12 +192,28 @@ def _tree(history: History, commit: str) -> dict[str, Blob]:
     return dict(history.listed(commit))
 
 
+_answers: ContextVar[dict[object, subprocess.CompletedProcess[bytes]] | None] = ContextVar("_answers", default=None)
+
+
+@contextmanager
+def asked_once() -> Iterator[None]:
+    """Let git answer each question about names once: a run speaks of one commit, whatever moves meanwhile."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
 def run_git(
     folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
+    answers, asked = _answers.get(), (folder, *words)
+    if answers is not None and asked in answers:
+        return answers[asked]
     try:
-        return subprocess.run(
+        done = subprocess.run(
             ["git", *SAFE, *options, *words],  # noqa: S607  # the git that the user has
             cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=timeout_s,
         )  # fmt: skip
@@ -206,6 +223,9 @@ def run_git(
         raise EvidenceUnavailable(f"`git {words[0]}` did not end within {timeout_s:g} s") from error
     except OSError as error:
         raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
+    if answers is not None and words[0] in OF_NAMES and not options:
+        answers[asked] = done
+    return done
 
 
 def environment() -> Mapping[str, str]:

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import platform
-import subprocess
 from pathlib import Path
 
 import psutil
@@ -147,10 +146,7 @@ def git(root: Path, *words: str) -> str | None:
 
 def _said(root: Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "--no-optional-locks", *words],  # noqa: S607  # the git that the user has
-            cwd=root, capture_output=True, check=False, timeout=30
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+        done = run_git(root, words)
+    except EvidenceUnavailable:
         return None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None
