@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from gates import registry, stages
-from gates.check import EvidenceSet
+from gates.check import Evidence, EvidenceSet
 from gates.context import Context
 from gates.criteria import stand, status
 from gates.evidence.lines.imported_code import ImportedCode
@@ -69,9 +69,9 @@ RULES = (
 
 @dataclass(frozen=True)
 class Progress:
-    """Called as the run goes on: when a gate starts, and when it is done or was not run."""
+    """Called as the run goes on: before each kind of evidence of a gate, and when a gate is done or was not run."""
 
-    started: Callable[[Gate], None]
+    step: Callable[[Gate, int, type[Evidence]], None]
     ended: Callable[[GateReport], None]
 
 
@@ -214,8 +214,8 @@ def _run_gate(
         withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
         report = _put_off(judge(gate, task, withheld, day_of(evidence)), first)
     else:
-        progress.started(gate)
-        for kind in gate.uses:
+        for number, kind in enumerate(gate.uses, start=1):
+            progress.step(gate, number, kind)
             evidence.collect(kind, task, context)
         report = judge(gate, task, evidence)
     report = report.model_copy(

@@ -18,6 +18,9 @@ import pytest
 import yaml
 from building import GOOD, ROOT, TASK_FILE, Ended, a_project, clean, gates, raw_samples, result, written
 
+from gates import pipeline, store
+from gates.commands import progress
+
 LIGHT = """\
 id: T1
 title: Doubling
@@ -64,8 +67,9 @@ def test_pass_is_0_and_writes_every_report(passing: tuple[Path, Ended]) -> None:
     assert {p.name for p in (project / "reports/T1").iterdir()} == {*PAGES, "result.json", "evidence"}
 
 
-def test_progress_is_one_line_a_gate_on_stderr(passing: tuple[Path, Ended]) -> None:
-    lines = passing[1].err.splitlines()
+def test_progress_is_a_line_at_the_start_and_one_a_gate_on_stderr(passing: tuple[Path, Ended]) -> None:
+    start, *lines = passing[1].err.splitlines()
+    assert start == "run of execution, business-logic, performance"
     assert [line.split(":")[0] for line in lines] == [
         "[stage 2] execution", "[stage 2] business-logic", "[stage 4] performance"
     ]  # fmt: skip
@@ -457,3 +461,20 @@ def test_reader_that_leaves_does_not_make_a_pass_look_like_a_block(passing: tupl
     assert runner.stderr is not None
     with runner.stderr:
         assert b"Traceback" not in runner.stderr.read()
+
+
+def test_a_heartbeat_names_the_step_and_quiet_says_nothing(
+    passing: tuple[Path, Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.01)
+    before, lines = store.last(passing[0] / "reports/T1"), list[str]()
+    gate = pipeline.discover()[0]
+    with progress.shown(lines.append, [gate], before, quiet=True):
+        time.sleep(0.05)
+    assert not lines
+    with progress.shown(lines.append, [gate], before) as shown:
+        shown.step(gate, 1, gate.uses[0])
+        while len(lines) < 2:
+            time.sleep(0.01)
+    assert lines[0].startswith("run of execution; the last run took ")
+    assert re.fullmatch(r"\[stage 2\] execution: [a-z ]+, 1 of \d+, last time [\d.]+ s; \d+ s so far", lines[-1])

@@ -75,6 +75,15 @@ def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
     assert "evidence of the run of" not in run(project, "--repeat", "2").out
 
 
+def test_nothing_is_kept_where_a_file_changed_during_the_run(tmp_path: Path) -> None:
+    test = "from pathlib import Path\nfrom pkg.core import double\n\ndef test_double():\n"
+    test += "    Path('data.txt').write_text('5')\n    assert double(2) == 4\n"
+    project = a_project(tmp_path / "p", {"data.txt": "4", "tests/test_core.py": test, ".gitignore": "data.txt\n"})
+    run(project)
+    (project / "data.txt").write_text("4")
+    assert "evidence of the run of" not in run(project).out
+
+
 EDITS: dict[str, Callable[[Path], object]] = {
     "code": lambda p: (p / "pkg/core.py").write_text("def double(x):\n    return 2 * x\n"),
     "a new file": lambda p: (p / "pkg/more.py").write_text(""),

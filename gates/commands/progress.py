@@ -1,30 +1,72 @@
-"""How far a run is: live on a terminal, one line a gate elsewhere; always on stderr."""
+"""How far a run is: live on a terminal, in lines elsewhere; always on stderr."""
 
+import re
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from gates.check import Evidence
 from gates.model import Decision
 from gates.pipeline import Progress
-from gates.report import GateReport
+from gates.report import GateReport, Report
 from gates.stages.gate import Gate
+
+HEARTBEAT_S = 30.0
+WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @contextmanager
-def shown(say: Callable[[str], None], *, quiet: bool = False) -> Iterator[Progress]:
-    """Show progress with a live line on a terminal, without one elsewhere, and none where it is to be quiet."""
-    if quiet or not sys.stderr.isatty():
-        yield Progress(started=lambda _gate: None, ended=lambda report: None if quiet else say(_line(report)))
+def shown(
+    say: Callable[[str], None], gates: Sequence[Gate], before: Report | None, *, quiet: bool = False
+) -> Iterator[Progress]:
+    """Show each step: on a terminal in a live line, elsewhere at the start, gate by gate and now and then; or nothing.
+
+    `before` is the report of the last run, for what it took.
+    """
+    if quiet:
+        yield Progress(step=lambda *_: None, ended=lambda _: None)
+        return
+    begun, at = time.monotonic(), ["starting"]
+    took = {gate.name: f", last time {gate.duration_s:g} s" for gate in before.gates} if before else {}
+
+    def step(gate: Gate, number: int, kind: type[Evidence]) -> None:
+        what = WORDS.sub(" ", kind.__name__).lower()
+        at[0] = f"[stage {gate.stage}] {gate.name}: {what}, {number} of {len(gate.uses)}{took.get(gate.name, '')}"
+
+    def now() -> str:
+        return f"{at[0]}; {time.monotonic() - begun:.0f} s so far"
+
+    if not sys.stderr.isatty():
+        last = f"; the last run took {before.duration_s:g} s" if before else ""
+        say(f"run of {', '.join(gate.name for gate in gates)}{last}")
+        with _each(HEARTBEAT_S, lambda: say(now())):
+            yield Progress(step, ended=lambda report: say(_line(report)))
         return
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False)
-    with console.status("loading") as status:
+    with console.status("starting") as status, _each(1, lambda: status.update(now())):
+        yield Progress(step, ended=lambda report: console.print(_line(report)))
 
-        def started(gate: Gate) -> None:
-            status.update(f"stage {gate.stage}: {gate.title} is collecting evidence ...")
 
-        yield Progress(started=started, ended=lambda report: console.print(_line(report)))
+@contextmanager
+def _each(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
+    """Tell something again and again while this is open."""
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(seconds):
+            tell()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _line(report: GateReport) -> str:

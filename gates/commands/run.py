@@ -108,7 +108,10 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         signers=request.settings.evidence_signers,
     )
     with guarded_folder() as folder:
-        report = compared(_judged(request, task, context, selection, folder, say), out)
+        before = _last(out, task)
+        report = _judged(request, task, context, selection, folder, before, say)
+        if before:
+            report = report.model_copy(update={"since": since(before, report)})
         files = json.render(report, None)
         for chosen in formats:
             files |= chosen.render(report, templates)
@@ -127,7 +130,13 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
 
 
 def _judged(
-    request: Request, task: Task, context: Context, selection: Selection, folder: Path, say: Callable[[str], None]
+    request: Request,
+    task: Task,
+    context: Context,
+    selection: Selection,
+    folder: Path,
+    before: Report | None,
+    say: Callable[[str], None],
 ) -> Report:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
@@ -137,7 +146,8 @@ def _judged(
     if taken:
         shutil.copytree(taken.raw, folder, dirs_exist_ok=True, symlinks=True)
     alone = of_its_sources(request.root, request.python, say)
-    with asked_once(), alone, shown(say, quiet=request.quiet) as progress:
+    showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
+    with asked_once(), alone, showing as progress:
         report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
     if taken:
         return report.model_copy(update={"taken": kept.said(taken, evidence)})
@@ -146,15 +156,13 @@ def _judged(
     return report
 
 
-def compared(report: Report, out: Path) -> Report:
-    """Return a report with what is another in it than in the one that lies in the folder, if that is of its task."""
+def _last(out: Path, task: Task) -> Report | None:
+    """Return the report of a task that lies in the folder, if this version can read it."""
     try:
         before = store.last(out)
-    except UsageError:  # of another version of gates
-        return report
-    if before is None or before.task.id != report.task.id:
-        return report
-    return report.model_copy(update={"since": since(before, report)})
+    except UsageError:
+        return None
+    return before if before and before.task.id == task.id else None
 
 
 def _task(request: Request, home: Path) -> Task:
