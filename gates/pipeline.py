@@ -27,11 +27,9 @@ from gates.model import (
     Status,
     TaskIdentity,
 )
+from gates.project import what_was_read
 from gates.project.excerpts import excerpts
 from gates.project.revision import digest_folder, environment, observe
-from gates.project.what_ran import UNREAD_CODE, of_what_ran, unread
-from gates.project.what_was_read import RULES as UNREAD_FILES
-from gates.project.what_was_read import led_nowhere, not_read
 from gates.report import RESULT_SCHEMA, GateReport, Report
 from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of, unrequired
 from gates.stages.gate import Gate
@@ -62,8 +60,7 @@ RULES = (
         meaning="A must criterion needs something that verifies it: not optional, applicable to this "
         "machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
     ),
-    UNREAD_CODE,
-    *UNREAD_FILES,
+    *what_was_read.RULES,
 )
 
 
@@ -95,13 +92,13 @@ def run(
     evidence.collect(ImportedCode, task, context)
     _save(evidence, context)
     changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
-    looked = (*led_nowhere(whole, context.root), *not_read(evidence.get(SourceTree)))
+    looked = (*what_was_read.led_nowhere(whole, context.root), *what_was_read.not_read(evidence.get(SourceTree)))
     report = fold(
         whole,
         tuple(reports),
         evidence,
-        findings=(*changed, *unread(ran), *looked, *left_out(whole, task)),
-        revision=of_what_ran(before, ran),
+        findings=(*changed, *what_was_read.without_source(ran), *looked, *left_out(whole, task)),
+        revision=what_was_read.of_what_ran(before, ran),
         environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),

@@ -9,17 +9,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from gates import kept, pipeline, registry, render, store
 from gates.bundles.files import handed_in
-from gates.check import EvidenceSet
+from gates.check import Evidence, EvidenceSet
+from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
-from gates.commands.logged import logged
 from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
 from gates.config import Settings
 from gates.context import Context
 from gates.errors import UsageError
+from gates.evidence.measurements import Measurements
 from gates.project import run_log
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
@@ -38,6 +42,7 @@ from gates.task.task import Task
 from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean
 
+E = TypeVar("E", bound=Evidence)
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")
 PARTIAL = "partial"
@@ -119,7 +124,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        past = logged(report, folder, ", ".join(request.only) or None)
+        past = _logged(report, folder, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
         if unlogged := run_log.append(request.root, past):
@@ -163,6 +168,24 @@ def _last(out: Path, task: Task) -> Report | None:
     except UsageError:
         return None
     return before if before and before.task.id == task.id else None
+
+
+def _logged(report: Report, evidence: Path, only: str | None = None) -> run_log.LoggedRun:
+    """Return what the log keeps of a run whose evidence lies in a folder."""
+    return run_log.LoggedRun(
+        task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
+        digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
+        score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
+        duration_s=report.duration_s,
+        numbers=tuple(numbers_of(_saved(evidence, Measurements), _saved(evidence, Regressions))),
+    )  # fmt: skip
+
+
+def _saved(folder: Path, kind: type[E]) -> E | None:
+    try:
+        return kind.model_validate_json((folder / f"{kind.__name__}.json").read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def _task(request: Request, home: Path) -> Task:

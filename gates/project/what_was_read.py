@@ -1,11 +1,12 @@
-"""What a task speaks of and nobody read: paths that lead nowhere, files of the implementation that are no Python."""
+"""What nobody read: paths of a task that lead nowhere, files that are no Python, code that ran and is not committed."""
 
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Outcome, RuleText, Severity
+from gates.model import Finding, Location, Outcome, Revision, RuleText, Severity
 from gates.project.written_paths import loose_paths
 from gates.task.task import Task
 
@@ -13,6 +14,12 @@ NAMED = 5
 PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
 
 RULES = (
+    RuleText(
+        id="GT005",
+        title="What ran can be read",
+        meaning="Tests imported bytecode of the project that has no source. No check reads it, so the "
+        "verdict cannot be a pass.",
+    ),
     RuleText(
         id="GT006",
         title="The paths of the task lead to files",
@@ -26,6 +33,28 @@ RULES = (
         "by no check. Leave out what is not meant to be read.",
     ),
 )
+
+
+def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
+    """Return the revision that the evidence speaks of: none of the commit alone where other files ran, too."""
+    if seen is None or not seen.strays or revision.commit is None:
+        return revision
+    return revision.model_copy(update={"dirty": True, "strays": seen.strays, "web": None})
+
+
+def without_source(seen: ImportedCode | None) -> Iterable[Finding]:
+    """Say so where code without a source ran."""
+    if seen is None or not seen.sourceless:
+        return
+    yield Finding(
+        rule="GT005",
+        check="sources",
+        outcome=Outcome.UNKNOWN,
+        severity=Severity.HIGH,
+        message=f"Bytecode without a source ran: {', '.join(seen.sourceless[:NAMED])}.",
+        impact="What it does was not read, whatever the sources beside it say.",
+        remediation="Commit the source in its place; remove the bytecode.",
+    )
 
 
 def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:

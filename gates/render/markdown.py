@@ -40,7 +40,9 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
 
 
 def check(templates: Path | None) -> None:
-    """Compile every template, so that one that is broken is known before anything is run."""
+    """Compile every template beside the project's own, so that one that is broken is known before anything is run."""
+    if not templates or not templates.is_dir():
+        return
     world = environment(templates)
     for name in world.list_templates():
         if name.endswith(".j2"):
