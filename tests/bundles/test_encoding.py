@@ -35,21 +35,12 @@ def test_what_was_written_is_read_back() -> None:
     assert bundle.model_copy(update={"digest": "0" * 64}) == a_bundle()
 
 
-def test_one_byte_altered_anywhere_is_refused() -> None:
-    for at in range(len(DATA)):
-        for bit in range(8):
-            altered = bytearray(DATA)
-            altered[at] ^= 1 << bit
+def test_one_byte_altered_less_or_more_anywhere_is_refused() -> None:
+    for at, byte in enumerate(DATA):
+        flipped = [DATA[:at] + bytes([byte ^ 1 << bit]) + DATA[at + 1 :] for bit in range(8)]
+        for altered in (*flipped, DATA[:at] + b" " + DATA[at:], DATA[:at] + DATA[at + 1 :], DATA[:at]):
             with pytest.raises(BadBundle):
-                decode(bytes(altered))
-
-
-def test_one_byte_less_or_more_anywhere_is_refused() -> None:
-    for at in range(len(DATA) + 1):
-        for altered in (DATA[:at] + b" " + DATA[at:], DATA[:at] + DATA[at + 1 :], DATA[:at]):
-            if altered != DATA:
-                with pytest.raises(BadBundle):
-                    decode(altered)
+                decode(altered)
 
 
 def test_case_of_a_letter_of_the_digest_counts() -> None:
