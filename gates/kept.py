@@ -60,10 +60,9 @@ GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
 
 @dataclass(frozen=True)
 class Kept:
-    """What an earlier run left of the present state: its evidence, the folder of its raw files, and when it ran."""
+    """What an earlier run left of the present state: its evidence, and when it ran."""
 
     pieces: Mapping[type[Evidence], Evidence]
-    raw: Path
     at: str
 
 
@@ -92,15 +91,16 @@ def takes(environ: Mapping[str, str]) -> bool:
     return environ.get("CI", "").lower() in {"", "0", "false", "no"}
 
 
-def find(root: Path, state: str) -> Kept | None:
-    """Return what an earlier run left of a state, or nothing; what cannot be read is as if it were not there."""
+def find(root: Path, state: str, raw: Path) -> Kept | None:
+    """Return what an earlier run left of a state, its raw files laid out; nothing where it is gone."""
     folder = root / STORE / state
     with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
         told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
         kinds = {kind.__name__: kind for kind in _kinds()}
         present = {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
+        shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
         os.utime(folder)
-        return Kept(present, folder / "raw", told["at"])
+        return Kept(present, told["at"])
     return None
 
 

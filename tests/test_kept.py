@@ -146,8 +146,8 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
         (project / "pkg/more.py").write_text(text)
         run(project)
     (folder,) = (project / kept.STORE).iterdir()
-    assert kept.find(project, folder.name) is not None
+    assert kept.find(project, folder.name, tmp_path / "raw") is not None
     for damage in ("{", '{"at": "", "pieces": {"No": 1}}', '{"at": "", "pieces": {"PytestRun": {}}}', "[]"):
         (folder / kept.PIECES).write_text(damage)
-        assert kept.find(project, folder.name) is None
-    assert kept.find(project, "0" * 64) is None
+        assert kept.find(project, folder.name, tmp_path / "raw") is None
+    assert kept.find(project, "0" * 64, tmp_path / "raw") is None

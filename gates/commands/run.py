@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -146,10 +145,8 @@ def _judged(
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
     state = kept.state_of(task, context, selection, reports) if keeps else ""
-    taken = kept.find(request.root, state) if keeps and not request.fresh else None
+    taken = kept.find(request.root, state, folder) if keeps and not request.fresh else None
     evidence = EvidenceSet(taken.pieces if taken else {})
-    if taken:
-        shutil.copytree(taken.raw, folder, dirs_exist_ok=True, symlinks=True)
     alone = of_its_sources(request.root, request.python, say)
     showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
     with asked_once(), alone, showing as progress:
