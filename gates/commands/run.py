@@ -78,19 +78,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     for name in request.gates:
         _named(name, pipeline.discover(), "gate")
     home = request.policy.root if request.policy else request.root
-    task = _task(request, home)
-    narrowed(task, *request.only)
-    check_rules(home / request.settings.rules, home)
-    if request.base:
-        check_base(request.root, request.base)
-    if home == request.root:  # a change that takes a name away is judged, and no mistake of the task
-        refuse_what_is_missing(task, home / task.path, home, request.base)
-        refuse_unknown_names(task, home)
-    committed = request.root / request.settings.evidence / task.id
-    bundles = handed_in(request.evidence, committed, task.id, request.root)
-    task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
-    if request.smoke:
-        task = smoked(task)
+    task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
     whole = request.root / request.settings.reports / task.id
     part = PARTIAL if selection.partial or request.smoke else ""  # it does not take the place of a whole report
@@ -98,22 +86,9 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     store.prepare(out)
     templates = home / TEMPLATES
     markdown.check(templates)
-    context = Context(
-        root=request.root,
-        evidence=Path(),
-        python=request.python,
-        timeout_s=request.timeout_s,
-        repeat=request.repeat,
-        today=datetime.now(UTC).date(),
-        rules=home / request.settings.rules,
-        base=request.base,
-        goalposts=request.goalposts,
-        policy=request.policy.name if request.policy else "",
-        signers=request.settings.evidence_signers,
-    )
     with guarded_folder() as folder:
         before = _last(out, task)
-        report = _judged(request, task, context, selection, folder, before, say)
+        report = _judged(request, task, _context(request, home), selection, folder, before, say)
         if before:
             report = report.model_copy(update={"since": since(before, report)})
         files = json.render(report, None)
@@ -131,6 +106,39 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
     return f"{summary}\nreport: {near(out / first)}\n", report.verdict.exit_code
+
+
+def _context(request: Request, home: Path) -> Context:
+    """Return the world that a run looks at; the folder for its raw files is still to come."""
+    return Context(
+        root=request.root,
+        evidence=Path(),
+        python=request.python,
+        timeout_s=request.timeout_s,
+        repeat=request.repeat,
+        today=datetime.now(UTC).date(),
+        rules=home / request.settings.rules,
+        base=request.base,
+        goalposts=request.goalposts,
+        policy=request.policy.name if request.policy else "",
+        signers=request.settings.evidence_signers,
+    )
+
+
+def _checked(request: Request, home: Path) -> Task:
+    """Load the task asked for, and look for all that it names; raise `UsageError` before anything runs."""
+    task = _task(request, home)
+    narrowed(task, *request.only)
+    check_rules(home / request.settings.rules, home)
+    if request.base:
+        check_base(request.root, request.base)
+    if home == request.root:  # a change that takes a name away is judged, and no mistake of the task
+        refuse_what_is_missing(task, home / task.path, home, request.base)
+        refuse_unknown_names(task, home)
+    committed = request.root / request.settings.evidence / task.id
+    bundles = handed_in(request.evidence, committed, task.id, request.root)
+    task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
+    return smoked(task) if request.smoke else task
 
 
 def _judged(

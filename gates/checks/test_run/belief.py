@@ -22,21 +22,8 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
         "expected": "exit code 0, all witnesses agree",
     }
     yield from _collect_errors(run)
-    during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
-    held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
-    if ended.signal:
-        yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test process was {ended.ended}{during}.", impact=f"No test after this one was seen{held}.",
-            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
-        )  # fmt: skip
-    elif ended.timed_out:
-        yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
-            message=f"The test suite was {ended.ended}{during}.", impact=f"What would have come is unknown{held}.",
-            location=_where(run, run.running),
-            remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
-        )  # fmt: skip
+    if ended.signal or ended.timed_out:
+        yield _stopped(run, facts)
     elif run.collect_errors:
         return
     elif ended.exit_code not in {0, 1, 5}:
@@ -53,24 +40,47 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
             remediation=advice_on(_said(run))
             or "Point 'tests' of the task at files that hold tests, and check that pytest collects them.",
         )  # fmt: skip
-    elif run.canaries:
-        for said in run.canaries:
-            yield Finding(
-                **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=said, subject=said,
-                message=f"The harness is rigged: {said}.", impact="No result of this harness means anything.",
-                remediation="Find what rewrites results or removes assertions: conftest.py, plugins, options.",
-            )  # fmt: skip
-    elif run.disagreements:
-        for said in run.disagreements:
-            yield Finding(
-                **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
-                message=f"The records of the run contradict each other: {said}{_at(run)}.",
-                location=_where(run, run.running),
-                impact="A run whose witnesses disagree proves nothing.",
-                remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
-            )  # fmt: skip
+    elif run.canaries or run.disagreements:
+        yield from _contradicted(run, facts)
     else:
         yield from _believed(run, facts)
+
+
+def _stopped(run: PytestRun, facts: dict[str, str]) -> Finding:
+    """Say that a signal or the time limit ended the run, and at what."""
+    ended = run.process
+    during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
+    held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
+    if ended.signal:
+        return Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
+            message=f"The test process was {ended.ended}{during}.", impact=f"No test after this one was seen{held}.",
+            location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
+        )  # fmt: skip
+    return Finding(
+        **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=ended.ended,
+        message=f"The test suite was {ended.ended}{during}.", impact=f"What would have come is unknown{held}.",
+        location=_where(run, run.running),
+        remediation="Mend the hang, or raise the limit with --timeout where the suite is only slow.",
+    )  # fmt: skip
+
+
+def _contradicted(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
+    """Say which results are no results: those of a rigged harness, or of witnesses that disagree."""
+    for said in run.canaries:
+        yield Finding(
+            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=said, subject=said,
+            message=f"The harness is rigged: {said}.", impact="No result of this harness means anything.",
+            remediation="Find what rewrites results or removes assertions: conftest.py, plugins, options.",
+        )  # fmt: skip
+    for said in run.disagreements if not run.canaries else ():
+        yield Finding(
+            **facts, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL, actual=said, subject=said,
+            message=f"The records of the run contradict each other: {said}{_at(run)}.",
+            location=_where(run, run.running),
+            impact="A run whose witnesses disagree proves nothing.",
+            remediation="Find what changes results or ends the run early: conftest.py, plugins, os._exit.",
+        )  # fmt: skip
 
 
 def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
