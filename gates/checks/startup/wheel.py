@@ -4,6 +4,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -86,16 +87,13 @@ def built_wheel(
         copy_project(context.root, source, context.root / "reports", copies=1)
         _without_reports(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
-        absent = _absent(builder.build_system_requires, context, folder)
-        absent = absent or _absent(builder.get_requires_for_build("wheel"), context, folder)
-        if absent:
-            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
         wheel = Path(builder.build("wheel", target))
         return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
     except BuildBackendException as error:
-        unavailable = type(error.exception).__name__ == "BackendUnavailable"
-        timed_out = bool(runs) and runs[-1].timed_out
-        ending = BuildEnding.UNSEEN if unavailable or timed_out else BuildEnding.FAILED
+        unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
+        if absent := _needed(builder, context, folder):
+            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
     except (BuildException, OSError, UsageError) as error:
@@ -103,6 +101,14 @@ def built_wheel(
     finally:
         shutil.rmtree(source, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
+
+
+def _needed(builder: Any, context: Context, folder: Path) -> list[str]:  # noqa: ANN401  # a ProjectBuilder
+    """Return what a build that failed needs and the project's interpreter does not have."""
+    with suppress(Exception):  # where its hook fails, too, that is why the build did
+        asked = builder.build_system_requires
+        return _absent(asked, context, folder) or _absent(builder.get_requires_for_build("wheel"), context, folder)
+    return []
 
 
 def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
