@@ -16,17 +16,16 @@ from pathlib import Path
 
 from gates import config
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.files import files_of
+from gates.project.files import files_of, is_test_file
 from gates.project.history import History
-from gates.project.import_paths import package_root
+from gates.project.import_paths import module_name
 from gates.project.merge_base import find
 from gates.project.two_states import TwoStates
 from gates.task import loading
 from gates.task.task import TASK_ID
 
 ASIDE = {"tests", "test", "testing", "docs", "doc", "examples", "benchmarks", "scripts", "tasks", "build", "dist"}
-NO_CODE = re.compile(r"(setup|conftest|noxfile|tasks|test_.*|.*_test)\.py")
-TESTS = re.compile(r"(test_.*|.*_test)\.py")
+NO_CODE = {"setup", "conftest", "noxfile", "tasks"}
 ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>\S.*)")
 NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)")
 HEADING = re.compile(r"#+\s+(?P<text>.*)")
@@ -216,12 +215,16 @@ def _implementation(root: Path) -> tuple[str, ...]:
     home = root / "src" if (root / "src").is_dir() else root
     folders = [path for path in sorted(home.iterdir()) if path.is_dir() and _is_code(path)]
     found = [path for path in folders if (path / "__init__.py").is_file()] or [p for p in folders if [*p.glob("*.py")]]
-    found = found or [path for path in sorted(home.glob("*.py")) if not NO_CODE.fullmatch(path.name)]
+    found = found or [path for path in sorted(home.glob("*.py")) if _is_own(path)]
     return tuple(path.relative_to(root).as_posix() for path in found)
 
 
 def _is_code(folder: Path) -> bool:
     return folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+
+
+def _is_own(path: Path) -> bool:
+    return path.stem not in NO_CODE and not is_test_file(path)
 
 
 def _tests(root: Path) -> tuple[str, ...]:
@@ -232,21 +235,16 @@ def _tests(root: Path) -> tuple[str, ...]:
     asked = asked.split() if isinstance(asked, str) else asked
     found = [path for path in asked if (root / path).exists()]
     found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
-    found = found or [path.name for path in sorted(root.glob("*.py")) if TESTS.fullmatch(path.name)]
-    inside = (path.parent for path in files_of(_implementation(root), root) if TESTS.fullmatch(path.name))
+    found = found or [path.name for path in sorted(root.glob("*.py")) if is_test_file(path)]
+    inside = (path.parent for path in files_of(_implementation(root), root) if is_test_file(path))
     return tuple(found or dict.fromkeys(path.relative_to(root).as_posix() for path in inside))
 
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the public functions, classes and methods of some files, tests left out."""
     for path, tree in _parsed(root, paths):
-        if not NO_CODE.fullmatch(path.name) and not ASIDE.intersection(path.relative_to(root).parts[:-1]):
-            yield from (Named(f"{_module(path)}:{name}", _words(f"{name} {doc}")) for name, doc in _public(tree))
-
-
-def _module(path: Path) -> str:
-    parts = path.relative_to(package_root(path)).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if _is_own(path) and not ASIDE.intersection(path.relative_to(root).parts[:-1]):
+            yield from (Named(f"{module_name(path)}:{name}", _words(f"{name} {doc}")) for name, doc in _public(tree))
 
 
 def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -262,7 +260,7 @@ def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and the top of their file use."""
     for path, tree in _parsed(root, paths):
-        if TESTS.fullmatch(path.name):
+        if is_test_file(path):
             shown = path.relative_to(root).as_posix()
             for node in tree.body:
                 held = isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or bool(node.bases))
@@ -305,7 +303,7 @@ def _changed(request: InitRequest) -> set[str]:
     names: set[str] = set()
     for path in new:
         before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
-        module = _module(request.root / path)
+        module = module_name(request.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 

@@ -2,12 +2,12 @@
 
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from gates.check import Evidence
+from gates.heartbeat import every
 from gates.model import Decision
 from gates.pipeline import Progress
 from gates.report import GateReport, Report
@@ -41,32 +41,14 @@ def shown(
     if not sys.stderr.isatty():
         last = f"; the last run took {before.duration_s:g} s" if before else ""
         say(f"run of {', '.join(gate.name for gate in gates)}{last}")
-        with _each(HEARTBEAT_S, lambda: say(now())):
+        with every(HEARTBEAT_S, lambda: say(now())):
             yield Progress(step, ended=lambda report: say(_line(report)))
         return
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False)
-    with console.status("starting") as status, _each(1, lambda: status.update(now())):
+    with console.status("starting") as status, every(1, lambda: status.update(now())):
         yield Progress(step, ended=lambda report: console.print(_line(report)))
-
-
-@contextmanager
-def _each(seconds: float, tell: Callable[[], None]) -> Iterator[None]:
-    """Tell something again and again while this is open."""
-    ended = threading.Event()
-
-    def beat() -> None:
-        while not ended.wait(seconds):
-            tell()
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _line(report: GateReport) -> str:

@@ -33,6 +33,11 @@ def _below(folder: Path) -> Iterator[Path]:
                 yield Path(here, name)
 
 
+def is_test_file(path: Path) -> bool:
+    """Return whether pytest takes a file for one of tests by its name, where nothing else is configured."""
+    return path.suffix == ".py" and (path.stem.startswith("test_") or path.stem.endswith("_test"))
+
+
 def is_byproduct(path: Path) -> bool:
     """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
     return any(map(is_aside, path.parts))

@@ -20,6 +20,12 @@ def package_root(path: Path) -> Path:
     return folder
 
 
+def module_name(path: Path, root: Path | None = None) -> str:
+    """Return the dotted name by which a file is imported from a folder: the one above its packages by default."""
+    parts = path.relative_to(root or package_root(path)).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 def _roots(task: Task, context: Context) -> Iterator[Path]:
     yield context.root
     if (context.root / "src").is_dir():

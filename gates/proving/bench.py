@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from gates.child import process
 from gates.context import Context
 from gates.evidence.lines.coverage_plan import modules_of
+from gates.heartbeat import every
 from gates.project.copying import copy_project, relocated
 from gates.project.files import copy_package
 from gates.project.import_paths import import_roots
@@ -115,7 +115,6 @@ def _told(
     results: list[Path], total: int, say: Callable[[str], None], took: Callable[[list[Told]], None]
 ) -> Iterator[None]:
     """Say from time to time how far the workers are, and hand over what they have done since."""
-    stop = threading.Event()
     done: dict[Path, list[Told]] = {path: [] for path in results}
 
     def take() -> None:
@@ -127,19 +126,15 @@ def _told(
             took(new)
 
     def tell() -> None:
-        while not stop.wait(TELL_S):
-            take()
-            tried = [line for known in done.values() for line in known]
-            survived = sum(line.get("end") == "survived" for line in tried)
-            say(f"{len(tried)} of {total} faults tried, {survived} not noticed by tests")
+        take()
+        tried = [line for known in done.values() for line in known]
+        survived = sum(line.get("end") == "survived" for line in tried)
+        say(f"{len(tried)} of {total} faults tried, {survived} not noticed by tests")
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
     try:
-        yield
+        with every(TELL_S, tell):
+            yield
     finally:
-        stop.set()
-        teller.join()
         take()
 
 

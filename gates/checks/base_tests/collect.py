@@ -18,6 +18,7 @@ from gates.model import CommandRecord, Model
 from gates.project import merge_base as bases
 from gates.project.checkout import lay_out
 from gates.project.copying import copy_project, lend_generated, relocated
+from gates.project.files import is_test_file
 from gates.project.history import History
 from gates.project.import_paths import import_roots
 from gates.project.two_states import TwoStates
@@ -94,7 +95,7 @@ def _judged(
     """Run the base's tests against the change, and those that do not pass against the base, too."""
     old, added = changes
     change = _with_the_bases_tests(context, changes, folder / "change")
-    files = [path for path in old if _is_test_file(path)]
+    files = [path for path in old if is_test_file(Path(path))]
     every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
@@ -135,11 +136,6 @@ def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Pat
         (copy / path).parent.mkdir(parents=True, exist_ok=True)
         (copy / path).write_bytes(content)
     return copy
-
-
-def _is_test_file(path: str) -> bool:
-    name = Path(path).name
-    return name.endswith(".py") and (name.startswith("test_") or name.endswith("_test.py"))
 
 
 Ends = dict[str, tuple[str, str]]

@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import files_of
-from gates.project.import_paths import import_roots, package_root
+from gates.project.import_paths import import_roots, module_name, package_root
 from gates.task.task import Task
 from gates.terminal import printable
 
@@ -89,7 +89,7 @@ class _Plan:
             if why_not:
                 self.aside.append(f"{context.shown(path)}: {why_not}")
                 continue
-            self.modules[context.shown(path)] = _name(path)
+            self.modules[context.shown(path)] = module_name(path)
             used |= _packages(path)
         self.own = {name.split(".")[0] for name in self.modules.values()}
         for root in self.roots:  # what lies beside the implementation is the project's too
@@ -156,12 +156,7 @@ def _why_not(path: Path, context: Context) -> str:
     base = package_root(path)
     if base == path.parent and base not in {context.root, context.root / "src"}:
         return "it lies in no package"
-    return "" if all(part.isidentifier() for part in _name(path).split(".")) else "its path is no module name"
-
-
-def _name(path: Path) -> str:
-    parts = path.relative_to(package_root(path)).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+    return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
 
 
 def _packages(path: Path) -> set[str]:

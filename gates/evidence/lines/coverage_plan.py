@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.project.files import copy_package, files_of
-from gates.project.import_paths import import_roots
+from gates.project.import_paths import import_roots, module_name
 from gates.task.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
@@ -42,8 +42,7 @@ def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
         for root in import_roots(task, context):
             if path.suffix != ".py" or not path.is_relative_to(root):
                 continue
-            parts = path.relative_to(root).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            name = module_name(path, root)
             if name and name.split(".")[0] not in sys.stdlib_module_names:
                 yield name, os.path.realpath(path)
 

@@ -22,7 +22,7 @@ from gates.evidence.tests.test_records import (
     outcome_of,
 )
 from gates.model import Location
-from gates.project.files import files_of
+from gates.project.files import files_of, is_test_file
 from gates.task.task import Task
 
 
@@ -126,8 +126,7 @@ class Records:
         heard = {event["id"].split("::")[0] for event in self._events if event.get("id")}
         for path in files_of(tuple(path for path in self._task.tests if "::" not in path), self._context.root):
             shown = self._context.shown(path)
-            named = path.stem.startswith("test_") or path.stem.endswith("_test")
-            if path.suffix == ".py" and named and shown not in heard:
+            if is_test_file(path) and shown not in heard:
                 yield shown
 
     def deselected(self) -> Iterator[Deselected]:

@@ -1,16 +1,18 @@
 """Expressions of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
+from collections.abc import Iterator
 from dataclasses import replace
 
 from gates.scan.automata.words import Event
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.constructing import given
 from gates.scan.paths.contexts import Run
 from gates.scan.paths.counting import Counting
+from gates.scan.paths.finding import parameters_of, passed_on
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
+from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -132,7 +134,7 @@ class Running(Counting):
         owner = self.project.classes.get(where.dotted(made.func) or "") if made is not None else None
         if made is None or owner is None or owner.twice or instance.owner not in {None, owner}:
             return path
-        kept = dict(given(made, instance, owner, where))
+        kept = dict(_given(made, instance, owner, where))
         return path.but(heap={**path.heap, **kept}) if kept else path
 
     def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
@@ -165,3 +167,22 @@ def _set_elsewhere(project: Project, scope: Scope, running: list[ast.AST]) -> fr
     methods = owner.methods.items() if owner is not None else ()
     others = (body for name, body in methods if body not in (scope.function, *running) and not name.startswith("_"))
     return frozenset().union(*(project.attributes_set(body, owner) for body in others)) if owner else frozenset()
+
+
+def _given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes of a new object that are objects which its constructor was passed.
+
+    What is passed as a constant is left open: another caller may pass something else.
+    """
+    found = place.project.method(owner, "__init__")
+    if found is None:
+        return
+    function, _, base = found
+    arguments, named = passed_on(call, place)
+    names = parameters_of(function, (made, *arguments), named, place)
+    passed = (*arguments, *named.values())
+    for name, bindings in base.attributes.items():
+        node = bindings[0][0].node if len(bindings) == 1 else None
+        value = names.get(node.id) if isinstance(node, ast.Name) else None
+        if value in passed and not value.is_known and not place.project.is_reset(owner, name):
+            yield f"{made.key}.{name}", value
