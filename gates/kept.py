@@ -21,26 +21,23 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gates import __version__, stages
+from gates import __version__, pipeline
 from gates.check import Evidence, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import Taken
 from gates.model import Model
 from gates.project.copying import LEFT_OUT
-from gates.project.history import run_git
 from gates.project.revision import environment as machine
+from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
-from gates.registry import values
 from gates.report import Report
-from gates.stages.gate import Gate
 from gates.task.selection import Selection
 from gates.task.task import Task
 
@@ -75,7 +72,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         [task.model_dump_json(), repr(options), repr(selection)],
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
-        [os.fsdecode(_git(context.root, words)) for words in GIT],
+        [git(context.root, *words) or "" for words in GIT],
         _files(context.root, {context.root / ".gates", reports}),
         _packages(context),
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
@@ -120,7 +117,7 @@ def keep(root: Path, state: str, evidence: EvidenceSet, raw: Path, report: Repor
             draft.rename(root / STORE / state)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        runs = sorted((path for path in (root / STORE).iterdir()), key=lambda path: path.stat().st_mtime)
+        runs = sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)
         for old in runs[:-MOST_RUNS]:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -166,7 +163,7 @@ def said(taken: Kept, evidence: EvidenceSet) -> str:
 
 
 def _kinds() -> set[type[Evidence]]:
-    return {ImportedCode, *(kind for gate in values(stages, Gate) for kind in gate.uses)}
+    return {ImportedCode, *(kind for gate in pipeline.discover() for kind in gate.uses)}
 
 
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[str]:
@@ -224,13 +221,6 @@ def _times(folder: str) -> Iterator[str]:
             elif not entry.name.endswith(".pyc"):
                 state = entry.stat(follow_symlinks=False)
                 yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"
-
-
-def _git(root: Path, words: tuple[str, ...]) -> bytes:
-    try:
-        return run_git(root, words).stdout
-    except EvidenceUnavailable:
-        return b""
 
 
 def _size(folder: Path) -> int:

@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from gates import config
+from gates.code.syntax import Definition
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file
 from gates.project.history import History
@@ -188,7 +189,7 @@ def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
 
 def _is_used(symbol: Named, test: Named) -> bool:
     """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
-    return set(symbol.name.partition(":")[2].split(".")) <= test.uses
+    return set(symbol.told.split(".")) <= test.uses
 
 
 def _words(text: str) -> frozenset[str]:
@@ -249,12 +250,18 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
+    for name, node in _defined(tree):
+        if not any(part.startswith("_") for part in name.split(".")):
+            yield name, (ast.get_docstring(node) or "").partition("\n")[0]
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
+    """Yield the functions and classes of a module and what its classes define, each by its name there."""
     for node in tree.body:
-        inner = node.body if isinstance(node, ast.ClassDef) and node.name[0] != "_" else []
-        for owner, one in ((None, node), *((node, each) for each in inner)):
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and one.name[0] != "_":
-                name = f"{owner.name}.{one.name}" if isinstance(owner, ast.ClassDef) else one.name
-                yield name, (ast.get_docstring(one) or "").partition("\n")[0]
+        if isinstance(node, Definition):
+            yield node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, Definition))
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
@@ -310,11 +317,7 @@ def _changed(request: InitRequest) -> set[str]:
 
 def _texts(content: bytes) -> dict[str, str]:
     with suppress(SyntaxError, ValueError):
-        tree = ast.parse(content)
-        nodes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-        inner = {f"{name}.{one.name}": one for name, node in nodes.items() for one in node.body if hasattr(one, "name")}
-        tops = {node.name: node for node in tree.body if hasattr(node, "name")}
-        return {name: ast.dump(node) for name, node in {**tops, **inner}.items()}
+        return {name: ast.dump(node) for name, node in _defined(ast.parse(content))}
     return {}
 
 

@@ -8,11 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from gates import kept, pipeline, registry, render, store
 from gates.bundles.files import handed_in
-from gates.check import Evidence, EvidenceSet
+from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
@@ -41,7 +39,6 @@ from gates.task.task import Task
 from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean
 
-E = TypeVar("E", bound=Evidence)
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")
 PARTIAL = "partial"
@@ -88,7 +85,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     markdown.check(templates)
     with guarded_folder() as folder:
         before = _last(out, task)
-        report = _judged(request, task, _context(request, home), selection, folder, before, say)
+        report, evidence = _judged(request, task, _context(request, home), selection, folder, before, say)
         if before:
             report = report.model_copy(update={"since": since(before, report)})
         files = json.render(report, None)
@@ -98,7 +95,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        past = _logged(report, folder, ", ".join(request.only) or None)
+        past = _logged(report, evidence, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
         if unlogged := run_log.append(request.root, past):
@@ -149,7 +146,7 @@ def _judged(
     folder: Path,
     before: Report | None,
     say: Callable[[str], None],
-) -> Report:
+) -> tuple[Report, EvidenceSet]:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
     state = kept.state_of(task, context, selection, reports) if keeps else ""
@@ -160,10 +157,10 @@ def _judged(
     with asked_once(), alone, showing as progress:
         report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
     if taken:
-        return report.model_copy(update={"taken": kept.said(taken, evidence)})
-    if keeps and kept.state_of(task, context, selection, reports) == state:  # nothing changed during the run
+        report = report.model_copy(update={"taken": kept.said(taken, evidence)})
+    elif keeps and kept.state_of(task, context, selection, reports) == state:  # nothing changed during the run
         kept.keep(request.root, state, evidence, folder, report)
-    return report
+    return report, evidence
 
 
 def _last(out: Path, task: Task) -> Report | None:
@@ -175,22 +172,15 @@ def _last(out: Path, task: Task) -> Report | None:
     return before if before and before.task.id == task.id else None
 
 
-def _logged(report: Report, evidence: Path, only: str | None = None) -> run_log.LoggedRun:
-    """Return what the log keeps of a run whose evidence lies in a folder."""
+def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> run_log.LoggedRun:
+    """Return what the log keeps of a run."""
     return run_log.LoggedRun(
         task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
         digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
         score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
         duration_s=report.duration_s,
-        numbers=tuple(numbers_of(_saved(evidence, Measurements), _saved(evidence, Regressions))),
+        numbers=tuple(numbers_of(evidence.get(Measurements), evidence.get(Regressions))),
     )  # fmt: skip
-
-
-def _saved(folder: Path, kind: type[E]) -> E | None:
-    try:
-        return kind.model_validate_json((folder / f"{kind.__name__}.json").read_bytes())
-    except (OSError, ValidationError):
-        return None
 
 
 def _task(request: Request, home: Path) -> Task:
