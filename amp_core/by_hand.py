@@ -25,11 +25,10 @@ def step_by_hand(
     max_grad_norm: float | None,
 ) -> Tensor:
     """Take one optimizer step over a window of micro-batches; return the last one's detached scalar loss."""
-    loss = torch.zeros(())
     for batch in window:
         with torch.amp.autocast(device_type=device_type, dtype=dtype, enabled=dtype is not torch.float32):
             loss = loss_fn(model, batch)
-        scaled = scaler.scale(loss * (1.0 / len(window)))
+        scaled = scaler.scale(loss if len(window) == 1 else loss * (1.0 / len(window)))
         scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
     scaler.unscale_(optimizer)
     if max_grad_norm is not None:

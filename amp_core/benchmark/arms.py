@@ -7,12 +7,13 @@ from amp_core.precision import Precision, precision_for
 
 BASELINE = "fp32"
 BY_HAND = "_by_hand"
+LEAN = "_lean"  # the same model with 16-bit norms and residual stream, and its loss in chunks
 HALF = ("bf16", "fp16")
 
 
 def precision_of(arm: str, device_type: str) -> Precision:
     """Return the precision that an arm computes in."""
-    return precision_for(arm.removesuffix(BY_HAND), device_type)
+    return precision_for(arm.removesuffix(BY_HAND).removesuffix(LEAN), device_type)
 
 
 def precisions_for(facts: DeviceFacts) -> tuple[str, ...]:
@@ -30,9 +31,9 @@ def timed_arms(precisions: Sequence[str]) -> tuple[str, ...]:
     return tuple(arm for name in precisions for arm in ((name, name + BY_HAND) if name in HALF else (name,)))
 
 
-def trained_precisions(facts: DeviceFacts) -> tuple[str, ...]:
-    """Return the precisions whose training is compared: on every device also both 16-bit ones."""
-    return (BASELINE, *(("tf32",) if "tf32" in facts.capabilities else ()), *HALF)
+def lean_arms(precisions: Sequence[str]) -> tuple[str, ...]:
+    """Return the arms that save memory wherever autocast lets them: one for each 16-bit precision."""
+    return tuple(name + LEAN for name in precisions if name in HALF)
 
 
 def accept(names: Sequence[str], facts: DeviceFacts) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ def environment() -> dict[str, str]:
         "platform": platform.platform(),
         "threads": str(torch.get_num_threads()),
         "cuda": torch.version.cuda or "none",
+        "cudnn": str(torch.backends.cudnn.version() or "none"),  # type: ignore[no-untyped-call]  # as torch has it
     }
 
 

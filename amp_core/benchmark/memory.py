@@ -24,12 +24,13 @@ def measure_memory(setup: Setup) -> Measured:
     The prediction has a metric of its own: it is an estimate, and must not be taken for a measurement.
     """
     workload, device = setup.workload, setup.device
+    arms = setup.memory_arms
     metrics = {
-        "saved_for_backward_bytes": _one_each({arm: saved_memory(workload, arm, device) for arm in setup.arms}),
-        "predicted_peak_memory_bytes": _one_each({arm: predicted_memory(workload, arm, device) for arm in setup.arms}),
+        "saved_for_backward_bytes": _one_each({arm: saved_memory(workload, arm, device) for arm in arms}),
+        "predicted_peak_memory_bytes": _one_each({arm: predicted_memory(workload, arm, device) for arm in arms}),
     }
     if device.type == "cuda":
-        peaks = peak_memory(workload, setup.arms, device, repeats=REPEATS)
+        peaks = peak_memory(workload, arms, device, repeats=REPEATS)
         metrics["peak_memory_bytes"] = Metric("B", Direction.LOWER, paired=True, arms=peaks)
     return Measured(metrics, {"predicted_peak_memory_bytes": PREDICTION})
 

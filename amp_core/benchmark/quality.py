@@ -21,7 +21,7 @@ def measure_quality(setup: Setup) -> Measured:
     Raises:
         NothingLearned: the trained models are no better than chance.
     """
-    config = TrainConfig(device=str(setup.device), steps=setup.plan.train_steps)
+    config = TrainConfig(device=str(setup.device), steps=setup.train_steps)
     runs = train_arms(config, setup.trained, setup.plan.seeds)
     refuse_untrained(runs)
     settings = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from amp_core.benchmark.arms import BASELINE, precision_of, precisions_for, timed_arms, trained_precisions
+from amp_core.benchmark.arms import BASELINE, HALF, lean_arms, precision_of, precisions_for, timed_arms
 from amp_core.benchmark.timing import Clock, clock_for
 from amp_core.benchmark.workload import Workload, workload_for
 from amp_core.device import DeviceFacts, inspect
@@ -62,13 +62,27 @@ class Setup:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Return the arms of the step times."""
-        return timed_arms(self.precisions)
+        """Return the arms of the step times; lean ones where a GPU's memory is measured, too."""
+        return timed_arms(self.precisions) + self._lean
+
+    @property
+    def memory_arms(self) -> tuple[str, ...]:
+        """Return the arms whose memory is compared."""
+        return self.precisions + self._lean
+
+    @property
+    def train_steps(self) -> int:
+        """Return the steps of a training: on a GPU enough for a loss of precision to add up."""
+        return self.plan.train_steps * (20 if self.device.type == "cuda" else 1)
 
     @property
     def trained(self) -> tuple[str, ...]:
-        """Return the precisions whose training is compared."""
-        return trained_precisions(self.facts)
+        """Return the precisions whose training is compared: on every device both 16-bit ones."""
+        return (BASELINE, *HALF)
+
+    @property
+    def _lean(self) -> tuple[str, ...]:
+        return lean_arms(self.precisions) if self.device.type == "cuda" else ()
 
     def settings(self) -> dict[str, str]:
         """Return what holds for every part of the benchmark."""

@@ -1,12 +1,12 @@
 """What the benchmark runs: one model, the same batches, and a worker for each arm."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from amp_core.benchmark.arms import BY_HAND, precision_of
+from amp_core.benchmark.arms import BY_HAND, LEAN, precision_of
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import Precision
@@ -32,11 +32,11 @@ class Workload:
         return self.batch_size * self.model.context
 
     def build(self, device: torch.device) -> GPT:
-        """Return a fresh model, with the same weights on every call and device."""
-        with torch.random.fork_rng(devices=[]):
+        """Return a fresh model, made on the device, with the same weights on every call."""
+        on_gpu = device.type == "cuda"
+        with torch.random.fork_rng(devices=[torch.cuda.current_device()] if on_gpu else []), device:
             torch.manual_seed(0)
-            model = GPT(self.model)
-        return model if device.type == "cpu" else model.to(device)  # tensors without content cannot be moved
+            return GPT(self.model)
 
     def batches(self, device: torch.device, count: int = 4) -> tuple[Batch, ...]:
         """Return random batches of int64 tokens, the same on every call."""
@@ -48,7 +48,7 @@ class Workload:
 
     def worker(self, arm: str, device: torch.device, batches: Sequence[Batch]) -> "TrainingWorker":
         """Return a worker for an arm, with a fresh model; all arms' models start from the same weights."""
-        model = self.build(device)
+        model = replace(self, model=replace(self.model, lean=arm.endswith(LEAN) or self.model.lean)).build(device)
         optimizer = torch.optim.AdamW(model.parameters(), lr=LR, fused=True)
         precision = precision_of(arm, device.type)
         make = _by_hand_step if arm.endswith(BY_HAND) else _core_step

@@ -2,7 +2,7 @@
 
 import pytest
 
-from amp_core.benchmark.arms import accept, precision_of, precisions_for, timed_arms, trained_precisions
+from amp_core.benchmark.arms import accept, lean_arms, precision_of, precisions_for, timed_arms
 from amp_core.device import DeviceFacts
 
 AMPERE = DeviceFacts("cuda", "a GPU with TF32", ("bf16", "fp16", "sm_80", "tf32"))
@@ -11,19 +11,19 @@ CPU = DeviceFacts("cpu", "a CPU", ("avx2",))
 
 
 @pytest.mark.parametrize(
-    ("facts", "timed", "trained"),
+    ("facts", "timed", "lean"),
     [
-        (AMPERE, ("fp32", "tf32", "bf16", "fp16"), ("fp32", "tf32", "bf16", "fp16")),
-        (TURING, ("fp32", "fp16"), ("fp32", "bf16", "fp16")),
-        (CPU, ("fp32", "bf16"), ("fp32", "bf16", "fp16")),
+        (AMPERE, ("fp32", "tf32", "bf16", "fp16"), ("bf16_lean", "fp16_lean")),
+        (TURING, ("fp32", "fp16"), ("fp16_lean",)),
+        (CPU, ("fp32", "bf16"), ("bf16_lean",)),
     ],
     ids=lambda value: value.name if isinstance(value, DeviceFacts) else "",
 )
 def test_a_device_is_timed_in_what_it_computes_natively(
-    facts: DeviceFacts, timed: tuple[str, ...], trained: tuple[str, ...]
+    facts: DeviceFacts, timed: tuple[str, ...], lean: tuple[str, ...]
 ) -> None:
     assert precisions_for(facts) == timed
-    assert trained_precisions(facts) == trained
+    assert lean_arms(timed) == lean
 
 
 def test_a_16_bit_precision_has_its_step_by_hand_beside_it() -> None:
@@ -33,7 +33,7 @@ def test_a_16_bit_precision_has_its_step_by_hand_beside_it() -> None:
 
 
 def test_an_arm_by_hand_computes_as_its_precision() -> None:
-    assert precision_of("fp16_by_hand", "cpu") == precision_of("fp16", "cpu")
+    assert precision_of("fp16_by_hand", "cpu") == precision_of("fp16_lean", "cpu") == precision_of("fp16", "cpu")
 
 
 def test_precisions_are_accepted_by_any_name_and_the_baseline_comes_first() -> None:

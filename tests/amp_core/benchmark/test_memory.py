@@ -27,7 +27,7 @@ def test_without_a_gpu_nothing_is_called_measured() -> None:
     assert list(found.metrics) == ["saved_for_backward_bytes", "predicted_peak_memory_bytes"]
     assert found.settings == {"predicted_peak_memory_bytes": "an estimate from tensor sizes alone, no measurement"}
     for metric in found.metrics.values():
-        assert {arm: len(values) for arm, values in metric.arms.items()} == dict.fromkeys(a_setup().arms, 1)
+        assert {arm: len(values) for arm, values in metric.arms.items()} == dict.fromkeys(("fp32", "bf16", "fp16"), 1)
 
 
 @pytest.mark.criterion("T035/AC5")
@@ -38,11 +38,12 @@ def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.M
     monkeypatch.setattr(Workload, "batches", lambda *_, **__: ())
     monkeypatch.setattr(memory, "predicted_memory", lambda *_: 100.0)
     found = measure_memory(a_setup(CUDA)).metrics
-    assert found["peak_memory_bytes"].arms == dict.fromkeys(a_setup().arms, (123.0,) * 6)
-    assert found["predicted_peak_memory_bytes"].arms == dict.fromkeys(a_setup().arms, (100.0,))
+    arms = ("fp32", "bf16", "fp16", "bf16_lean", "fp16_lean")
+    assert found["peak_memory_bytes"].arms == dict.fromkeys(arms, (123.0,) * 6)
+    assert found["predicted_peak_memory_bytes"].arms == dict.fromkeys(arms, (100.0,))
 
 
-@pytest.mark.parametrize("arm", ["fp32", "bf16", "fp16", "fp16_by_hand"])
+@pytest.mark.parametrize("arm", ["fp32", "bf16", "fp16", "fp16_lean"])
 @pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
 def test_a_predicted_peak_holds_parameters_gradients_moments_and_what_is_saved(arm: str, device: torch.device) -> None:
     params = sum(param.numel() for param in SMALL.build(CPU).parameters())
@@ -55,6 +56,7 @@ def test_half_precision_saves_less_for_backward() -> None:
     saved = {arm: saved_memory(SMALL, arm, CPU) for arm in ("fp32", "bf16", "fp16")}
     assert saved["bf16"] == pytest.approx(saved["fp16"], abs=8)  # fp16 also keeps its loss, to scale it
     assert saved["bf16"] < 0.9 * saved["fp32"]
+    assert saved_memory(SMALL, "bf16_lean", CPU) < 0.9 * saved["bf16"]
 
 
 @pytest.mark.parametrize(("device", "like_cuda"), [(CPU, False), (CUDA, True)], ids=["cpu", "cuda"])
