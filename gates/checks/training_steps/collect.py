@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -76,6 +76,10 @@ class Recording(Evidence):
             ),
             steps=steps,
         )  # fmt: skip
+
+    def recorded(self) -> Iterator[tuple[str, Recorded, Sequence[RuntimeOrder]]]:
+        """Yield each training step as it is."""
+        yield from ((step.name, step.plain, step.orders) for step in self.steps)
 
     def step(self, index: int) -> StepRecording | None:
         """Return the recording of a task's training step."""
