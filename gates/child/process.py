@@ -9,9 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import psutil
 
@@ -20,12 +21,16 @@ from gates.child.guardian import MARK
 from gates.child.interrupts import stop_if_interrupted, uninterrupted
 from gates.model import Model
 
+T = TypeVar("T")
+R = TypeVar("R")
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
 PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
+_LIVE: dict[str, int] = {}  # the mark and the process of each run that is under way
+_STARTING = threading.Lock()  # no child is looked at by another run before it is known
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -96,7 +101,9 @@ def run(
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             told = {**(env or {}), **(channel.env if channel else {})}
             marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
-            child = _start(argv, cwd, marked, channel.theirs if channel else ())
+            with _STARTING:
+                child = _start(argv, cwd, marked, channel.theirs if channel else ())
+                _LIVE[mark] = child.pid
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
                 _Reader(child.stderr, log.with_suffix(".stderr.txt")),
@@ -110,6 +117,7 @@ def run(
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
+            _LIVE.pop(mark, None)
             late, orphans = _sweep(child, mark, before) if child else (None, 0)
             if channel:
                 channel.close()
@@ -252,12 +260,25 @@ def _adopt_orphans() -> None:
 
 
 def _adopted(before: set[int]) -> Iterator[psutil.Process]:
-    """Return the children that were not there before, and their children."""
-    for process in psutil.Process().children():
-        if process.pid not in before:
-            yield process
-            with suppress(psutil.Error):
-                yield from process.children(recursive=True)
+    """Return the children that were not there before, and their children, but not those of other runs."""
+    with _STARTING:
+        left = [each for each in psutil.Process().children() if each.pid not in before and not _is_of_another(each)]
+    for process in left:
+        yield process
+        with suppress(psutil.Error):
+            yield from process.children(recursive=True)
+
+
+def _is_of_another(process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        return process.pid in _LIVE.values() or any(mark in process.environ().get(MARK, "") for mark in list(_LIVE))
+    return False
+
+
+def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """Return what comes of each part, in their order; as many are run at a time as there are processors."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(what, parts))
 
 
 def _kill_group(pid: int, number: signal.Signals) -> None:

@@ -58,10 +58,10 @@ class Recording(Evidence):
         package = RECORDER_FILES
         copy_package(package, plugin / RECORDER)
         try:
-            steps = tuple(
-                _record(i, step, task, context, plugin).model_copy(update={"orders": orders})
-                for i, step in enumerate(task.training_steps)
+            recorded = process.side_by_side(
+                lambda part: _record(*part, task, context, plugin), list(enumerate(task.training_steps))
             )
+            steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
         finally:
             shutil.rmtree(plugin, ignore_errors=True)
         runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
