@@ -161,8 +161,8 @@ def _reaped(
         meanwhile()
         try:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has waited for it
-            child.wait(GRACE_S)
+        except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
+            child.returncode = -signal.SIGKILL
             return None
         if pid:
             child.returncode = os.waitstatus_to_exitcode(status)
