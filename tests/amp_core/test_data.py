@@ -511,10 +511,7 @@ def test_a_batch_of_one_is_a_batch() -> None:
             {"dataset": numbers(3), "seed": 0, "rank": 1, "world": 2},
             "the dataset has 3 samples, 1 of them on rank 1 of 2, too few for a batch of 2: lower batch_size",
         ),
-        (
-            {"dataset": Lines(3)},
-            "Lines has no length: pass one that has, or give Stream a DataLoader of your own",
-        ),
+        ({"dataset": Lines(3)}, "Lines has no length: pass one that has, or give Stream a DataLoader of your own"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:

@@ -251,14 +251,7 @@ def test_a_hundred_steps_have_the_bits_of_the_recipe_by_hand(name: str, accumula
             window[-1] = a_batch(index, factor=INF)
         step(*window)
         step_by_hand(
-            peer,
-            optimizer,
-            scaler,
-            window,
-            squared_error,
-            device_type="cpu",
-            dtype=DTYPES[name],
-            max_grad_norm=clip,
+            peer, optimizer, scaler, window, squared_error, device_type="cpu", dtype=DTYPES[name], max_grad_norm=clip
         )
     assert same(copies(ours), copies(peer))
     moments = [

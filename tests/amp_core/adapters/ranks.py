@@ -16,16 +16,7 @@ from amp_core import checkpoint
 from amp_core.data import Stream, loader
 from amp_core.ema import Ema
 from amp_core.loop import Checkpoints, FitResult, Plan, fit
-from amp_core.parallel import (
-    Rank,
-    gathered,
-    mean_over_ranks,
-    on_any_rank,
-    total_over_ranks,
-    without_sync,
-    world,
-    wrap,
-)
+from amp_core.parallel import Rank, gathered, mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
 from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule

@@ -58,11 +58,7 @@ def test_accelerates_own_loop_runs_with_this_scaler(tmp_path: Path) -> None:
     printed = run(block("accelerate.md", 1), tmp_path)
     assert printed[0].startswith("fp16 because fp16 was requested by name")
     assert steps(printed[1]) == 4
-    assert printed[2:] == [
-        "host reads 0",
-        "problems ()",
-        "skipped True",
-    ]
+    assert printed[2:] == ["host reads 0", "problems ()", "skipped True"]
 
 
 def test_lightning_trains_with_the_plugin_and_logs_with_the_callback(tmp_path: Path) -> None:
