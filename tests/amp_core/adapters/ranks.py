@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn import functional
 from torch.utils.data import TensorDataset
 
@@ -27,6 +28,7 @@ from amp_core.schedule import Schedule
 from amp_core.step import Batch, TrainStep
 from amp_core.tracking import Tracker
 
+Bucket: Any = distributed.GradBucket  # type: ignore[attr-defined]  # DDP asks for this very annotation
 WAYS, CPU = ("ddp", "fsdp2"), torch.device("cpu")
 
 
@@ -150,6 +152,19 @@ def gradients_are_exchanged_once_a_window(rank: Rank, _: Path, how: str) -> None
     for each in range(2):
         (loss_fn(alone, a_batch(each))).backward()  # type: ignore[no-untyped-call]  # the same
     assert same_everywhere(sent)
+    if isinstance(
+        model, nn.parallel.DistributedDataParallel
+    ):  # the step itself: one exchange with the last of three batches
+        exchanged: list[int] = []
+        step = TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), "bf16", loss_fn)
+
+        def exchange(group: Any, bucket: Bucket) -> torch.futures.Future[Tensor]:
+            exchanged.append(bucket.index())
+            return allreduce_hook(group, bucket)
+
+        model.register_comm_hook(distributed.group.WORLD, exchange)
+        step(*(a_batch(seed) for seed in range(3)))
+        assert exchanged == [0]
     assert (sent - flat(param.grad for param in alone.parameters())).abs().max().item() < 1e-6
 
 
