@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 import torch
@@ -104,36 +105,22 @@ def test_every_step_runs_in_autocast_and_only_the_first_is_watched(name: str, mo
 
 @pytest.mark.criterion("T035/AC5")
 def test_a_peak_is_that_of_the_steps_alone_read_when_the_device_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    device, batches, told = torch.device("cuda", 0), ((torch.ones(1),),), []
-
-    class Work:
-        def worker(self, *asked: object) -> "Work":
-            told.append(("worker", *asked))
-            return self
-
-        def run(self, steps: int) -> None:
-            told.append(("run", steps))
-
-    monkeypatch.setattr(memory, "release", lambda asked: told.append(("release", asked)))
-    for name in ("reset_peak_memory_stats", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, lambda asked, name=name: told.append((name, asked)))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda asked: 7 if asked == device else None)
-    work: Any = Work()
-    assert memory._peak(work, "fp16", device, batches) == 7.0
-    assert told == [
-        ("release", device), ("reset_peak_memory_stats", device), ("worker", "fp16", device, batches), ("run", 3),
-        ("synchronize", device),
+    device, batches, noted = torch.device("cuda", 0), ((torch.ones(1),),), MagicMock()
+    noted.max_memory_allocated.return_value = 7
+    monkeypatch.setattr(memory, "release", noted.release)
+    for name in ("reset_peak_memory_stats", "synchronize", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, getattr(noted, name))
+    assert memory._peak(noted, "fp16", device, batches) == 7.0
+    assert noted.mock_calls == [
+        call.release(device), call.reset_peak_memory_stats(device), call.worker("fp16", device, batches),
+        call.worker().run(3), call.synchronize(device), call.max_memory_allocated(device),
     ]  # fmt: skip
 
 
 @pytest.mark.criterion("T035/AC6")
 def test_each_arm_is_trained_by_its_name_whatever_the_configuration_says(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[TrainConfig] = []
-
-    def noted(config: TrainConfig) -> None:
-        seen.append(config)
-
-    monkeypatch.setattr(quality, "train", noted)
+    monkeypatch.setattr(quality, "train", seen.append)
     config = TrainConfig(device="cpu", use_amp=False, precision="bf16", seed=9)
     quality.train_arms(config, ("fp32", "fp16"), seeds=2)
     assert [(each.precision, each.use_amp, each.seed) for each in seen] == [
