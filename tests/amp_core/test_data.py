@@ -328,9 +328,7 @@ class Beside:
         self.events.append(("hand over", batch[0].tolist()))
 
 
-def test_on_an_accelerator_the_next_batch_is_copied_ahead_and_the_position_is_the_consumers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_an_accelerator_the_next_batch_is_copied_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "pins_memory", lambda _: True)
     monkeypatch.setattr(stream_module, "SideStream", Beside)
     batches = [(torch.tensor([number]),) for number in range(2)]
@@ -361,9 +359,7 @@ def test_a_batch_is_not_lost_when_the_one_ahead_of_it_cannot_be_loaded(monkeypat
     assert take(stream, 2) == [[1], [3]]
 
 
-def test_a_side_stream_copies_beside_the_current_one_which_waits_and_keeps_the_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_side_stream_copies_beside_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda, module = torch.device("cuda"), MagicMock()
     monkeypatch.setattr(torch, "get_device_module", lambda _: module)
     for tensor, pinned in ((module.pinned, True), (module.pageable, False)):

@@ -29,9 +29,7 @@ def test_a_cpu_is_described_by_its_first_processor_with_sorted_capabilities() ->
     ],
     ids=["ARM", "AVX-512 alone has no 16-bit type"],
 )
-def test_half_precision_is_native_where_there_are_instructions_for_it(
-    cpuinfo: str, capabilities: tuple[str, ...]
-) -> None:
+def test_16_bit_types_with_instructions_are_native(cpuinfo: str, capabilities: tuple[str, ...]) -> None:
     assert _describe_cpu(cpuinfo)[1] == capabilities
 
 

@@ -16,9 +16,7 @@ def two() -> list[nn.Parameter]:
 
 
 @pytest.mark.parametrize(("found_inf", "expected"), [(GOOD, [2.0, 3.0]), (SKIPPED, [1.0, 2.0])])
-def test_the_average_moves_by_one_minus_decay_unless_the_step_was_skipped(
-    found_inf: Tensor, expected: list[float]
-) -> None:
+def test_the_average_moves_unless_the_step_was_skipped(found_inf: Tensor, expected: list[float]) -> None:
     params = two()
     ema = Ema(params, 0.75)
     with torch.no_grad():

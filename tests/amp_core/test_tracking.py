@@ -153,9 +153,7 @@ def test_a_backoff_shows_in_the_step_after_the_overflow() -> None:
         ((1.0, math.inf), [None]),
     ],
 )
-def test_the_growth_of_the_loss_scale_is_its_doublings_a_step(
-    scales: tuple[float, ...], growth: list[float | None]
-) -> None:
+def test_growth_is_the_scales_doublings_a_step(scales: tuple[float, ...], growth: list[float | None]) -> None:
     sink = MemorySink()
     with Tracker(2, [sink]) as tracker:
         for scale in scales:

@@ -17,9 +17,7 @@ from amp_core.parallel import gathered, mean_over_ranks, on_any_rank, total_over
 HERE = Path(__file__).parent
 
 
-def test_two_ranks_train_as_one_also_by_the_recipe_until_one_of_them_fails(
-    tmp_path: Path, recipe: Callable[[str], Path]
-) -> None:
+def test_two_ranks_train_as_one_until_one_fails(tmp_path: Path, recipe: Callable[[str], Path]) -> None:
     """One launch, for it costs more than what it checks: `ranks.py` has the checks by name."""
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(

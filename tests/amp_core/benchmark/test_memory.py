@@ -32,9 +32,7 @@ def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("arm", "device"), [("fp32", CPU), ("bf16", CPU), ("fp16", CUDA), ("fp16_lean", CUDA)])
-def test_a_predicted_peak_follows_the_devices_autocast_and_holds_all_that_a_step_needs(
-    arm: str, device: torch.device, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_predicted_peak_holds_a_step(arm: str, device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
     def note(make_step: Callable[[], Callable[[], object]], *, like_cuda: bool) -> Peak:

@@ -63,9 +63,7 @@ def test_a_training_worker_takes_its_batches_in_turn_and_keeps_its_losses() -> N
     ("broken", "message"),
     [("takes fewer steps", r"took \d+ steps, expected \d+$"), ("diverges", "reached a loss that is not finite")],
 )
-def test_an_arm_that_does_other_work_fails_the_benchmark(
-    broken: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_arm_that_does_other_work_fails(broken: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = TrainingWorker.run
 
     def worse(worker: TrainingWorker, steps: int) -> None:
