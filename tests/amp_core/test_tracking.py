@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import TensorDataset
 
+from amp_audit import host_reads
 from amp_core.data import Stream, loader
 from amp_core.precision import precision_for
 from amp_core.step import Batch, StepResult, TrainStep
@@ -58,8 +58,7 @@ class Broken:
 class Clock:
     """A clock that stands still until it is moved."""
 
-    def __init__(self) -> None:
-        self.now = 100.0
+    now = 100.0
 
     def __call__(self) -> float:
         return self.now
@@ -111,27 +110,14 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
     assert sink.records == [StepRecord(0, 3.0, 4.0, 5.0, 1.0, 0.0)]
 
 
-class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declares no types for it
-    """Counts the reads of a single number by the host."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
 def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
     step, batch = a_step(name), (torch.ones(3, 4), torch.tensor(1.0))
     with Tracker(4, [MemorySink()]) as tracker:
         for _ in range(4):
             tracker.add(step(batch), samples=3)
-        with HostReads() as reads:  # type: ignore[no-untyped-call]  # the same
-            assert not any(tracker.add(step(batch), samples=3) for _ in range(3))
-            assert reads.count == 0
-            torch.ones(1).item()
-        assert reads.count == 1  # it does count
+        assert host_reads(lambda: [tracker.add(step(batch), samples=3) for _ in range(3)]).count == 0
+        assert host_reads(lambda: tracker.add(step(batch), samples=3)).count > 0
 
 
 def a_step(name: str) -> TrainStep:
@@ -158,21 +144,21 @@ def test_a_backoff_shows_in_the_step_after_the_overflow() -> None:
     assert [rates.loss_scale_growth for rates in sink.rates] == [0.0, -1 / 3, 0.0]
 
 
-def test_the_growth_of_the_loss_scale_is_its_doublings_a_step() -> None:
+@pytest.mark.parametrize(
+    ("scales", "growth"),
+    [
+        ((1.0, 2.0, 2.0, 8.0, 8.0, 1.0), [1.0, 1.0, -1.5]),
+        ((1.0,), [None]),
+        ((0.0, 1.0), [None]),
+        ((1.0, math.inf), [None]),
+    ],
+)
+def test_growth_is_the_scales_doublings_a_step(scales: tuple[float, ...], growth: list[float | None]) -> None:
     sink = MemorySink()
     with Tracker(2, [sink]) as tracker:
-        for scale in (1.0, 2.0, 2.0, 8.0, 8.0, 1.0):
-            tracker.add(a_result(scale=scale))
-    assert [rates.loss_scale_growth for rates in sink.rates] == [1.0, 1.0, -1.5]
-
-
-@pytest.mark.parametrize("scales", [(1.0,), (0.0, 1.0), (1.0, float("inf"))])
-def test_growth_from_nowhere_is_unknown(scales: tuple[float, ...]) -> None:
-    sink = MemorySink()
-    with Tracker(len(scales), [sink]) as tracker:
         for scale in scales:
             tracker.add(a_result(scale=scale))
-    assert sink.rates[0].loss_scale_growth is None
+    assert [rates.loss_scale_growth for rates in sink.rates] == growth
 
 
 def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
@@ -244,8 +230,7 @@ def test_memory_on_a_cpu_is_the_peak_of_the_process_and_not_called_an_allocators
     assert before.peak_memory_bytes is after.peak_memory_bytes is None
     assert before.peak_rss_bytes is not None
     assert after.peak_rss_bytes is not None
-    assert before.peak_rss_bytes > 2**26
-    assert after.peak_rss_bytes - before.peak_rss_bytes >= 0
+    assert after.peak_rss_bytes >= before.peak_rss_bytes > 2**26
     assert after.peak_rss_bytes >= ballast.nbytes
 
 
@@ -309,7 +294,6 @@ def test_numbers_that_are_not_finite_reach_the_sinks_as_they_are() -> None:
     with Tracker(1, [sink]) as tracker:
         tracker.add(a_result(float("nan"), found_inf=1.0))
     assert math.isnan(sink.records[0].loss)
-    assert sink.records[0].as_json()["loss"] is None
     assert sink.rates[0].skipped == 1
 
 

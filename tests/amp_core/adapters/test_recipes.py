@@ -1,37 +1,19 @@
 """The recipes' code blocks run as they stand."""
 
 import re
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-RECIPES = Path(__file__).resolve().parents[3] / "docs" / "recipes"
+import pytest
+from accelerate.state import AcceleratorState, GradientState, PartialState
 
 
-def block(name: str, index: int = 0) -> str:
-    """Return a code block of a recipe."""
-    blocks = re.findall(
-        r"^```python\n(.*?)^```", (RECIPES / name).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
-    found: str = blocks[index]
-    return found
-
-
-def run(code: str, folder: Path, *launcher: str, warnings: str = "error") -> list[str]:
-    """Run a block as a script and return the lines that it prints."""
-    script = folder / "train.py"
-    script.write_text(code, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-W", warnings, *launcher, str(script)],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+@pytest.fixture(autouse=True)
+def fresh_state() -> Iterator[None]:
+    """Let each example make an Accelerator of its own: its state is one for the process."""
+    yield
+    for state in (AcceleratorState, GradientState, PartialState):
+        state._reset_state()
 
 
 def steps(state: str) -> int:
@@ -44,8 +26,8 @@ def steps(state: str) -> int:
     return int(applied + skipped)
 
 
-def test_accelerate_launches_and_the_train_step_steps(tmp_path: Path) -> None:
-    printed = run(block("accelerate.md"), tmp_path)
+def test_accelerate_launches_and_the_train_step_steps(run: Callable[..., list[str]]) -> None:
+    printed = run("recipes/accelerate.md")
     assert printed[0].startswith("bf16 because bf16 was requested by name")
     assert printed[1:] == [
         "loss scale 1.0 steps ScaleState(scale=1.0, applied=4, skipped=0)",
@@ -54,30 +36,23 @@ def test_accelerate_launches_and_the_train_step_steps(tmp_path: Path) -> None:
     ]
 
 
-def test_accelerates_own_loop_runs_with_this_scaler(tmp_path: Path) -> None:
-    printed = run(block("accelerate.md", 1), tmp_path)
+def test_accelerates_own_loop_runs_with_this_scaler(run: Callable[..., list[str]]) -> None:
+    printed = run("recipes/accelerate.md", 1)
     assert printed[0].startswith("fp16 because fp16 was requested by name")
     assert steps(printed[1]) == 4
-    assert printed[2:] == [
-        "host reads 0",
-        "problems ()",
-        "skipped True",
-    ]
+    assert printed[2:] == ["host reads 0", "problems ()", "skipped True"]
 
 
-def test_lightning_trains_with_the_plugin_and_logs_with_the_callback(tmp_path: Path) -> None:
-    printed = run(block("lightning.md"), tmp_path, warnings="ignore")  # Lightning's own
+@pytest.mark.filterwarnings("ignore")  # Lightning's own
+def test_lightning_trains_with_the_plugin_and_logs_with_the_callback(run: Callable[..., list[str]]) -> None:
+    printed = run("recipes/lightning.md")
     assert printed[-2].startswith("fp16 because fp16 was requested by name")
     assert steps(printed[-1]) == 5 * 3
-    header, *rows = (tmp_path / "logs" / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    header, *rows = Path("logs/metrics.csv").read_text(encoding="utf-8").splitlines()
     assert "amp/loss_scale" in header
     assert len(rows) == 3
 
 
-def test_the_same_script_trains_on_two_ranks_and_alone(tmp_path: Path) -> None:
-    torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-    (two,) = run(block("distributed.md"), tmp_path, *torchrun)
-    assert re.fullmatch(r"rank 0 of 2: loss \d\.\d{4}, 10 steps applied", two)
-    assert (tmp_path / "last.pt").stat().st_size > 10_000
-    (alone,) = run(block("distributed.md"), tmp_path)
+def test_the_script_for_several_ranks_trains_alone(run: Callable[..., list[str]]) -> None:
+    (alone,) = run("recipes/distributed.md")
     assert re.fullmatch(r"rank 0 of 1: loss \d\.\d{4}, 10 steps applied", alone)
