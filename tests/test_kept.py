@@ -128,7 +128,7 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     elsewhere.mkdir()
     (library / "__editable___two_finder.py").write_text(f"MAPPING = {{'two': '{elsewhere}'}}\n")
     monkeypatch.setattr(sys, "path", [str(library)])
-    here = (tmp_path, sys.executable)
+    here = (tmp_path / "p", sys.executable)
     before = [*kept.importable(*here)]
     (elsewhere / "two.py").write_text("y = 1\n")
     linked = [*kept.importable(*here)]
