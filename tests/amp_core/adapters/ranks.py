@@ -81,12 +81,8 @@ def a_linear_step(how: str | None, **options: Any) -> TrainStep:
         return TrainStep(model, optimizer, precision_for("fp32", "cpu"), loss_fn, **options)
 
 
-def whole(values: Any) -> list[Tensor]:
-    return [value.detach().clone() for value in gathered(list(values))]
-
-
 def flat(values: Any) -> Tensor:
-    return torch.cat([value.flatten() for value in whole(values)])
+    return torch.cat([value.detach().flatten() for value in gathered(list(values))])
 
 
 def same_everywhere(value: Tensor) -> bool:
