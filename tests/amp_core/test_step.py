@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from amp_audit import host_reads
-from amp_core import checkpoint
+from amp_core import checkpoint, observation
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.ema import Ema
 from amp_core.precision import precision_for, resolve
@@ -350,6 +351,26 @@ def test_the_dtype_that_ran_is_observed_once_unless_it_is_compiled(name: str, co
 
 
 @pytest.mark.criterion("T035/AC2")
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_every_step_runs_in_autocast_and_only_the_first_is_watched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    observed, seen = MagicMock(side_effect=observation.observed_dtypes), []
+    monkeypatch.setattr("amp_core.step.observed_dtypes", observed)
+    step = a_step(name)
+    step.model.get_submodule("0").register_forward_hook(lambda _module, _inputs, output: seen.append(output.dtype))
+    for _ in range(3):
+        step(a_batch())
+    assert seen == [DTYPES[name]] * 3
+    assert observed.mock_calls == [call(step.model)]
+    assert step.observed_dtypes == {DTYPES[name]}
+
+
+@pytest.mark.criterion("T035/AC1")
+@pytest.mark.parametrize(("given", "kept"), [(2.5, 2.5), (math.inf, None), (None, None), (0.25, 0.25)])
+def test_the_limit_of_the_norm_is_kept_unless_it_limits_nothing(given: float | None, kept: float | None) -> None:
+    assert a_step("fp32", max_grad_norm=given).max_grad_norm == kept
+
+
+@pytest.mark.criterion("T035/AC2")
 def test_a_model_that_turns_autocast_off_is_announced() -> None:
     class Stubborn(nn.Sequential):
         def forward(self, inputs: Tensor) -> Tensor:
@@ -634,3 +655,35 @@ def test_a_micro_batch_without_targets_costs_nothing_but_itself() -> None:
     step, alone = a_step("bf16", weigh=lambda batch: (batch[1] != -100).sum(), **options), a_step("bf16", **options)
     assert torch.equal(step(targets(1, 0), targets(-100, -100)).loss, alone(targets(1, 0)).loss)
     assert same(copies(step.model), copies(alone.model))
+
+
+def test_what_is_no_batch_is_refused_at_every_call() -> None:
+    step = a_step("fp32")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^a batch is a tuple of tensors, found a tensor of shape \(5, 6\)"):
+            step(*a_batch()[:2])  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match=r"^a batch is empty: its first tensor has shape \(0, 6\)"):
+            step(a_batch(), a_batch(rows=0))
+        step(a_batch())
+    assert step.read().applied == 2
+
+
+def test_parameters_that_come_later_are_averaged_from_then_on() -> None:
+    model = a_model()
+    first, second = linear(model, 0), linear(model, 2)
+    step = a_step("fp32", model=model, optimizer=fused(first), ema=Ema(first.parameters(), 0.5))
+    step(a_batch())
+    before = second.weight.detach().clone()
+    step.optimizer.add_param_group({"params": second.parameters()})
+    step(a_batch())
+    expected = (before + second.weight.detach()) / 2
+    with step.with_averages():
+        torch.testing.assert_close(second.weight.detach(), expected)
+
+
+def test_a_learning_rate_elsewhere_is_reported_on_the_device() -> None:
+    model = a_model().to("meta")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = torch.tensor(0.1)
+    with pytest.warns(UserWarning, match="is not fused"):
+        assert TrainStep(model, optimizer, "fp32", squared_error).lr.device == torch.device("meta")
