@@ -286,11 +286,8 @@ def test_a_window_that_weighs_nothing_is_skipped() -> None:
 
 
 def a_step_of_two(name: str, model: nn.Sequential) -> TrainStep:
-    optimizers = [
-        torch.optim.AdamW(model[0].parameters(), lr=0.05, fused=True),
-        torch.optim.SGD(model[2].parameters(), lr=0.05, fused=True),
-    ]
-    return a_step(name, model=model, optimizer=optimizers)
+    second = torch.optim.SGD(model[2].parameters(), lr=0.05, fused=True)
+    return a_step(name, model=model, optimizer=[fused(model[0]), second])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -329,11 +326,10 @@ def test_a_collapse_names_the_first_parameter_to_blame(name: str) -> None:
     linear(model, 2).weight.register_hook(lambda grad: grad * math.nan)  # type: ignore[no-untyped-call]
     for index in range(3):
         step(a_batch(index))
-    with pytest.raises(ScaleCollapsed) as caught:
+    culprit = r"the first parameter without a finite gradient is 2\.weight \(gradient norm nan\)"
+    skipped = "the last 3 steps had non-finite gradients and were skipped, loss scale "
+    with pytest.raises(ScaleCollapsed, match=rf"^{skipped}[^\n]*{culprit}[^\n]*$"):
         step.read()
-    assert "the first parameter without a finite gradient is 2.weight (gradient norm nan)" in str(caught.value)
-    assert str(caught.value).startswith("the last 3 steps had non-finite gradients and were skipped, loss scale ")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.criterion("T035/AC2")
@@ -388,30 +384,20 @@ def test_sparse_gradients_are_clipped_and_stepped(name: str) -> None:
     model = nn.Embedding(5, 3, sparse=True)
     optimizer = torch.optim.SparseAdam(model.parameters())
     with pytest.warns(UserWarning, match="SparseAdam is not fused"):
-        step = a_step(
-            name, model=model, optimizer=optimizer, loss=lambda m, batch: m(batch[0]).square().sum(), max_grad_norm=0.1
-        )
+        loss = lambda m, batch: m(batch[0]).square().sum()  # noqa: E731
+        step = a_step(name, model=model, optimizer=optimizer, loss=loss, max_grad_norm=0.1)
     before = copies(model)
     result = step((torch.tensor([1, 1, 2]),))
     assert result.grad_norm.item() > 0.1
     assert not same(before, copies(model))
 
 
-def test_a_learning_rate_that_the_user_sets_is_the_one_reported() -> None:
-    step = a_step("fp32")
-    assert step(a_batch()).lr.item() == pytest.approx(0.05)
-    step.optimizer.param_groups[0]["lr"] = 0.01
-    assert step(a_batch()).lr.item() == pytest.approx(0.01)
-
-
 def scheduled_step(name: str, seed: int) -> TrainStep:
     model = a_model(seed)
     optimizer = fused(model)
     schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=20, device="cpu")
-    scaler = LossScaler("cpu", dynamic=name == "fp16", growth_interval=3)
-    return a_step(
-        name, model=model, optimizer=optimizer, schedule=schedule, ema=Ema(model.parameters(), 0.9), scaler=scaler
-    )
+    scaler, ema = LossScaler("cpu", dynamic=name == "fp16", growth_interval=3), Ema(model.parameters(), 0.9)
+    return a_step(name, model=model, optimizer=optimizer, schedule=schedule, ema=ema, scaler=scaler)
 
 
 @pytest.mark.parametrize("at", [1, 4, 8])
@@ -458,10 +444,7 @@ def test_a_state_of_another_step_is_refused_and_changes_nothing() -> None:
     before = copies(step.model)
     shorter, wider = nn.Sequential(nn.Linear(6, 2)), nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 2))
     for other, message in (
-        (
-            a_step("fp16", model=wider),
-            r"the checkpoint is of another model: '0.weight' is torch.float32 of shape \(9, 6",
-        ),
+        (a_step("fp16", model=wider), r".*another model: '0.weight' is torch.float32 of shape \(9, 6\), expected"),
         (a_step("fp16", model=shorter), ".*another model: it lacks '2.bias' and 1 more: build the model"),
         (a_step_of_two("fp16", a_model()), "the checkpoint is of AdamW, SGD, expected AdamW: build that optimizer$"),
         (a_step(model=model, optimizer=moving_sgd(model)), "the checkpoint is of SGD, expected AdamW: build that"),
@@ -681,7 +664,11 @@ def test_parameters_that_come_later_are_averaged_from_then_on() -> None:
         torch.testing.assert_close(second.weight.detach(), expected)
 
 
-def test_a_learning_rate_elsewhere_is_reported_on_the_device() -> None:
+def test_a_learning_rate_that_the_user_sets_is_reported_on_the_device() -> None:
+    step = a_step("fp32")
+    assert step(a_batch()).lr.item() == pytest.approx(0.05)
+    step.optimizer.param_groups[0]["lr"] = 0.01
+    assert step(a_batch()).lr.item() == pytest.approx(0.01)
     model = a_model().to("meta")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer.param_groups[0]["lr"] = torch.tensor(0.1)

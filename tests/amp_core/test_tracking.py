@@ -113,9 +113,7 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
 def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
     model, batch = nn.Linear(4, 1), (torch.ones(3, 4),)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    step = TrainStep(
-        model, optimizer, precision_for(name, "cpu"), lambda module, batch: module(batch[0]).float().mean()
-    )
+    step = TrainStep(model, optimizer, precision_for(name, "cpu"), lambda m, batch: m(batch[0]).float().mean())
     with Tracker(4, [MemorySink()]) as tracker:
         for _ in range(4):
             tracker.add(step(batch), samples=3)
