@@ -140,15 +140,16 @@ def test_growth_is_the_scales_doublings_a_step(scales: tuple[float, ...], growth
 
 def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
     sink, clock = MemorySink(), Clock()
-    tracker = Tracker(2, [sink], clock=clock)
+    throughput = Throughput(Peak(1e12, "made up"), flops_per_token=5e8)
+    tracker = Tracker(2, [sink], throughput=throughput, clock=clock)
     clock.now += 50.0  # before the block nothing runs
     with tracker:
         for seconds in (1.0, 3.0, 0.25, 0.25):
             clock.now += seconds
             tracker.add(a_result(), samples=8, tokens=256)
     first, second = sink.rates
-    assert (first.steps_per_s, first.samples_per_s, first.tokens_per_s) == (0.5, 4.0, 128.0)
-    assert (second.steps_per_s, second.samples_per_s, second.tokens_per_s) == (4.0, 32.0, 1024.0)
+    assert (first.steps_per_s, first.samples_per_s, first.tokens_per_s, first.mfu) == (0.5, 4.0, 128.0, 0.064)
+    assert (second.steps_per_s, second.samples_per_s, second.tokens_per_s, second.mfu) == (4.0, 32.0, 1024.0, 0.512)
 
 
 def test_what_nobody_counts_has_no_rate() -> None:
@@ -205,10 +206,8 @@ def test_memory_on_a_cpu_is_the_peak_of_the_process_and_not_called_an_allocators
         tracker.add(a_result())
     before, after = sink.rates
     assert before.peak_memory_bytes is after.peak_memory_bytes is None
-    assert before.peak_rss_bytes is not None
-    assert after.peak_rss_bytes is not None
-    assert after.peak_rss_bytes >= before.peak_rss_bytes > 2**26
-    assert after.peak_rss_bytes >= ballast.nbytes
+    assert (after.peak_rss_bytes or 0) >= (before.peak_rss_bytes or 0) > 2**26
+    assert (after.peak_rss_bytes or 0) >= ballast.nbytes
 
 
 def test_an_accelerators_peak_comes_from_its_allocator(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,15 +216,6 @@ def test_an_accelerators_peak_comes_from_its_allocator(monkeypatch: pytest.Monke
     assert pace._peak_memory_bytes(torch.device("cuda", 1)) == 12346
     monkeypatch.setattr(torch, "get_device_module", lambda _: torch.mps)
     assert pace._peak_memory_bytes(torch.device("mps")) is None
-
-
-def test_mfu_comes_from_the_tokens_a_second() -> None:
-    sink, clock = MemorySink(), Clock()
-    throughput = Throughput(Peak(1e12, "made up"), flops_per_token=1e9)
-    with Tracker(1, [sink], throughput=throughput, clock=clock) as tracker:
-        clock.now += 2.0
-        tracker.add(a_result(), tokens=500)
-    assert sink.rates[0].mfu == 0.25
 
 
 def test_more_than_the_whole_peak_is_called_impossible_once_and_not_reported() -> None:
