@@ -382,12 +382,9 @@ def test_a_side_stream_copies_beside_the_current_one(monkeypatch: pytest.MonkeyP
 
 
 def test_a_batch_moves_to_the_device_whole() -> None:
-    batch = tuple(torch.zeros(size, dtype=dtype) for size, dtype in ((2, torch.float16), (3, torch.int64)))
-    moved = to_device(batch, torch.device("meta"))
-    assert [(tensor.device.type, tensor.shape, tensor.dtype) for tensor in moved] == [
-        ("meta", (2,), torch.float16),
-        ("meta", (3,), torch.int64),
-    ]
+    kinds = [((2,), torch.float16), ((3,), torch.int64)]
+    moved = to_device(tuple(torch.zeros(size, dtype=dtype) for size, dtype in kinds), torch.device("meta"))
+    assert [(tensor.shape, tensor.dtype, tensor.device.type) for tensor in moved] == [(*kind, "meta") for kind in kinds]
 
 
 def test_windows_take_size_batches_and_the_last_has_what_is_left() -> None:

@@ -39,12 +39,9 @@ def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_
 
 
 @pytest.mark.parametrize("decay", [1.0, -0.1, math.nan])
-def test_a_decay_out_of_range_is_refused(decay: float) -> None:
+def test_a_decay_out_of_range_and_nothing_to_average_are_refused(decay: float) -> None:
     with pytest.raises(ValueError, match=rf"^decay must be at least 0 and below 1, found {decay!r}$"):
         Ema(two(), decay)
-
-
-def test_nothing_to_average_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no parameter to average"):
         Ema([], 0.9)
 

@@ -162,19 +162,15 @@ def test_a_second_unscale_without_an_update_and_a_closure_are_refused() -> None:
         scaler.step(optimizer, lambda: 0.0)
 
 
-def test_an_update_after_a_step_that_the_loop_itself_skipped_backs_off() -> None:
-    scaler = dynamic()
+def test_an_update_after_a_step_that_the_loop_itself_skipped_backs_off_and_one_without_a_step_does_nothing() -> None:
+    scaler = dynamic(growth_interval=1)
+    scaler.update()
+    assert scaler.read() == ScaleState(65536.0, 0, 0)
     optimizer = a_backward(scaler, nn.Linear(2, 1), float("inf"))
     scaler.unscale_(optimizer)
     scaler.update()
     assert scaler.read() == ScaleState(32768.0, 0, 1)
     scaler.unscale_(optimizer)  # and may unscale again
-
-
-def test_an_update_without_a_step_changes_nothing() -> None:
-    scaler = dynamic(growth_interval=1)
-    scaler.update()
-    assert scaler.read() == ScaleState(65536.0, 0, 0)
 
 
 def test_a_scale_that_is_set_stays_within_the_limits() -> None:

@@ -7,47 +7,13 @@ from unittest.mock import MagicMock, call
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from amp_core import device as devices
-from amp_core import observation
 from amp_core.benchmark import memory, quality
 from amp_core.device import DeviceUnavailable, inspect, pick
-from amp_core.ema import Ema
-from amp_core.precision import precision_for, resolve
+from amp_core.precision import resolve
 from amp_core.scaler import LossScaler
-from amp_core.step import Batch, TrainStep
 from amp_core.trainer import TrainConfig
-
-
-def a_model() -> nn.Sequential:
-    torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
-
-
-def squared(model: nn.Module, batch: Batch) -> Tensor:
-    loss: Tensor = model(batch[0]).float().square().mean()
-    return loss
-
-
-def a_step(name: str = "bf16", **options: Any) -> TrainStep:
-    model = options.pop("model", None) or a_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=True)
-    return TrainStep(model, optimizer, precision_for(name, "cpu"), squared, **options)
-
-
-@pytest.mark.criterion("T035/AC1")
-@pytest.mark.parametrize(("given", "kept"), [(2.5, 2.5), (math.inf, None), (None, None), (0.25, 0.25)])
-def test_the_limit_of_the_norm_is_kept_unless_it_limits_nothing(given: float | None, kept: float | None) -> None:
-    assert a_step("fp32", max_grad_norm=given).max_grad_norm == kept
-
-
-@pytest.mark.criterion("T035/AC1")
-def test_the_parts_of_a_step_are_those_that_it_was_given() -> None:
-    model = a_model()
-    parts: dict[str, Any] = {"ema": Ema(model.parameters(), 0.9), "scaler": LossScaler("cpu", dynamic=True)}
-    step = a_step("fp16", model=model, weigh=len, **parts)
-    assert (step.ema, step.scaler, step.weigh) == (parts["ema"], parts["scaler"], len)
 
 
 @pytest.mark.criterion("T035/AC1")
@@ -81,26 +47,6 @@ def test_a_loaded_scale_stays_within_the_limits() -> None:
     assert scaler.loss_scale.item() == 1024.0
     scaler.load_state_dict(low)
     assert scaler.loss_scale.item() == 4.0
-
-
-@pytest.mark.criterion("T035/AC2")
-@pytest.mark.parametrize("name", ["bf16", "fp16"])
-def test_every_step_runs_in_autocast_and_only_the_first_is_watched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched, seen = [], []
-
-    def counted(model: nn.Module) -> Any:
-        watched.append(model)
-        return observation.observed_dtypes(model)
-
-    monkeypatch.setattr("amp_core.step.observed_dtypes", counted)
-    step = a_step(name)
-    assert isinstance(step.model, nn.Sequential)
-    step.model[0].register_forward_hook(lambda _module, _inputs, output: seen.append(output.dtype))
-    for _ in range(3):
-        step((torch.ones(2, 3),))
-    assert seen == [precision_for(name, "cpu").compute_dtype] * 3
-    assert watched == [step.model]
-    assert step.observed_dtypes == {precision_for(name, "cpu").compute_dtype}
 
 
 @pytest.mark.criterion("T035/AC5")

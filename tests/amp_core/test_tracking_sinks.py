@@ -285,9 +285,15 @@ def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -
         train_with_an_overflow([WandbSink("amp")])
 
 
-def test_every_number_of_a_flush_has_a_name_in_the_services() -> None:
+@pytest.mark.criterion("T035/AC4")
+def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_name() -> None:
     memory = MemorySink()
     train_with_an_overflow([memory])
+    assert [record.step for record in memory.records] == list(range(7))
+    assert [record.loss_scale for record in memory.records] == [65536.0] * 4 + [32768.0] * 3
+    assert [record.found_inf for record in memory.records] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert [(rates.applied, rates.skipped) for rates in memory.rates] == [(3, 0), (5, 1), (6, 1)]
+    assert [rates.loss_scale_growth for rates in memory.rates] == [0.0, -1 / 3, 0.0]
     numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step"}
     assert numbers == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)

@@ -76,17 +76,11 @@ def a_linear_step(how: str | None, **options: Any) -> TrainStep:
     """Return a step whose update is proportional to the gradient, so that rounding stays small."""
     model = a_model() if how is None else wrap(a_model(), how, blocks=(Block,))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # torch has no fused SGD for sharded parameters
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="SGD is not fused")
-        return TrainStep(model, optimizer, precision_for("fp32", "cpu"), loss_fn, **options)
-
-
-def whole(values: Any) -> list[Tensor]:
-    return [value.detach().clone() for value in gathered(list(values))]
+    return TrainStep(model, optimizer, precision_for("fp32", "cpu"), loss_fn, **options)
 
 
 def flat(values: Any) -> Tensor:
-    return torch.cat([value.flatten() for value in whole(values)])
+    return torch.cat([value.detach().flatten() for value in gathered(list(values))])
 
 
 def same_everywhere(value: Tensor) -> bool:
@@ -273,9 +267,8 @@ def lightning_trains_replicas_as_the_train_step_does(rank: Rank) -> None:
             return torch.optim.AdamW(self.parameters(), lr=0.02, fused=True)
 
     module, plugin = Module(), AmpPrecision("fp16")
-    options: dict[str, Any] = dict.fromkeys(
-        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
-    )
+    silent = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    options: dict[str, Any] = dict.fromkeys(silent, False)
     trainer = Trainer(
         accelerator="cpu", devices=2, strategy="ddp", plugins=[plugin], max_epochs=1, accumulate_grad_batches=2,
         gradient_clip_val=0.5, use_distributed_sampler=False, **options,
@@ -315,6 +308,7 @@ ONCE = (
 def main(folder: Path, recipe: Path) -> None:
     """Check everything; then run the recipe on both ranks; then fail on the second, as the first waits for it."""
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", message="SGD is not fused")
     torch.set_num_threads(1)
     os.chdir(folder)
     with world("cpu", timeout_s=60.0) as rank:

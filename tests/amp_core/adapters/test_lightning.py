@@ -4,7 +4,7 @@ import csv
 import importlib
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,19 +56,22 @@ def loss_fn(model: nn.Module, batch: Batch) -> Tensor:
 
 
 class Module(LightningModule):
-    """A model whose loss is that of TrainStep's tests."""
+    """A model whose loss is that of TrainStep's tests, if no other is given."""
 
-    def __init__(self, *, fused: bool = True, lr: float = 1e-2) -> None:
+    def __init__(self, *, fused: bool = True, loss: Callable[[nn.Sequential, Batch], Tensor | None] = loss_fn) -> None:
         super().__init__()
-        self.model = a_model()
-        self.fused = fused
-        self.lr = lr
+        self.model, self.fused, self.loss = a_model(), fused, loss
 
     def training_step(self, batch: Any, _: int) -> Tensor | None:
-        return loss_fn(self.model, tuple(batch))
+        return self.loss(self.model, tuple(batch))
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.AdamW(self.parameters(), lr=self.lr, fused=self.fused)
+        return torch.optim.AdamW(self.parameters(), lr=1e-2, fused=self.fused)
+
+
+def linear(model: nn.Sequential) -> nn.Linear:
+    assert isinstance(model[0], nn.Linear)
+    return model[0]
 
 
 def a_loader(data: list[Batch]) -> DataLoader[Any]:
@@ -128,14 +131,9 @@ def test_an_overflow_is_skipped_and_counted_with_every_optimizer(name: str, fuse
 
 
 def test_finite_gradients_whose_norm_overflows_are_skipped() -> None:
-    class Steep(Module):
-        def training_step(self, batch: Any, _: int) -> Tensor:
-            first = self.model[0]
-            assert isinstance(first, nn.Linear)
-            return 3e38 * first.weight.sum()
-
     plugin = AmpPrecision("fp32")
-    module = fit(plugin, batches(2), Steep(), gradient_clip_val=1.0)
+    steep = Module(loss=lambda model, _: 3e38 * linear(model).weight.sum())
+    module = fit(plugin, batches(2), steep, gradient_clip_val=1.0)
     assert_same(module.model, a_model())
     assert plugin.read().skipped == 2
 
@@ -192,9 +190,7 @@ def test_resuming_from_a_lightning_checkpoint_is_bit_identical(name: str, tmp_pa
     a_trainer(second, max_epochs=2).fit(resumed, a_loader(data), ckpt_path=tmp_path / "saved.ckpt", weights_only=True)
     assert_same(module.model, resumed.model)
     assert whole.scaler.state_dict() == second.scaler.state_dict() != first.scaler.state_dict()
-    assert whole.schedule is not None
-    assert second.schedule is not None
-    assert torch.equal(whole.schedule.lr, second.schedule.lr)
+    assert torch.equal(*(plugin.schedule.lr for plugin in (whole, second) if plugin.schedule))
 
 
 def test_a_checkpoint_of_lightnings_own_plugin_gives_its_scale(tmp_path: Path) -> None:
@@ -304,18 +300,17 @@ def test_evaluation_computes_in_the_same_precision(name: str, dtype: torch.dtype
 
 
 def test_tf32_is_set_while_the_trainer_runs_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Seeing(Module):
-        seen = ""
+    seen = []
 
-        def training_step(self, batch: Any, _: int) -> Tensor | None:
-            self.seen = rounding()
-            return super().training_step(batch, _)
+    def seeing(model: nn.Module, batch: Batch) -> Tensor:
+        seen.append(rounding())
+        return loss_fn(model, batch)
 
     facts = DeviceFacts("cpu", "a device with tf32", ("tf32",))
     monkeypatch.setattr("amp_core.lightning.plugin.inspect", lambda _: facts)
-    module, before = Seeing(), rounding()
-    fit(AmpPrecision("tf32"), batches(1), module)
-    assert (module.seen, rounding()) == ("tf32", before)
+    before = rounding()
+    fit(AmpPrecision("tf32"), batches(1), Module(loss=seeing))
+    assert (seen, rounding()) == (["tf32"], before)
 
 
 class Manual(Module):
@@ -366,13 +361,9 @@ def test_two_optimizers_stepped_by_hand_see_one_scale_and_true_gradients() -> No
 
 
 def test_a_window_without_a_loss_is_no_step() -> None:
-    class Silent(Module):
-        def training_step(self, batch: Any, _: int) -> None:
-            return None
-
     plugin = AmpPrecision("fp16")
     with pytest.warns(UserWarning, match="`training_step` returned `None`"):
-        module = fit(plugin, batches(2), Silent())
+        module = fit(plugin, batches(2), Module(loss=lambda *_: None))
     assert_same(module.model, a_model())
     assert (plugin.read().applied, plugin.read().skipped) == (0, 0)
 

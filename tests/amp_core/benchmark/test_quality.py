@@ -9,9 +9,9 @@ from amp_core.trainer import TrainConfig
 
 TINY = TrainConfig(device="cpu", steps=2, batch_size=8, train_sequences=64, val_sequences=32)
 ARMS = ("fp32", "bf16", "fp16")
+pytestmark = pytest.mark.criterion("T035/AC6")
 
 
-@pytest.mark.criterion("T035/AC6")
 def test_arms_are_paired_by_seed_and_each_metric_has_a_sample_of_each() -> None:
     runs = train_arms(TINY, ARMS, seeds=2)
     assert {arm: [result.precision for result in results] for arm, results in runs.items()} == {
@@ -29,7 +29,6 @@ def test_arms_are_paired_by_seed_and_each_metric_has_a_sample_of_each() -> None:
     assert found["applied_steps"].arms == dict.fromkeys(ARMS, (2.0, 2.0))
 
 
-@pytest.mark.criterion("T035/AC6")
 def test_a_model_that_learned_nothing_is_refused() -> None:
     hardly = dataclasses.replace(TINY, lr=1e-6)
     message = r"^arm 'fp32' learned nothing: accuracy 0\.[01]\d+, expected at least 0\.[23]\d+ \(chance 0\.06"
