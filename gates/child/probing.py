@@ -4,9 +4,9 @@ import hmac
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
 from gates.child import process
 from gates.child.process import ProcessRun
@@ -17,8 +17,7 @@ from gates.project.files import copy_package
 from gates.terminal import printable
 
 PACKAGE = "gates_probe"
-RECORDER_FILES = Path(__file__).with_name("recorder")  # copied to where the project's interpreter finds them
-PARTS = ("_calculating", "_concurrency", "_leaks", "_scaling")
+RECORDER = f"{PACKAGE}.recorder"
 MOST = 64 * 1024 * 1024
 Entry = dict[str, object]
 
@@ -36,25 +35,26 @@ class Probed(Model):
         return [entry for entry in self.entries if entry.get("word") == word]
 
 
+@contextmanager
+def programs(folder: Path) -> Iterator[Path]:
+    """Yield a folder where the project's interpreter finds our programs, while they are needed."""
+    plugin = folder / "plugin"
+    copy_package(Path(__file__).parent, plugin / PACKAGE)
+    try:
+        yield plugin
+    finally:
+        shutil.rmtree(plugin, ignore_errors=True)
+
+
 class Probe:
-    """Copies the programs to where the project's interpreter finds them, and runs them."""
+    """Runs the programs, which lie in a plugin."""
 
-    def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
+    def __init__(self, context: Context, plugin: Path, paths: list[Path]) -> None:
         self._context = context
-        self.folder = folder
+        self.folder = plugin.parent
         self._paths = [str(path) for path in paths]
-        self._plugin = folder / "plugin"
+        self._plugin = plugin
         self.commands: list[CommandRecord] = []
-
-    def __enter__(self) -> Self:
-        source, target = Path(__file__).parents[1] / "evidence", self._plugin / PACKAGE
-        for part in PARTS:
-            copy_package(source / part, target / part)
-        (target / "__init__.py").write_text('"""Programs of the gates."""\n', encoding="utf-8")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._plugin, ignore_errors=True)
 
     def ask(
         self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str,
@@ -75,10 +75,8 @@ class Probe:
             run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        run = run.model_copy(update={"argv": ("python", "-m", f"{PACKAGE}.{program}", about, journal.name)})
-        self.commands.append(
-            CommandRecord(purpose=program.strip("_"), argv=run.argv, ended=run.ended, duration_s=run.duration_s)
-        )
+        run = run.model_copy(update={"argv": ("python", "-m", f"{PACKAGE}._{program}", about, journal.name)})
+        self.commands.append(CommandRecord(purpose=program, argv=run.argv, ended=run.ended, duration_s=run.duration_s))
         return self._read(run, journal, secret, log.with_suffix(".stderr.txt"))
 
     def _read(self, run: ProcessRun, journal: Path, secret: str, log: Path) -> Probed:

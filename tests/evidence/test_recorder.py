@@ -59,7 +59,7 @@ HINTS |= {"gradients_dropped"}
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]]:
     folder = tmp_path_factory.mktemp("recorded")
-    shutil.copytree(ROOT / "gates/child/recorder", folder / "plugin/gates_recorder")
+    shutil.copytree(ROOT / "gates/child", folder / "plugin/gates_probe")
     calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
     calls += [f"unseen:{name}" for name in HIDDEN]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})

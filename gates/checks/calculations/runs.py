@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gates.child import process
-from gates.child.probing import signed
+from gates.child.calculating.session import BOOTSTRAP, IMPORT_S
+from gates.child.probing import programs, signed
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
-from gates.evidence import _calculating
-from gates.evidence._calculating.session import BOOTSTRAP, IMPORT_S
 from gates.model import Location
 from gates.terminal import printable
 
 Asked: TypeAlias = dict[str, Any]
 Told: TypeAlias = dict[str, Any]
 
-HERE = Path(_calculating.__file__).parents[1]
 DEATHS = 20
 LIMIT = 500
 NOTES = {"changed": "changes its arguments", "moved": "changes the working directory"}
@@ -31,9 +29,11 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
     ends: list[ProcessRun] = []
     left = [*asked]
     while left and len(ends) < DEATHS:
+        folder = context.evidence / str(len(ends))
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            folder = context.evidence / str(len(ends))
-            end, lines = _run(left, paths, context, folder)
+            with programs(folder) as plugin:
+                end, lines = _run(left, paths, context, plugin)
         except OSError as error:
             told.update({call["id"]: _not_run(f"it cannot be started: {error.strerror or error}") for call in left})
             break
@@ -45,14 +45,13 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
     return [{"id": call["id"], **told.get(call["id"], why)} for call in asked], ends
 
 
-def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Path) -> tuple[ProcessRun, list[Told]]:
-    folder.mkdir(parents=True, exist_ok=True)
-    secret = secrets.token_hex(16)
+def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Path) -> tuple[ProcessRun, list[Told]]:
+    folder, secret = plugin.parent, secrets.token_hex(16)
     words, result, stacks = folder / "asked.json", folder / "told.txt", folder / "stacks.txt"
     words.write_text(json.dumps({"secret": secret, "paths": paths, "calls": [*asked]}), encoding="utf-8")
     modules = {call.get("call", "").partition(":")[0] for call in asked}
     ended = process.run(
-        [context.python, "-c", BOOTSTRAP, str(HERE), str(words), str(result), str(stacks)],
+        [context.python, "-c", BOOTSTRAP, str(plugin), str(words), str(result), str(stacks)],
         cwd=context.root,
         timeout_s=IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked),
         log=folder / "log",

@@ -1,23 +1,22 @@
 """Concurrency: callables of the project run several times at once, in threads and in processes of their own."""
 
 import json
-from pathlib import Path
 from typing import Self
 
 from pydantic import ValidationError
 
 from gates.check import Evidence
 from gates.checks.concurrency.together import Differed, Stood, Switched, Together
-from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.calculating.likeness import Unseen, differences
+from gates.child.calculating.values import shown
+from gates.child.probing import Entry, Probe, Probed, location, number, programs
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._calculating.likeness import Unseen, differences
-from gates.evidence._calculating.values import shown
 from gates.project.import_paths import import_roots
 from gates.task.concurrent import Concurrent
 from gates.task.task import Task
 
-PROGRAM = "_concurrency"
+PROGRAM = "concurrency"
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 
@@ -32,8 +31,8 @@ class Concurrency(Evidence):
         """Do each alone, and at once, in processes of its own."""
         if not task.concurrency:
             raise EvidenceUnavailable(f"{task.path} names no 'concurrency'")
-        folder: Path = context.folder("concurrency").evidence
-        with Probe(context, folder, import_roots(task, context)) as probe:
+        with programs(context.folder("concurrency").evidence) as plugin:
+            probe = Probe(context, plugin, import_roots(task, context))
             seen = tuple(
                 _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
                 for i, one in enumerate(task.concurrency) for where in one.places

@@ -13,20 +13,17 @@ from gates.checks.hot_path.journal import read_steps
 from gates.checks.hot_path.steps import HotRun, HotSeen
 from gates.child import process
 from gates.child.channel import Channel
-from gates.child.probing import RECORDER_FILES
+from gates.child.probing import RECORDER, programs
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._journal import Entry, read_entries
 from gates.model import CommandRecord
-from gates.project.files import copy_package
 from gates.project.import_paths import import_roots
 from gates.task.hot_path import HotPath
 from gates.task.task import Task
 
-PACKAGE = "gates_recorder"
-PROGRAM = f"{PACKAGE}.hot_path"
 RUNS = 3
 SHARE = 0.8  # of the time limit, after which a run stops by itself
 
@@ -41,13 +38,9 @@ class HotPaths(Evidence):
         """Run each callable in a process of its own."""
         if not task.hot_paths:
             raise EvidenceUnavailable(f"{task.path} names no 'hot_paths'")
-        plugin = context.folder("hot_paths").evidence / "plugin"
-        copy_package(RECORDER_FILES, plugin / PACKAGE)
-        runner = _Runner(task, context, plugin)
-        try:
+        with programs(context.folder("hot_paths").evidence) as plugin:
+            runner = _Runner(task, context, plugin)
             seen = tuple(runner.seen(i, path) for i, path in enumerate(task.hot_paths))
-        finally:
-            shutil.rmtree(plugin, ignore_errors=True)
         return cls(
             how="what trains, in processes of its own, with the time and the reads of each step",
             commands=tuple(runner.commands), seen=seen,
@@ -86,12 +79,14 @@ class _Runner:
                "WANDB_SILENT": "true", "WANDB_DIR": str(self._plugin)}  # fmt: skip
         log.mkdir(exist_ok=True)
         channel = Channel(log)
-        argv = [self._context.python, "-m", PROGRAM, json.dumps(asked)]
+        argv = [self._context.python, "-m", f"{RECORDER}.hot_path", json.dumps(asked)]
         try:
             ended = process.run(argv, cwd=self._context.root, timeout_s=limit, log=log, env=env, channel=channel)
         except OSError as error:
             return HotRun(problem=f"cannot be started: {error.strerror or error}")
-        ended = ended.model_copy(update={"argv": ("python", "-m", PROGRAM, path.call, f"{name}.jsonl")})
+        ended = ended.model_copy(
+            update={"argv": ("python", "-m", "gates_recorder.hot_path", path.call, f"{name}.jsonl")}
+        )
         self.commands.append(CommandRecord(
             purpose="hot path", argv=ended.argv, ended=ended.ended, duration_s=ended.duration_s,
         ))  # fmt: skip

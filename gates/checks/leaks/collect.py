@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from gates.check import Evidence
 from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Watched
-from gates.child.probing import Entry, Probe, Probed, location
+from gates.child.probing import Entry, Probe, Probed, location, programs
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring.drift import DROPPED, Drift
@@ -18,7 +18,7 @@ from gates.project.import_paths import import_roots
 from gates.task.leak import Leak
 from gates.task.task import Task
 
-PROGRAM = "_leaks"
+PROGRAM = "leaks"
 LONGER = 3
 MOST_EPOCHS = 1000
 SHARE = 0.8  # of the time limit, after which a longer run stops by itself
@@ -35,8 +35,8 @@ class Leaks(Evidence):
         """Run each callable in processes of its own."""
         if not task.leaks:
             raise EvidenceUnavailable(f"{task.path} names no 'leaks'")
-        folder = context.folder("leaks").evidence
-        with Probe(context, folder, import_roots(task, context)) as probe:
+        with programs(context.folder("leaks").evidence) as plugin:
+            probe = Probe(context, plugin, import_roots(task, context))
             runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.probing import Entry, Probe, Probed, location, number, programs
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -16,7 +16,7 @@ from gates.project.import_paths import import_roots
 from gates.task.scale import Scale
 from gates.task.task import Task
 
-PROGRAM = "_scaling"
+PROGRAM = "scaling"
 LEAST_SHARE = 0.1
 MOST_LINES = 5
 OF_PAGES = 4096.0
@@ -61,8 +61,8 @@ class Scaling(Evidence):
         """Measure each step."""
         if not task.scaling:
             raise EvidenceUnavailable(f"{task.path} names no 'scaling'")
-        folder = context.folder("scaling").evidence
-        with Probe(context, folder, import_roots(task, context)) as probe:
+        with programs(context.folder("scaling").evidence) as plugin:
+            probe = Probe(context, plugin, import_roots(task, context))
             seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
         return cls(
             how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",

@@ -10,7 +10,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.channel import Channel
-from gates.child.probing import RECORDER_FILES
+from gates.child.probing import RECORDER, programs
 from gates.child.tracebacks import crash_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -19,12 +19,10 @@ from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import CommandRecord, Model
-from gates.project.files import copy_package
 from gates.project.import_paths import import_roots
 from gates.task.task import Task
 from gates.task.training_step import Need, TrainingStep
 
-RECORDER = "gates_recorder"
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
 ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 
@@ -53,17 +51,11 @@ class Recording(Evidence):
         if not task.training_steps:
             raise EvidenceUnavailable(f"{task.path} names no 'training_steps'")
         orders = runtime_orders(rules_of(context))
-        folder = context.folder("recording").evidence
-        plugin = folder / "plugin"
-        package = RECORDER_FILES
-        copy_package(package, plugin / RECORDER)
-        try:
+        with programs(context.folder("recording").evidence) as plugin:
             steps = tuple(
                 _record(i, step, task, context, plugin).model_copy(update={"orders": orders})
                 for i, step in enumerate(task.training_steps)
             )
-        finally:
-            shutil.rmtree(plugin, ignore_errors=True)
         runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
         return cls(
             how="each training step once as it is and once with an overflow, in processes of their own",
@@ -122,7 +114,9 @@ def _run(asked: dict[str, object], context: Context, log: Path, plugin: Path, li
     with suppress(FileNotFoundError):  # the process removed the folder
         channel.told.replace(log.with_suffix(".jsonl"))
     shutil.rmtree(log, ignore_errors=True)
-    shown = ended.model_copy(update={"argv": ("python", "-m", RECORDER, str(asked["call"]), f"{log.name}.jsonl")})
+    shown = ended.model_copy(
+        update={"argv": ("python", "-m", "gates_recorder", str(asked["call"]), f"{log.name}.jsonl")}
+    )
     facts: dict[str, object] = {"process": shown, "complete": recorded.complete and ended.exit_code == 0}
     text = written(log.with_suffix(".stderr.txt"))
     crash = crash_of(text, context) if ended.exit_code and not recorded.problem else None

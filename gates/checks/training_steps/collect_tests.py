@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.training_steps.collect import ALONE, RECORDER
+from gates.checks.training_steps.collect import ALONE
 from gates.child import process
 from gates.child.channel import Channel
-from gates.child.probing import RECORDER_FILES
+from gates.child.probing import RECORDER, programs
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -19,7 +19,6 @@ from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import CommandRecord, Model
-from gates.project.files import copy_package
 from gates.task.task import Task
 from gates.task.tests_to_record import TestsToRecord
 
@@ -98,8 +97,6 @@ def marks_of(task: Task, asked: TestsToRecord) -> frozenset[str]:
 
 
 def _run(task: Task, context: Context, folder: Path, channel: Channel) -> ProcessRun:
-    plugin = folder / "plugin"
-    copy_package(RECORDER_FILES, plugin / RECORDER)
     chosen = {path: None for asked in task.recorded_tests for path in paths_of(task, asked)}
     marks = sorted({mark for asked in task.recorded_tests for mark in marks_of(task, asked)})
     read = [*task.tests] if marks else list(chosen)  # a marked test may stand in any file
@@ -107,14 +104,14 @@ def _run(task: Task, context: Context, folder: Path, channel: Channel) -> Proces
              "implementation": task.implementation}  # fmt: skip
     argv = [context.python, "-m", "pytest", *read, "-p", f"{RECORDER}.plugin", f"--rootdir={context.root}",
             "-o", f"cache_dir={folder / 'cache'}", "--color=no"]  # fmt: skip
-    env = {**ALONE, "PYTHONPATH": process.joined_paths(str(plugin)), "GATES_RECORDED": json.dumps(asked)}
     limit = max((each.timeout_s or context.timeout_s for each in task.recorded_tests), default=context.timeout_s)
     try:
-        return process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "run", env=env, channel=channel)
+        with programs(folder) as plugin:
+            env = {**ALONE, "PYTHONPATH": process.joined_paths(str(plugin)), "GATES_RECORDED": json.dumps(asked)}
+            return process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "run", env=env, channel=channel)
     except OSError as error:
         raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
     finally:
-        shutil.rmtree(plugin, ignore_errors=True)
         shutil.rmtree(folder / "cache", ignore_errors=True)
 
 

@@ -1,7 +1,6 @@
 """Calls one training step of the tested project with everything around it recorded.
 
-    GATES_WITNESS=3,4,5 python -m gates_recorder '{"call": "pkg.mod:name", "args": [], "paths": [], "root": "/x",
-                                                   "overflow": null}'
+    GATES_WITNESS=3,4,5 python -m gates_probe.recorder '{"call": "pkg.mod:name", "args": [], ...}'
 
 The numbers are the descriptors of the pipe for the journal, of its secret, and of a file. The journal ends with what
 came of the call; an exception is raised on, so that its traceback reaches stderr.

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from ..places import HERE
 from .journal import Journal
-from .places import HERE
 from .sealing import attached
 
 

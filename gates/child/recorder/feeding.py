@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .places import HERE, Places
+from ..places import HERE, Places
 
 DEEPEST = 200
 WIDEST = 64

@@ -1,6 +1,6 @@
 """Calls what trains some steps, and tells of each step where its time went and what it waited for.
 
-    GATES_WITNESS=3,4,5 python -m gates_recorder.hot_path '{"call": "pkg.mod:name", "args": [], "paths": [],
+    GATES_WITNESS=3,4,5 python -m gates_probe.recorder.hot_path '{"call": "pkg.mod:name", "args": [], "paths": [],
                                                             "root": "/x", "steps": 50, "seconds": 600}'
 
 A step ends when an optimizer's does. After as many as were asked for, or when the time is up, the process ends.
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from ..places import Place, Places
 from .clock import DATA, FORWARD, OTHER, Clock
 from .entry import begun, found, returned_by
 from .feeding import Feeding
@@ -26,7 +27,6 @@ from .host_reads import HostReads
 from .journal import Journal
 from .observing import held
 from .phases import Phases
-from .places import Place, Places
 
 EVERY_S = 0.001
 Sample = tuple[str, str, Place | None]  # the clock's phase, the phase that it is, the line

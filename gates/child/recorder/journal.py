@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .places import Place, Places
+from ..places import Place, Places
 from .sealing import Send
 
 R = TypeVar("R")

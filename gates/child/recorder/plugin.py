@@ -15,13 +15,13 @@ import torch
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
+from ..places import DEEPEST
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given
 from .hidden import Hidden
 from .journal import Journal
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched
-from .places import DEEPEST
 from .sealing import attached
 from .steps import Steps
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .measuring import called
 
 if TYPE_CHECKING:
-    from .._concurrency.places import Places
+    from ..places import Places
 
 ENOUGH_S = 0.05
 MOST_STEPS = 200

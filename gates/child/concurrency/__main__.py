@@ -1,6 +1,6 @@
 """Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
 
-    python -m gates_probe._concurrency QUESTION JOURNAL
+    python -m gates_probe.concurrency QUESTION JOURNAL
 
 In processes it is the one that starts the others, each of which runs this program too.
 """
@@ -10,13 +10,12 @@ import sys
 import time
 from typing import Any
 
-from .._calculating.calling import Unreachable
-from .._calculating.journal import Teller
-from .._calculating.values import TooMuch
-from .._leaks.question import asked, give_up, leave
+from ..asking import Teller, asked, give_up, leave
+from ..calculating.calling import Unreachable
+from ..calculating.values import TooMuch
+from ..places import Places
 from .alone import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, alone
 from .at_once import AtOnce
-from .places import Places
 from .processes import Child, Family
 from .rounds import said
 from .work import Work, work_of

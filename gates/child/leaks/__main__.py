@@ -1,6 +1,6 @@
 """Calls one callable of the tested project once an epoch and tells after each how much memory is still held.
 
-    python -m gates_probe._leaks QUESTION JOURNAL
+    python -m gates_probe.leaks QUESTION JOURNAL
 
 An exception is raised on, so that its traceback reaches stderr.
 """
@@ -12,12 +12,11 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from .._calculating.calling import Unreachable
-from .._calculating.journal import Teller
-from .._concurrency.places import OWN
+from ..asking import Teller, asked, found, give_up, leave
+from ..calculating.calling import Unreachable
+from ..places import HERE
 from .epochs import Epochs, Over
 from .locating import Locating
-from .question import asked, found, give_up, leave
 from .rungs import Rungs
 
 
@@ -76,7 +75,7 @@ def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
 def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a traceback without the frames of our programs."""
     shown = traceback.TracebackException(kind, error, trace)
-    shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(OWN)])
+    shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(HERE)])
     sys.stderr.write("".join(shown.format()))
 
 

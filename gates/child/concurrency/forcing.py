@@ -10,7 +10,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .places import Places
+    from ..places import Places
 
 PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .._concurrency.places import OWN, Places
+from ..places import HERE, Places
 from .growing import Growing
 from .making import Making
 from .tensors import Graphs, is_tensor, storage_of, torch_of_project
@@ -27,7 +27,7 @@ class Locating:
         self._growing = Growing()
         self._making = Making(self.places)
         # the last two make the texts that nodes of graphs know their lines by
-        self._makers = (OWN, tracemalloc.__file__, traceback.__file__, linecache.__file__)
+        self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
         self._lines: dict[str, Line | None] = {}
         self._before: dict[str, Counter[Line]] = {}
 

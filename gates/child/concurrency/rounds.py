@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from .alone import repeated
 
 if TYPE_CHECKING:
+    from ..places import Places
     from .forcing import Forcing
     from .holding import Holding
-    from .places import Places
     from .work import Work
 
 LOOK_S = 0.05

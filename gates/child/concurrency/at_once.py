@@ -11,9 +11,9 @@ from .holding import Holding, Point, spread
 from .rounds import Round, Threads
 
 if TYPE_CHECKING:
-    from .._calculating.journal import Teller
+    from ..asking import Teller
+    from ..places import Places
     from .alone import Alone
-    from .places import Places
     from .work import Work
 
 SWITCH_S = 1e-6

@@ -1,6 +1,6 @@
 """Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
 
-    python -m gates_probe._scaling QUESTION JOURNAL
+    python -m gates_probe.scaling QUESTION JOURNAL
 
 The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
 another left behind.
@@ -13,11 +13,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .._calculating.calling import Unreachable, built
-from .._calculating.journal import Teller
-from .._concurrency.places import Places
-from .._concurrency.rounds import said
-from .._leaks.question import asked, found, give_up, leave
+from ..asking import Teller, asked, found, give_up, leave
+from ..calculating.calling import Unreachable, built
+from ..concurrency.rounds import said
+from ..places import Places
 from .lines import lines_of
 from .measuring import called, calls_of, peak_of, times_of
 

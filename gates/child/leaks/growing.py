@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .bounded import bound_of, held_by, reached
 
 if TYPE_CHECKING:
-    from .._concurrency.places import Places
+    from ..places import Places
     from .locating import Line
 
 KINDS = (list, dict, set, deque)

@@ -5,9 +5,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .._calculating.calling import Target, built, run_to_end
-from .._calculating.values import encode
-from .._leaks.question import found
+from ..asking import found
+from ..calculating.calling import Target, built, run_to_end
+from ..calculating.values import encode
 
 
 class Calls:

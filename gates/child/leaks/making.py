@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .tensors import is_tensor, storage_of
 
 if TYPE_CHECKING:
-    from .._concurrency.places import Places
+    from ..places import Places
     from .locating import Line
 
 DEEPEST = 400

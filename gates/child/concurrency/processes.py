@@ -13,9 +13,9 @@ from .alone import repeated
 from .rounds import said
 
 if TYPE_CHECKING:
-    from .._calculating.journal import Teller
+    from ..asking import Teller
+    from ..places import Places
     from .alone import Alone
-    from .places import Places
     from .work import Work
 
 SOON_S = 0.02

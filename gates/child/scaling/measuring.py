@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .._calculating.journal import Teller
+    from ..asking import Teller
 
 SEGMENT_S = 0.005
 WARM = 3

@@ -14,8 +14,8 @@ import signal
 import sys
 from typing import Any
 
+from ..asking import Teller
 from .calling import Target, Unreachable, brief, built, called, raised
-from .journal import Teller
 from .values import encode
 
 IMPORT_S = 120.0
@@ -23,7 +23,7 @@ DONE = 77  # how a fork ends that told of its call
 BOOTSTRAP = (
     # a module of the project must not take the place of one of the standard library while we begin
     "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
-    "from _calculating import session; sys.path.remove(here); session.main()"
+    "from gates_probe.calculating import session; sys.path.remove(here); session.main()"
 )
 
 

@@ -7,7 +7,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .places import Places
+    from ..places import Places
 
 Point = tuple[str, int, int, str]  # file, line, step in the code, function
 MOST = 20_000
