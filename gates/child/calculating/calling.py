@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib
-import importlib.util
 import inspect
 import os
 import sys
@@ -23,16 +21,14 @@ from types import (
 )
 from typing import Any, Self
 
+from ..asking import Unreachable, message_of, resolve, said
+from ..places import HERE
 from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0
 ITEMS = 20_000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
 BUILT_IN = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, BuiltinFunctionType)
-
-
-class Unreachable(Exception):
-    """What was asked for cannot be called as it was asked; the message says why."""
 
 
 class Target:
@@ -92,26 +88,6 @@ def _binds(owner: type, name: str) -> bool:
     found = inspect.getattr_static(owner, name, None)
     # `str.upper`, and what else is built in, takes its instance as an argument; a class is made, not bound
     return hasattr(type(found), "__get__") and not isinstance(found, (staticmethod, classmethod, type, *BUILT_IN))
-
-
-def resolve(path: str) -> tuple[Any, Any]:
-    """Return what a path `module:name.name` names, and what that is an attribute of."""
-    module, _, names = path.partition(":")
-    try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module == missing or module.startswith(f"{missing}."):
-            raise Unreachable(f"there is no module {missing!r}") from error
-        if importlib.util.find_spec(missing.partition(".")[0]) is None:
-            raise Unreachable(f"{module} needs {missing!r}, which is not installed") from error
-        raise
-    owner = None
-    for name in names.split("."):
-        if not hasattr(found, name):
-            raise Unreachable(f"{module} has no {names!r}")
-        owner, found = found, getattr(found, name)
-    return owner, found
 
 
 def built(value: Any) -> Any:  # noqa: ANN401  # anything
@@ -237,34 +213,24 @@ async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
 def raised(error: BaseException) -> dict[str, Any]:
     """Tell of an exception: its types, its message, and the traceback less our own frames."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(os.path.dirname(__file__)):  # noqa: PTH120
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
         trace = trace.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, trace))
     except Exception:  # noqa: BLE001  # an exception whose text cannot be had
         text = ""
-    return {"error": kinds(type(error)), "message": _message(error), "traceback": text[-20_000:]}
+    return {"error": kinds(type(error)), "message": message_of(error), "traceback": text[-20_000:]}
 
 
 def brief(error: BaseException) -> str:
     """Return an exception's type and message in one line."""
-    message = " ".join(_message(error).split())
-    if isinstance(error, Unreachable):
-        return message
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return str(error) if isinstance(error, Unreachable) else said(error, 2000)
 
 
 def kinds(kind: type) -> list[str]:
     """Return the names that an exception or warning can be expected by: its own and those of what it is."""
     names = [base.__qualname__ for base in kind.__mro__ if base is not object]
     return [*names, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)]
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)[:2000]
-    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
-        return ""
 
 
 @contextlib.contextmanager

@@ -14,8 +14,8 @@ import signal
 import sys
 from typing import Any
 
-from ..asking import Teller
-from .calling import Target, Unreachable, brief, built, called, raised
+from ..asking import Teller, Unreachable, import_from
+from .calling import Target, brief, built, called, raised
 from .values import encode
 
 IMPORT_S = 120.0
@@ -23,7 +23,7 @@ DONE = 77  # how a fork ends that told of its call
 BOOTSTRAP = (
     # a module of the project must not take the place of one of the standard library while we begin
     "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
-    "from gates_probe.calculating import session; sys.path.remove(here); session.main()"
+    "from gates_probe.calculating import session; session.main()"
 )
 
 
@@ -34,9 +34,7 @@ def main() -> None:
         asked = json.load(file)
     os.remove(asked_path)  # noqa: PTH107  # its secret is not for the project
     sys.argv = ["gates"]
-    sys.path.insert(0, asked["paths"][0])
-    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
-    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
+    import_from(asked["paths"])
     session = _Session(result_path, asked["secret"], stacks_path)
     for call in asked["calls"]:
         session.imported(call)

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..asking import said
 from .alone import repeated
-from .rounds import said
 
 if TYPE_CHECKING:
     from ..asking import Teller

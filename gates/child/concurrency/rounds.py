@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ..asking import said
 from .alone import repeated
 
 if TYPE_CHECKING:
@@ -128,15 +129,6 @@ class _Worker:
             if self._forcing:
                 self._forcing.end(self.number)
             self.end = time.monotonic()
-
-
-def said(error: BaseException) -> str:
-    """Return an exception in one line."""
-    try:
-        text = " ".join(str(error).split())[:300]
-    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
-        text = ""
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _where(frame: FrameType | None) -> tuple[int, int]:

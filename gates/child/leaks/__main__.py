@@ -8,13 +8,9 @@ An exception is raised on, so that its traceback reaches stderr.
 import gc
 import sys
 import time
-import traceback
-from types import TracebackType
 from typing import Any
 
-from ..asking import Teller, asked, found, give_up, leave
-from ..calculating.calling import Unreachable
-from ..places import HERE
+from ..asking import Teller, Unreachable, asked, found, give_up, leave, print_without_us
 from .epochs import Epochs, Over
 from .locating import Locating
 from .rungs import Rungs
@@ -23,7 +19,7 @@ from .rungs import Rungs
 def main() -> None:
     """Do what was asked for, and leave at once when it was told."""
     question, tell = asked()
-    sys.excepthook = _print
+    sys.excepthook = print_without_us
     tell("start")
     try:
         call = found(question["call"])
@@ -70,13 +66,6 @@ def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
         tell("allocated", **each)
     for each in locating.holders(epochs.run):
         tell("holder", **each)
-
-
-def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback without the frames of our programs."""
-    shown = traceback.TracebackException(kind, error, trace)
-    shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(HERE)])
-    sys.stderr.write("".join(shown.format()))
 
 
 if __name__ == "__main__":

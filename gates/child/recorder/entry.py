@@ -1,19 +1,17 @@
 """How the recorder is begun, and the call that it is asked to record."""
 
 import asyncio
-import importlib
 import inspect
 import json
 import os
 import sys
-import traceback
 from collections.abc import Awaitable, Callable
-from types import GeneratorType, TracebackType
+from types import GeneratorType
 from typing import Any
 
 import torch
 
-from ..places import HERE
+from ..asking import Unreachable, import_from, named, print_without_us
 from .journal import Journal
 from .sealing import attached
 
@@ -21,10 +19,8 @@ from .sealing import attached
 def begun() -> tuple[dict[str, Any], Journal]:
     """Return what is asked for, and the journal, which has begun; the project's folders are on the path then."""
     asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
-    sys.argv, sys.excepthook = [asked["call"]], _print
-    sys.path[:1] = asked["paths"][:1]
-    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
-    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
+    sys.argv, sys.excepthook = [asked["call"]], print_without_us
+    import_from(asked["paths"])
     journal = Journal(send, asked["root"])
     journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
     return asked, journal
@@ -32,18 +28,11 @@ def begun() -> tuple[dict[str, Any], Journal]:
 
 def found(call: str, journal: Journal) -> Any:  # noqa: ANN401
     """Return the callable, or leave with what is missing."""
-    module, _, names = call.partition(":")
     try:
-        thing: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
-            _leave(journal, f"there is no module {error.name!r}")
-        raise
-    for name in names.split("."):
-        if not hasattr(thing, name):
-            _leave(journal, f"{module} has no {names!r}")
-        thing = getattr(thing, name)
-    return thing
+        return named(call)[1]
+    except Unreachable as error:
+        journal.tell("problem", what=str(error))
+        raise SystemExit(2) from error
 
 
 def returned_by(run: Callable[[], object]) -> object:
@@ -65,15 +54,3 @@ def _ended(returned: object) -> object:
 
 async def _awaited(returned: Awaitable[object]) -> object:
     return await returned
-
-
-def _leave(journal: Journal, problem: str) -> None:
-    journal.tell("problem", what=problem)
-    raise SystemExit(2)
-
-
-def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback without the frames of the recorder."""
-    shown = traceback.TracebackException(kind, error, trace)
-    shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(HERE)])
-    sys.stderr.write("".join(shown.format()))

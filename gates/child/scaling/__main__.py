@@ -13,9 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..asking import Teller, asked, found, give_up, leave
-from ..calculating.calling import Unreachable, built
-from ..concurrency.rounds import said
+from ..asking import Teller, Unreachable, asked, found, give_up, leave, said
+from ..calculating.calling import built
 from ..places import Places
 from .lines import lines_of
 from .measuring import called, calls_of, peak_of, times_of

@@ -1,19 +1,18 @@
-"""Calls one function of the tested project, in the project's interpreter; stands alone (the standard library only).
+"""Calls one function of the tested project, in the project's interpreter.
 
-    python _call_runner.py '{"call": "package.module:name", "args": [...], "paths": [...]}' RESULT
+    python -m gates_probe.calling_once '{"call": "package.module:name", "args": [...], "paths": [...]}' RESULT
 
 What came of it is written to RESULT as JSON; an exception is raised on, so that its traceback reaches stderr.
 """
 
 import asyncio
-import importlib
 import inspect
 import json
 import sys
-import traceback
 from pathlib import Path
-from types import GeneratorType, TracebackType
-from typing import Any
+from types import GeneratorType
+
+from .asking import Unreachable, import_from, named, print_without_us
 
 BOUND = 2000
 
@@ -21,21 +20,13 @@ BOUND = 2000
 def main() -> None:
     """Call what was asked for, and run what it returns to its end."""
     asked, target = json.loads(sys.argv[1]), Path(sys.argv[2])
-    sys.argv, sys.excepthook = [asked["call"]], _print
-    sys.path[:1] = asked["paths"][:1]
-    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
-    sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
-    module, _, names = asked["call"].partition(":")
+    sys.argv, sys.excepthook = [asked["call"]], print_without_us
+    import_from(asked["paths"])
     try:
-        found: Any = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
-            _leave(target, problem=f"there is no module {error.name!r}")
-        raise
-    for name in names.split("."):
-        if not hasattr(found, name):
-            _leave(target, problem=f"{module} has no {names!r}")
-        found = getattr(found, name)
+        _, found = named(asked["call"])
+    except Unreachable as error:
+        target.write_text(json.dumps({"problem": str(error)}), encoding="utf-8")
+        raise SystemExit(2) from error
     try:
         returned = _ended(found(*asked["args"]))
     except SystemExit as error:
@@ -72,18 +63,6 @@ def _shown(value: object) -> str:
     except Exception as error:  # noqa: BLE001  # a broken repr is no crash of the entry point
         text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
     return text.encode("utf-8", "backslashreplace").decode()[:BOUND]
-
-
-def _print(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print a traceback without the frames of this file."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    traceback.print_exception(kind, error, trace)
-
-
-def _leave(target: Path, *, problem: str) -> None:
-    target.write_text(json.dumps({"problem": problem}), encoding="utf-8")
-    raise SystemExit(2)
 
 
 if __name__ == "__main__":
