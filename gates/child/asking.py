@@ -35,7 +35,7 @@ class Teller:
             os._exit(1)
         text = dumps({"word": word, **facts}).encode()
         file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-        write(file, hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
+        write(file, b"=" + hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
         close(file)
 
     def forked(self) -> None:

@@ -53,6 +53,11 @@ def crash_of(text: str, context: Context) -> Crash | None:
     return Crash(error=error, message=message[:LIMIT], location=location, function=function)
 
 
+def said(crash: Crash) -> str:
+    """Return the exception of a crash in one line."""
+    return ": ".join(part for part in (crash.error, crash.message) if part)
+
+
 def _error(last: str) -> tuple[str, str]:
     """Return an exception's type and message: the first line that stands out, also in an exception group's frame."""
     plain = [line for line in last.splitlines() if line.strip() and not line[0].isspace()]

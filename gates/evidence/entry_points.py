@@ -13,7 +13,7 @@ from gates.check import Evidence
 from gates.child import process
 from gates.child.probing import PACKAGE, programs
 from gates.child.process import ProcessRun, joined_paths
-from gates.child.tracebacks import crash_of, warnings_of, written
+from gates.child.tracebacks import crash_of, said, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
@@ -103,7 +103,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, plugin: Pa
         process=None if problem else ended,
         problem=problem,
         crash=crash.location if crash else None,
-        error=": ".join(part for part in (crash.error, crash.message) if part) if crash else "",
+        error=said(crash) if crash else "",
         function=crash.function if crash else "",
         returned=printable(told["returned"]) if "returned" in told else None,
         exit_code=_exit_code(entry, told, context),

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from gates.child import process
 from gates.child.calculating.session import BOOTSTRAP, IMPORT_S
-from gates.child.probing import programs, signed
+from gates.child.probing import programs, read_entries
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
@@ -57,7 +57,7 @@ def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Pat
         log=folder / "log",
         env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
     )
-    return ended, signed(result, secret)[0]
+    return ended, read_entries(result, secret)[0]
 
 
 def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gates.checks.hot_path.steps import HotRead, HotRun, HotStep, Loader, Seen
-from gates.evidence._journal import Entry
+from gates.child.probing import Entry
 from gates.model import Location
 
 
-def read_steps(entries: list[Entry]) -> HotRun:
+def read_steps(entries: Sequence[Entry]) -> HotRun:
     """Return what a journal tells."""
     steps = _together([entry for entry in entries if entry["word"] == "step"])
     end = next((entry for entry in entries if entry["word"] == "end"), None)

@@ -10,13 +10,12 @@ from gates.check import Evidence
 from gates.checks.training_steps.collect import ALONE
 from gates.child import process
 from gates.child.channel import Channel
-from gates.child.probing import RECORDER, programs
+from gates.child.probing import PACKAGE, Entry, programs, read_entries
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._journal import Entry, as_recorded, read_entries
 from gates.evidence.code_rules import rules_of
-from gates.evidence.recorded_step import Recorded
+from gates.evidence.recorded_step import Recorded, as_recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import CommandRecord, Model
 from gates.task.task import Task
@@ -61,10 +60,9 @@ class RecordedTests(Evidence):
         folder = context.folder("recorded-tests").evidence
         channel = Channel(folder)
         ended = _run(task, context, folder, channel)
-        try:
-            entries, foreign = read_entries(channel.told, channel.nonce)
-        except OSError as error:
-            raise EvidenceUnavailable("the recorder of the tests wrote no journal") from error
+        if not channel.told.is_file():
+            raise EvidenceUnavailable("the recorder of the tests wrote no journal")
+        entries, foreign = read_entries(channel.told, channel.nonce, chained=True)
         if not entries:
             raise EvidenceUnavailable(_why_not(ended, folder))
         return cls.read(ended, entries, foreign).model_copy(update={"orders": runtime_orders(rules_of(context))})
@@ -102,7 +100,7 @@ def _run(task: Task, context: Context, folder: Path, channel: Channel) -> Proces
     read = [*task.tests] if marks else list(chosen)  # a marked test may stand in any file
     asked = {"chosen": list(chosen), "criteria": marks, "root": str(context.root), "tests": task.tests,
              "implementation": task.implementation}  # fmt: skip
-    argv = [context.python, "-m", "pytest", *read, "-p", f"{RECORDER}.plugin", f"--rootdir={context.root}",
+    argv = [context.python, "-m", "pytest", *read, "-p", f"{PACKAGE}.recorder.plugin", f"--rootdir={context.root}",
             "-o", f"cache_dir={folder / 'cache'}", "--color=no"]  # fmt: skip
     limit = max((each.timeout_s or context.timeout_s for each in task.recorded_tests), default=context.timeout_s)
     try:
