@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from random import Random
 from time import monotonic, sleep
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..places import Places
-
+from ..places import Places
 
 PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
@@ -20,7 +18,7 @@ OFTEN = 0.25
 class Forcing:
     """Pauses at random steps of the project's lines."""
 
-    def __init__(self, places: "Places", seed: int, chance: float) -> None:
+    def __init__(self, places: Places, seed: int, chance: float) -> None:
         self._places = places
         self._draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
         self._chance = chance
@@ -67,7 +65,7 @@ class Holding:
     it goes on after a while.
     """
 
-    def __init__(self, places: "Places", point: Point | None, patience_s: float) -> None:
+    def __init__(self, places: Places, point: Point | None, patience_s: float) -> None:
         self._places = places
         self._point = point
         self._patience_s = patience_s
