@@ -48,7 +48,7 @@ BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 26_910, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 2, 0),
     "functions over 40 lines": (lambda: len(list(long_functions())), 2, 0),
-    "formatting that is skipped": (skips, 462, 0),
+    "formatting that is skipped": (skips, 461, 0),
 }
 
 
