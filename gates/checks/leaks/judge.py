@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gates.check import Check, EvidenceSet
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
+from gates.checks.leaks.collect import Allocated, Holder, LeakRun, Leaks, Rung, Watched
 from gates.judging.figures import shown, sparkline
 from gates.judging.said import Said
 from gates.judging.standing import checks, findings

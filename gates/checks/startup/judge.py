@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from gates.check import Check, EvidenceSet
-from gates.checks.startup.collect import Imported, Startup
-from gates.checks.startup.endings import Ending
-from gates.checks.startup.page import page, warned_of
+from gates.checks.startup.collect import Ending, Imported, Startup
+from gates.checks.startup.page import OURS, is_deprecation, owner_of, page, warned_of
 from gates.checks.startup.wheel import BuildEnding
 from gates.evidence.entry_points import EntryPointRuns
-from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.task.task import Task

@@ -1,16 +1,35 @@
 """What the report tells of build, imports and deprecations."""
 
+import re
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from gates.check import EvidenceSet
-from gates.checks.startup.collect import Startup
-from gates.checks.startup.endings import Ending
+from gates.checks.startup.collect import Ending, Startup
 from gates.evidence.entry_points import EntryPointRuns
-from gates.evidence.owners import OURS, is_deprecation, owner_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned
+from gates.model import Location
 from gates.report import Section
 from gates.task.task import Task
+
+OURS = "the project"
+PYTHON = "Python"
+INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/([^/]+)")
+DEPRECATIONS = {"DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"}
+
+
+def owner_of(location: Location) -> str:
+    """Return whose a file is, by its path; one inside of the project is given relative to its root."""
+    if installed := INSTALLED.search(location.path):
+        return installed[1].removesuffix(".py")
+    return PYTHON if PurePath(location.path).is_absolute() else OURS
+
+
+def is_deprecation(category: str) -> bool:
+    """Return whether a warning speaks of deprecated use; many libraries derive categories of their own."""
+    return category in DEPRECATIONS or "Deprecat" in category or "RemovedIn" in category
+
 
 LISTED = 100
 

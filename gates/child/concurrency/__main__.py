@@ -13,10 +13,9 @@ from typing import Any
 from ..asking import Teller, Unreachable, asked, give_up, leave, said
 from ..calculating.values import TooMuch
 from ..places import Places
-from .alone import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, alone
 from .at_once import AtOnce
 from .processes import Child, Family
-from .work import Work, work_of
+from .work import ENOUGH_OF_PROCESS_S, ENOUGH_S, Alone, Work, alone, work_of
 
 LATE = 0.9  # of the time limit: then every thread's place is written down
 

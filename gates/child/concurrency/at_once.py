@@ -6,15 +6,13 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .forcing import Forcing
-from .holding import Holding, Point, spread
+from .holding import Forcing, Holding, Point, spread
 from .rounds import Round, Threads
 
 if TYPE_CHECKING:
     from ..asking import Teller
     from ..places import Places
-    from .alone import Alone
-    from .work import Work
+    from .work import Alone, Work
 
 SWITCH_S = 1e-6
 OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take

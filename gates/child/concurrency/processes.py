@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..asking import said
-from .alone import repeated
+from .work import repeated
 
 if TYPE_CHECKING:
     from ..asking import Teller
     from ..places import Places
-    from .alone import Alone
-    from .work import Work
+    from .work import Alone, Work
 
 SOON_S = 0.02
 PATIENCE = 10.0

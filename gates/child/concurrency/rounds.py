@@ -8,12 +8,11 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from ..asking import said
-from .alone import repeated
+from .work import repeated
 
 if TYPE_CHECKING:
     from ..places import Places
-    from .forcing import Forcing
-    from .holding import Holding
+    from .holding import Forcing, Holding
     from .work import Work
 
 LOOK_S = 0.05

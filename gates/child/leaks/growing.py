@@ -7,11 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .bounded import bound_of, held_by, reached
+from .rungs import bound_of, held_by, reached
 
 if TYPE_CHECKING:
-    from ..places import Places
-    from .locating import Line
+    from ..places import Place, Places
 
 KINDS = (list, dict, set, deque)
 MOST = 6
@@ -145,10 +144,10 @@ class Watch:
         self._watched = watched
         self._places = places
         self._sizes = [_length(each) for each in watched]
-        self._grown: list[dict[Line, int]] = [{} for _ in watched]
-        self._at: dict[int, Line] = {}
+        self._grown: list[dict[Place, int]] = [{} for _ in watched]
+        self._at: dict[int, Place] = {}
 
-    def lines_of(self, epoch: Callable[[], None]) -> "list[Line | None]":
+    def lines_of(self, epoch: Callable[[], None]) -> "list[Place | None]":
         """Run one epoch and return, for each container, the line after which it had grown most often."""
         sys.settrace(self._trace)
         try:
@@ -171,7 +170,7 @@ class Watch:
             self._at[id(frame)] = (shown, frame.f_lineno)
         return self._trace
 
-    def _compare(self, line: "Line") -> None:
+    def _compare(self, line: "Place") -> None:
         for i, each in enumerate(self._watched):
             size = _length(each)
             if size > self._sizes[i]:

@@ -1,21 +1,64 @@
 """Where what is kept was allocated, and what keeps it: read in a run of its own, with every allocation traced."""
 
 import gc
+import importlib
 import linecache
+import sys
 import traceback
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..places import HERE, Places
+from ..places import HERE, Place, Places
 from .growing import Growing
-from .making import Making
 from .tensors import Graphs, is_tensor, storage_of, torch_of_project
+
+
+class Making:
+    """Keeps, for each storage, the innermost line of the project when it was made."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.lines: dict[int, Place | None] = {}
+
+    def begin(self) -> None:
+        """Look at each operation from now on, in this thread."""
+        mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+
+        def look(_mode: object, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            return self.seen(func, args, kwargs or {})
+
+        def no(_kind: type) -> bool:
+            return False  # to skip it, torch would import all of dynamo first, traced: minutes
+
+        kind: Any = type("Look", (mode,), {"__torch_dispatch__": look, "_should_skip_dynamo": classmethod(no)})
+        kind().__enter__()
+
+    def seen(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:  # noqa: ANN401
+        """Do an operation; note the storages that it returns and was not given."""
+        given = {key for tensor in _tensors((args, kwargs)) for key, _ in storage_of(tensor)}
+        result = func(*args, **kwargs)
+        new = {key for tensor in _tensors(result) for key, _ in storage_of(tensor)} - given
+        if new:
+            line = self._places.of(sys._getframe())  # noqa: SLF001  # as logging does
+            self.lines.update(dict.fromkeys(new, line))
+        return result
+
+
+def _tensors(value: Any) -> Iterator[Any]:  # noqa: ANN401
+    if is_tensor(value):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+
 
 FRAMES = 40
 MOST = 5
-Line = tuple[str, int]
 
 
 class Locating:
@@ -28,8 +71,8 @@ class Locating:
         self._making = Making(self.places)
         # the last two make the texts that nodes of graphs know their lines by
         self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
-        self._lines: dict[str, Line | None] = {}
-        self._before: dict[str, Counter[Line]] = {}
+        self._lines: dict[str, Place | None] = {}
+        self._before: dict[str, Counter[Place]] = {}
 
     def begin(self) -> None:
         """Trace from now on: allocations know their stack, nodes of graphs the line that made them."""
@@ -59,32 +102,32 @@ class Locating:
         """Yield the containers that grew with each epoch, with their owners and the lines that make them grow."""
         yield from self._growing.told(epoch, self.places)
 
-    def _by_line(self) -> "dict[str, Counter[Line]]":
+    def _by_line(self) -> "dict[str, Counter[Place]]":
         gc.collect()
-        found = {"python": Counter[Line]()}
+        found = {"python": Counter[Place]()}
         for each in tracemalloc.take_snapshot().statistics("traceback"):
             line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
             if line is not None and not each.traceback[-1].filename.startswith(self._makers):
                 found["python"][line] += each.size
         return found if torch_of_project() is None else {**found, **self._of_tensors()}
 
-    def _of_tensors(self) -> "dict[str, Counter[Line]]":
+    def _of_tensors(self) -> "dict[str, Counter[Place]]":
         """Count storages by the line that made their tensor, saved ones and nodes by that of the node."""
         tensors = [each for each in gc.get_objects() if is_tensor(each)]
         nodes = self._graphs.nodes(tensors)
         held = [(None, tensor) for tensor in tensors]
-        made: dict[int, tuple[Line, int]] = {}
+        made: dict[int, tuple[Place, int]] = {}
         for node, tensor in [*self._graphs.saved(nodes), *held]:
             for key, size in storage_of(tensor):
                 line = self._making.lines.get(key) or (self._made(node) if node is not None else None)
                 if line is not None:
                     made[key] = line, size
-        sizes: Counter[Line] = Counter()
+        sizes: Counter[Place] = Counter()
         for line, size in made.values():
             sizes[line] += size
         return {"tensors": sizes, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
 
-    def _made(self, node: Any) -> "Line | None":  # noqa: ANN401
+    def _made(self, node: Any) -> "Place | None":  # noqa: ANN401
         """Return the line that made a node; one from before tracing began knows none."""
         stack = node.metadata.get("traceback_")
         if not stack:
@@ -94,7 +137,7 @@ class Locating:
             self._lines[text] = self._innermost(_frames(text))
         return self._lines[text]
 
-    def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Line | None":
+    def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Place | None":
         """Return the last of some frames, oldest first, that lies in the project."""
         found = None
         for filename, line in frames:

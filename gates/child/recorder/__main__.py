@@ -8,9 +8,8 @@ came of the call; an exception is raised on, so that its traceback reaches stder
 
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given, Spoiled
-from .entry import begun, found, returned_by
 from .hidden import Hidden
-from .journal import safely
+from .journal import begun, found, returned_by, safely
 from .observing import Scene
 from .overflow import Overflow
 from .reference import Reference

@@ -20,13 +20,11 @@ import torch
 from torch.optim import Optimizer
 
 from ..places import Place, Places
-from .clock import DATA, FORWARD, OTHER, Clock
-from .entry import begun, found, returned_by
+from .clock import DATA, FORWARD, OTHER, Clock, Phases
 from .feeding import Feeding
 from .host_reads import HostReads
-from .journal import Journal
+from .journal import Journal, begun, found, returned_by
 from .observing import held
-from .phases import Phases
 
 EVERY_S = 0.001
 Sample = tuple[str, str, Place | None]  # the clock's phase, the phase that it is, the line

@@ -19,10 +19,9 @@ from ..places import DEEPEST
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given
 from .hidden import Hidden
-from .journal import Journal
+from .journal import Journal, attached
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched
-from .sealing import attached
 from .steps import Steps
 
 MOST_ELEMENTS = 2_000_000

@@ -16,8 +16,7 @@ from typing import Any
 from ..asking import Teller, Unreachable, asked, found, give_up, leave, said
 from ..calculating.calling import built
 from ..places import Places
-from .lines import lines_of
-from .measuring import called, calls_of, peak_of, times_of
+from .measuring import called, calls_of, lines_of, peak_of, times_of
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
 

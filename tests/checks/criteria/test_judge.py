@@ -22,9 +22,8 @@ from gates.checks.criteria.collect import KnownCriteria, Misspelt
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import SourceTree, Watchful
 from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
-from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages.business_logic import GATE
