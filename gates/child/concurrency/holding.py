@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from random import Random
 from time import monotonic, sleep
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..places import Places
-
+from ..places import Places
 
 PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
@@ -23,7 +21,7 @@ class Forcing:
     What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
     """
 
-    def __init__(self, places: "Places", seed: int, chance: float) -> None:
+    def __init__(self, places: Places, seed: int, chance: float) -> None:
         self._places = places
         self._draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
         self._chance = chance
@@ -70,7 +68,7 @@ class Holding:
     it goes on after a while.
     """
 
-    def __init__(self, places: "Places", point: Point | None, patience_s: float) -> None:
+    def __init__(self, places: Places, point: Point | None, patience_s: float) -> None:
         self._places = places
         self._point = point
         self._patience_s = patience_s

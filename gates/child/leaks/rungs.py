@@ -12,8 +12,7 @@ from itertools import islice
 from tracemalloc import get_object_traceback, get_traced_memory, get_tracemalloc_memory, is_tracing
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-from . import native
-from .tensors import Tensors, device_bytes, is_tensor, storage_of
+from .tensors import Tensors, available_bytes, device_bytes, heap_bytes, is_tensor, private_bytes, storage_of, trim
 
 SAMPLE = 20
 MOST_REACHED = 5_000
@@ -123,12 +122,12 @@ class Rungs:
             unfreeze()
             self._frozen = 0
         collect()
-        native.trim()
+        trim()
         traced = get_traced_memory()[0] - self._own if self._traced() else None
-        heap = native.heap_bytes()
+        heap = heap_bytes()
         if heap is not None:
             heap -= get_tracemalloc_memory() + self._own
-        private = native.private_bytes()
+        private = private_bytes()
         self._first, self._last = self._first if self._first is not None else private, private
         found: dict[str, int | None] = {f"device {name}": size for name, size in device_bytes().items()}
         held = self._held()
@@ -141,7 +140,7 @@ class Rungs:
         """Return whether there is too little memory left to go on."""
         if self._first is None or self._last is None:
             return False
-        left = native.available_bytes()
+        left = available_bytes()
         return self._last - self._first > MOST_GROWTH or (left is not None and left < self._last - self._first)
 
     def filling(self) -> "list[dict[str, object]]":

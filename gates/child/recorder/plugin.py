@@ -17,8 +17,7 @@ from torch.optim import Optimizer
 
 from ..places import DEEPEST
 from .calls import Calls, Forwards
-from .effects import ByHand, Clearing, Given
-from .hidden import Hidden
+from .effects import ByHand, Clearing, Given, Hidden
 from .journal import Journal, attached
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched

@@ -12,12 +12,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..asking import Teller
-    from ..places import Places
-
+from ..asking import Teller
+from ..places import Places
 
 SEGMENT_S = 0.005
 WARM = 3
@@ -25,7 +23,7 @@ LEAST, MOST = 4, 60
 Step = Callable[[], object]
 
 
-def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: "Teller") -> None:
+def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: Teller) -> None:
     """Tell of rounds, in each of which every size is timed once, in an order of its own."""
     began = time.monotonic()
     steps = {size: make(size) for size in sizes}
@@ -160,7 +158,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 Line = tuple[str, int]
 
 
-def lines_of(step: Callable[[], object], of: str, places: "Places") -> dict[str, object]:
+def lines_of(step: Callable[[], object], of: str, places: Places) -> dict[str, object]:
     """Return what the lines take of a step: seconds, bytes or calls; those that take most."""
     if of != "peak_memory_bytes":
         called(step)  # what is made once is no part of a step
@@ -178,7 +176,7 @@ def lines_of(step: Callable[[], object], of: str, places: "Places") -> dict[str,
 class _Looking:
     """Gives what passes between two lines to the first of them."""
 
-    def __init__(self, places: "Places", of: str) -> None:
+    def __init__(self, places: Places, of: str) -> None:
         self._places = places
         self._calls = 0
         self._counting = of == "python_calls"
