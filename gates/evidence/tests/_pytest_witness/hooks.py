@@ -18,8 +18,8 @@ from warnings import WarningMessage
 
 import pytest
 
-from . import canaries, order
-from .inside import watched_function, watched_test
+from . import canaries
+from .inside import shuffle, watched_function, watched_test
 from .wire import Wire
 
 PLAIN = (str, int, float, bool, type(None))
@@ -136,7 +136,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Take another order where one is asked for."""
     if wire.seed:
-        order.shuffle(items, wire.seed)
+        shuffle(items, wire.seed)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,10 +1,12 @@
-"""Watches a test from the inside: around the function that is called, not around the hooks that call it."""
+"""Watches a test from the inside, around the function that is called, not around hooks; or shuffles all tests."""
 
 import functools
 import inspect
+import random
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -93,3 +95,27 @@ def _failing(
 def _note(error: BaseException, told: dict[str, object]) -> None:
     if not isinstance(error, NO_FAILURES):
         told["error"] = type(error).__name__
+
+
+def shuffle(items: list[pytest.Item], seed: str) -> None:
+    """Shuffle tests in place; those of one file stay together, so that its fixtures are set up once."""
+    chance = random.Random(seed)  # noqa: S311  # an order, not a secret
+    levels: list[Callable[[pytest.Item], Any]] = [lambda item: item.path, lambda item: getattr(item, "cls", None)]
+    before = list(items)
+    items[:] = _shuffled(items, levels, chance)
+    if items == before:
+        items.reverse()
+
+
+def _shuffled(
+    items: list[pytest.Item], levels: list[Callable[[pytest.Item], Any]], chance: random.Random
+) -> list[pytest.Item]:
+    if not levels:
+        chance.shuffle(items)
+        return items
+    groups: dict[Any, list[pytest.Item]] = {}
+    for item in items:
+        groups.setdefault(levels[0](item), []).append(item)
+    parts = list(groups.values())
+    chance.shuffle(parts)
+    return [item for part in parts for item in _shuffled(part, levels[1:], chance)]
