@@ -5,8 +5,7 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests
+from gates.checks.training_steps.collect import RecordedTest, RecordedTests, Recording, StepRecording
 from gates.child.probing import read_entries
 from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded, as_recorded
 from gates.evidence.runtime_orders import runtime_orders

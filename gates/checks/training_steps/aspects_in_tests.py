@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gates.checks.training_steps.aspects import HALF, hidden
-from gates.checks.training_steps.collect_tests import RecordedTest
+from gates.checks.training_steps.collect import RecordedTest
 from gates.checks.training_steps.orders import BACKWARD, ENDS, Breach, breaches, parsed
 from gates.checks.training_steps.overflow import judge_overflowed
 from gates.evidence.recorded_step import Attempt, Happened, Overflowed
