@@ -68,12 +68,6 @@ def _error(last: str) -> tuple[str, str]:
     return "", ""
 
 
-def innermost(text: str, context: Context) -> Location | None:
-    """Return the innermost frame of the last traceback in a text that lies in the project."""
-    crash = crash_of(text, context)
-    return crash.location if crash else None
-
-
 def warnings_of(text: str, context: Context) -> Iterator[Warned]:
     """Yield each warning that Python printed, once."""
     seen = set()
