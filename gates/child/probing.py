@@ -15,8 +15,11 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, written
 from gates.context import Context
+from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import copy_package
+from gates.project.import_paths import import_roots
+from gates.task.task import Task
 from gates.terminal import printable
 
 PACKAGE = "gates_probe"
@@ -83,7 +86,7 @@ class Probe:
             run = self._run([f"{PACKAGE}.{program}", str(question), str(journal)], limit_s, name, env, shown)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        self.commands.append(CommandRecord(purpose=program, argv=run.argv, ended=run.ended, duration_s=run.duration_s))
+        self.commands.append(run.as_command(program))
         return self._read(run, journal, secret, name)
 
     def record(
@@ -143,6 +146,15 @@ class Probe:
         if crash and crash.error:
             return seen.model_copy(update={"problem": said(crash), "place": crash.location})
         return seen.model_copy(update={"problem": f"it ended before it was done: {run.ended}"})
+
+
+@contextmanager
+def probing(task: Task, context: Context, key: str, folder: str = "") -> Iterator[Probe]:
+    """Yield what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
+    if not getattr(task, key):
+        raise EvidenceUnavailable(f"{task.path} names no {key!r}")
+    with programs(context.folder(folder or key).evidence) as plugin:
+        yield Probe(context, plugin, import_roots(task, context))
 
 
 def location(place: object) -> Location | None:

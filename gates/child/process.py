@@ -18,7 +18,7 @@ import psutil
 from gates.child.channel import Channel
 from gates.child.guardian import MARK
 from gates.child.interrupts import stop_if_interrupted, uninterrupted
-from gates.model import Model
+from gates.model import CommandRecord, Model
 
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
@@ -73,6 +73,10 @@ class ProcessRun(Model):
             if lines:
                 return lines[-1][:300]
         return "it wrote nothing"
+
+    def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:
+        """Return the record of the command; `argv` is how it is shown."""
+        return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)
 
 
 def run(

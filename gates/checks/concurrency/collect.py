@@ -8,12 +8,10 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.child.calculating.likeness import Unseen, differences
 from gates.child.calculating.values import shown
-from gates.child.probing import Entry, Probe, Probed, location, number, programs
+from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
 from gates.model import Location, Model
-from gates.project.import_paths import import_roots
 from gates.task.concurrent import Concurrent
 from gates.task.task import Task
 
@@ -91,10 +89,7 @@ class Concurrency(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Do each alone, and at once, in processes of its own."""
-        if not task.concurrency:
-            raise EvidenceUnavailable(f"{task.path} names no 'concurrency'")
-        with programs(context.folder("concurrency").evidence) as plugin:
-            probe = Probe(context, plugin, import_roots(task, context))
+        with probing(task, context, "concurrency") as probe:
             seen = tuple(
                 _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
                 for i, one in enumerate(task.concurrency) for where in one.places

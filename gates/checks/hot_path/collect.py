@@ -8,11 +8,9 @@ from pydantic import ValidationError
 
 from gates.check import Evidence
 from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loader, Seen
-from gates.child.probing import Entry, Probe, Probed, programs
+from gates.child.probing import Entry, Probe, Probed, probing
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
-from gates.model import CommandRecord, Location
-from gates.project.import_paths import import_roots
+from gates.model import Location
 from gates.task.hot_path import HotPath
 from gates.task.task import Task
 
@@ -28,10 +26,7 @@ class HotPaths(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in a process of its own."""
-        if not task.hot_paths:
-            raise EvidenceUnavailable(f"{task.path} names no 'hot_paths'")
-        with programs(context.folder("hot_paths").evidence) as plugin:
-            probe = Probe(context, plugin, import_roots(task, context))
+        with probing(task, context, "hot_paths") as probe:
             seen = tuple(
                 _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
             )
@@ -53,9 +48,7 @@ def _seen(probe: Probe, index: int, path: HotPath, limit_s: float) -> HotSeen:
         told = probe.record("recorder.hot_path", f"{index}-{len(runs) + 1}", asked, limit_s)
         runs.append(_read(told))
         if ended := told.process:
-            probe.commands.append(CommandRecord(
-                purpose="hot path", argv=ended.argv, ended=ended.ended, duration_s=ended.duration_s,
-            ))  # fmt: skip
+            probe.commands.append(ended.as_command("hot path"))
         seen = HotSeen(index=index, name=path.name, runs=tuple(runs))
         if not seen.enough or not _unclear(seen, path):
             break

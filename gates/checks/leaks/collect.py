@@ -9,13 +9,11 @@ from typing import Self
 from pydantic import ValidationError
 
 from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, programs
+from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
 from gates.measuring.drift import DROPPED, Drift, drift
 from gates.model import Location, Model
-from gates.project.import_paths import import_roots
 from gates.task.leak import Leak
 from gates.task.task import Task
 
@@ -147,10 +145,7 @@ class Leaks(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in processes of its own."""
-        if not task.leaks:
-            raise EvidenceUnavailable(f"{task.path} names no 'leaks'")
-        with programs(context.folder("leaks").evidence) as plugin:
-            probe = Probe(context, plugin, import_roots(task, context))
+        with probing(task, context, "leaks") as probe:
             runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",

@@ -6,13 +6,11 @@ from typing import Self
 from pydantic import ValidationError
 
 from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, number, programs
+from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
 from gates.measuring.deciding.exponent import Power, power
 from gates.model import Location, Model
-from gates.project.import_paths import import_roots
 from gates.task.scale import Scale
 from gates.task.task import Task
 
@@ -59,10 +57,7 @@ class Scaling(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Measure each step."""
-        if not task.scaling:
-            raise EvidenceUnavailable(f"{task.path} names no 'scaling'")
-        with programs(context.folder("scaling").evidence) as plugin:
-            probe = Probe(context, plugin, import_roots(task, context))
+        with probing(task, context, "scaling") as probe:
             seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
         return cls(
             how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",

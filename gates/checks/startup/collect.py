@@ -17,7 +17,7 @@ from gates.child.tracebacks import is_ours
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
-from gates.model import CommandRecord, Location, Model
+from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.project.import_paths import import_roots, module_name, package_root
 from gates.task.task import Task
@@ -113,10 +113,7 @@ class Startup(Evidence):
         runs = [("imports", imports), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy without network",
-            commands=tuple(
-                CommandRecord(purpose=purpose, argv=run.argv, ended=run.ended, duration_s=run.duration_s)
-                for purpose, run in runs
-            ),
+            commands=tuple(run.as_command(purpose) for purpose, run in runs),
             build=built,
             modules=tuple(_module(plan, fact, context) for fact in told),
             aside=tuple(plan.aside),

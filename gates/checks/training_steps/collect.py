@@ -9,15 +9,14 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.channel import Channel
-from gates.child.probing import PACKAGE, UNTOLD, Entry, Probe, programs, read_entries
+from gates.child.probing import PACKAGE, UNTOLD, Entry, Probe, probing, programs, read_entries
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded, as_recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
-from gates.model import CommandRecord, Model
-from gates.project.import_paths import import_roots
+from gates.model import Model
 from gates.task.task import Task
 from gates.task.tests_to_record import TestsToRecord
 from gates.task.training_step import Need, TrainingStep
@@ -47,11 +46,8 @@ class Recording(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each training step in its own process, under the recorder."""
-        if not task.training_steps:
-            raise EvidenceUnavailable(f"{task.path} names no 'training_steps'")
-        orders = runtime_orders(rules_of(context))
-        with programs(context.folder("recording").evidence) as plugin:
-            probe = Probe(context, plugin, import_roots(task, context))
+        with probing(task, context, "training_steps", "recording") as probe:
+            orders = runtime_orders(rules_of(context))
             steps = tuple(
                 _record(i, step, probe, step.timeout_s or context.timeout_s).model_copy(update={"orders": orders})
                 for i, step in enumerate(task.training_steps)
@@ -60,14 +56,10 @@ class Recording(Evidence):
         return cls(
             how="each training step once as it is and once with an overflow, in processes of their own",
             commands=tuple(
-                CommandRecord(
-                    purpose="training step", argv=run.process.argv[-2:-1], ended=run.process.ended,
-                    duration_s=run.process.duration_s,
-                )
-                for run in runs if run.process
+                run.process.as_command("training step", run.process.argv[-2:-1]) for run in runs if run.process
             ),
             steps=steps,
-        )  # fmt: skip
+        )
 
     def step(self, index: int) -> StepRecording | None:
         """Return the recording of a task's training step."""
@@ -158,8 +150,7 @@ class RecordedTests(Evidence):
         troubles = {what: None for test in tests for what in test.run.troubles}
         return cls(
             how="python -m pytest, the tests of the criteria alone, with torch's calls recorded",
-            commands=(CommandRecord(purpose="tests, recorded", argv=("python", "-m", "pytest"), ended=ended.ended,
-                                    duration_s=ended.duration_s),),
+            commands=(ended.as_command("tests, recorded", ("python", "-m", "pytest")),),
             process=ended,
             complete=bool(entries) and entries[-1]["word"] == "end" and not foreign,
             troubles=(*alien, *troubles),

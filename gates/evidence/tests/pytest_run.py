@@ -31,7 +31,6 @@ from gates.evidence.tests.test_records import (
     Warned,
 )
 from gates.evidence.tests.unrun import unrun
-from gates.model import CommandRecord
 from gates.project.deleted_tests import deleted_tests
 from gates.project.files import copy_package
 from gates.project.history import History
@@ -162,8 +161,7 @@ class PytestRun(Evidence):
         forged = (f"{foreign} lines on the witness's pipe are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
-            commands=(CommandRecord(purpose="test suite", argv=_shown(ended, folder, context), ended=ended.ended,
-                                    duration_s=ended.duration_s),),
+            commands=(ended.as_command("test suite", _shown(ended, folder, context)),),
             process=ended,
             tests=tests,
             deselected=tuple(records.deselected()),
