@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gates.check import Evidence
 from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loader, Seen
-from gates.child.probing import Entry, Probe, Probed, probing
+from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.context import Context
 from gates.model import Location
 from gates.task.hot_path import HotPath
@@ -80,7 +80,7 @@ def read_steps(entries: Sequence[Entry]) -> HotRun:
     steps = _together([entry for entry in entries if entry["word"] == "step"])
     end = next((entry for entry in entries if entry["word"] == "end"), None)
     stopped = bool(end and end["stopped"])
-    loaders = {Loader(workers=int(str(entry["workers"])), made=_place(entry["made"])): None
+    loaders = {Loader(workers=int(str(entry["workers"])), made=location(entry["made"])): None
                for entry in entries if entry["word"] == "loader"}  # fmt: skip
     return HotRun(
         problem=next((str(entry["what"]) for entry in entries if entry["word"] == "problem"), ""),
@@ -115,9 +115,9 @@ def _step(together: list[Entry]) -> HotStep:
         phases.update(shared)
         late.append(_late(entry, shared["data"]))
         for _, phase, place, count in _rows(entry["samples"]):
-            lines[str(phase), _place(place)] += int(str(count))
+            lines[str(phase), location(place)] += int(str(count))
         for call, place, by, device, count in _rows(entry["reads"]):
-            read = HotRead(call=str(call), location=_place(place), by=str(by), device=str(device))
+            read = HotRead(call=str(call), location=location(place), by=str(by), device=str(device))
             reads[read] += int(str(count))
     idle = [_numbers(entry["idle"]) for entry in together]
     return HotStep(
@@ -164,7 +164,3 @@ def _rows(told: object) -> list[list[object]]:
 def _numbers(told: object) -> tuple[int, int]:
     first, second = told if isinstance(told, list) else (0, 0)
     return int(str(first)), int(str(second))
-
-
-def _place(told: object) -> Location | None:
-    return Location(path=str(told[0]), line=max(int(str(told[1])), 1)) if isinstance(told, list) else None
