@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypedDict
 
-from gates.about import FAILED, UNKNOWN
 from gates.check import Check, EvidenceSet
 from gates.checks.hot_path.collect import HotPaths
 from gates.checks.hot_path.page import COUNTED, sections
@@ -18,11 +18,11 @@ from gates.checks.hot_path.steps import (
     counts,
     lines_of,
 )
-from gates.judging.said import Said
+from gates.judging.said import Said, checks, findings
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.hot_path import HotPath
-from gates.task.task import Criterion, Task
+from gates.task.task import Task
 
 RULES = (
     RuleText(
@@ -63,13 +63,8 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan what is limited, or else advised, for each hot path, and for each criterion that it stands for."""
     for i, path in enumerate(task.hot_paths):
         for aspect in ASPECTS:
-            level = _level(path, aspect)
-            yield Planned(id=f"hot:{i}:{aspect}", title=f"{TITLES[aspect]}: {path.name}", level=level)
-            for criterion in _criteria(task, path, aspect):
-                yield Planned(
-                    id=f"hot:{i}:{aspect}:for:{criterion.id}", title=f"{criterion.id}: {TITLES[aspect].lower()}",
-                    level=criterion.level, criterion=criterion.id,
-                )  # fmt: skip
+            title, of_criterion = f"{TITLES[aspect]}: {path.name}", TITLES[aspect].lower()
+            yield from checks(task, path, f"hot:{i}:{aspect}", title, of_criterion, **_bound(path, aspect))
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -80,26 +75,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         why = "" if seen else f"it was not run: {evidence.why_missing(HotPaths)}"
         for aspect in ASPECTS:
             all_said = list(_said(path, seen, aspect)) if seen else [_unknown(why)]
+            raw, check = f"hot_paths/{i}-1.jsonl" if seen else None, f"hot:{i}:{aspect}"
             for said in all_said:
-                level = _level(path, aspect)
-                yield _finding(task, path, said, i, check=f"hot:{i}:{aspect}", level=level)
-                for criterion in _criteria(task, path, aspect):
-                    about = {"check": f"hot:{i}:{aspect}:for:{criterion.id}", "level": criterion.level}
-                    yield _finding(task, path, said, i, **about, criterion=criterion.id)
-
-
-def _finding(task: Task, path: HotPath, said: Said, index: int, **about: object) -> Finding:
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
-    level = Level(str(about["level"]))
-    return Finding.model_validate(
-        {
-            "rule": "PF005", "outcome": said.outcome, "severity": worth.get(level, "info"), "message":
-            f"{path.name}: {said.message}", "location": said.location or task.place(path), "expected": said.expected,
-            "actual": said.actual, "impact": said.impact, "remediation": said.remediation,
-            "subject": f"{path.name}{f' at {said.subject}' if said.subject else ''}",
-            "evidence": None if said.actual == "not run" else f"hot_paths/{index}-1.jsonl", **about,
-        }
-    )  # fmt: skip
+                yield from findings(task, path, said, rule="PF005", check=check, raw=raw, **_bound(path, aspect))
 
 
 def _said(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
@@ -212,18 +190,15 @@ def _limit(path: HotPath, aspect: str) -> float:
     return asked if asked is not None else DEFAULT_STALL if aspect == "stall" else 0.0
 
 
-def _level(path: HotPath, aspect: str) -> Level:
+class _Bound(TypedDict):
+    level: Level
+    binds: bool
+
+
+def _bound(path: HotPath, aspect: str) -> _Bound:
     """Return how binding an aspect is: what the task sets no limit for is only advised."""
-    return path.level if _is_limited(path, aspect) else Level.ADVISORY
-
-
-def _is_limited(path: HotPath, aspect: str) -> bool:
-    name = {"stall": "stall_share"}.get(aspect, aspect.replace("-", "_"))
-    return getattr(path.limits, name) is not None
-
-
-def _criteria(task: Task, path: HotPath, aspect: str) -> list[Criterion]:
-    return [c for c in task.criteria if c.id in path.criteria and _is_limited(path, aspect)]
+    limited = getattr(path.limits, {"stall": "stall_share"}.get(aspect, aspect.replace("-", "_"))) is not None
+    return {"level": path.level if limited else Level.ADVISORY, "binds": limited}
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
