@@ -88,14 +88,11 @@ def run(
     The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
     command cannot be started.
     """
-    mark = secrets.token_hex(16)
-    started = time.monotonic()
+    mark, started, killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
     child: subprocess.Popen[bytes] | None = None
     streams: list[_Reader] = []
     _adopt_orphans()
     before = {process.pid for process in psutil.Process().children()}
-    killed = _oom_kills()
-    peak: int | None = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             told = {**(env or {}), **(channel.env if channel else {})}
@@ -108,8 +105,7 @@ def run(
             if channel:
                 channel.started()
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
-        duration = time.monotonic() - started
-        timed_out = child.returncode is None
+        duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
@@ -119,20 +115,13 @@ def run(
                 channel.close()
             for stream in streams:
                 stream.close()
-    code = child.returncode
+    code = None if timed_out else child.returncode
     return ProcessRun(
-        argv=tuple(argv),
-        exit_code=None if timed_out or code < 0 else code,
-        signal=_signal_name(-code) if code < 0 and not timed_out else None,
-        timed_out=timed_out,
-        timeout_s=timeout_s,
-        duration_s=round(duration, 3),
-        stdout=streams[0].result(),
-        stderr=streams[1].result(),
-        orphans=orphans,
-        peak_memory_bytes=peak or late,
-        out_of_memory=_oom_kills() > killed,
-    )
+        argv=tuple(argv), exit_code=code if code is not None and code >= 0 else None,
+        signal=_signal_name(-code) if code is not None and code < 0 else None, timed_out=timed_out,
+        timeout_s=timeout_s, duration_s=round(duration, 3), stdout=streams[0].result(), stderr=streams[1].result(),
+        orphans=orphans, peak_memory_bytes=peak or late, out_of_memory=_oom_kills() > killed,
+    )  # fmt: skip
 
 
 def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:

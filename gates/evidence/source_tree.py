@@ -7,7 +7,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
-from gates.code.syntax import SourceModule, Unparsed
+from gates.code.syntax import SourceModule
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
@@ -101,13 +101,8 @@ class SourceTree(Evidence):
         if not paths:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         resolver = Resolver(task, Sources(context.root))
-        modules: dict[str, SourceModule] = {}
-        unparsed: list[str] = []
-        for path in paths:
-            try:
-                modules[context.shown(path)] = resolver.module(path)
-            except Unparsed as error:
-                unparsed.append(str(error))
+        files, unparsed = resolver.read()
+        modules = {module.path: module for module in files.values()}
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
         entries = dict.fromkeys(binding.reached_from for binding in bindings if binding.reached_from)
@@ -118,7 +113,7 @@ class SourceTree(Evidence):
             rules=bound_rules(sorted({binding.rule for binding in bindings if binding.rule}), task, context),
             patterns=trace_patterns(bindings, resolver),
             entries=tuple(resolver.trace(CodeBinding(symbol=entry)) for entry in entries),
-            unparsed=tuple(unparsed),
+            unparsed=unparsed,
             watchful=tuple(
                 seen for trace in symbols if trace.location and trace.location.path in modules
                 if (seen := watchful(trace.symbol, trace.location, modules[trace.location.path]))

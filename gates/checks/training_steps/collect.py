@@ -155,7 +155,7 @@ class RecordedTests(Evidence):
             complete=bool(entries) and entries[-1]["word"] == "end" and not foreign,
             troubles=(*alien, *troubles),
             tests=tests,
-        )  # fmt: skip
+        )
 
 
 def paths_of(task: Task, asked: TestsToRecord) -> tuple[str, ...]:

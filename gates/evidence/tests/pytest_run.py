@@ -181,7 +181,7 @@ class PytestRun(Evidence):
             untracked=untracked_data(events, task, context),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
-        )  # fmt: skip
+        )
 
 
 def _worker_errors(events: list[Event]) -> Iterator[str]:
