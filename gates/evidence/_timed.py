@@ -194,14 +194,9 @@ def measures_of(task: Task, measurement: Measurement, device: str) -> tuple[Meas
 def run_again_and_again(measurement: Measurement, device: str, context: Context, folder: Path) -> Samples:
     """Run another tool's benchmark several times; each run gives one sample of each benchmark, paired by the run."""
     columns: dict[str, list[float]] = {}
-    begun, longest = time.monotonic(), 0.0
-    for number in range(measurement.restarts):
-        started = time.monotonic()
-        if number and started - begun + longest > measurement.budget_s:
-            break
+    for number in turns(measurement):
         for name, value in _run_once(measurement, device, context, folder, number).items():
             columns.setdefault(name, []).append(value)
-        longest = max(longest, time.monotonic() - started)
     runs = max(map(len, columns.values()))
     short = [name for name, values in columns.items() if len(values) < runs]
     if short:
@@ -212,6 +207,17 @@ def run_again_and_again(measurement: Measurement, device: str, context: Context,
         timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
         metrics={"time_s": metric},
     )  # fmt: skip
+
+
+def turns(measurement: Measurement) -> Iterator[int]:
+    """Yield the number of each start, while the longest of them fits into what is left of the budget."""
+    begun, longest = time.monotonic(), 0.0
+    for number in range(measurement.restarts):
+        started = time.monotonic()
+        if number and started - begun + longest > measurement.budget_s:
+            return
+        yield number
+        longest = max(longest, time.monotonic() - started)
 
 
 def _run_once(measurement: Measurement, device: str, context: Context, folder: Path, number: int) -> dict[str, float]:
