@@ -7,7 +7,7 @@ import pytest
 from building import a_context, a_task, written
 
 from gates.checks.startup.collect import Ending, Imported, Startup
-from gates.checks.startup.page import OURS, owner_of
+from gates.checks.startup.judge import OURS, owner_of
 from gates.checks.startup.wheel import BuildEnding
 from gates.model import Location
 
