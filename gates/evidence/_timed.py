@@ -22,10 +22,9 @@ from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
 from gates.measuring.deciding.spending import looks_until
 from gates.measuring.fitness import contended, disturbed
-from gates.measuring.formats import read_times
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
-from gates.measuring.samples import BadSamples, Metric, Samples
+from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed

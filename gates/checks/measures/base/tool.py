@@ -9,8 +9,7 @@ from gates.child import process
 from gates.evidence._timed import turns
 from gates.measuring import machine
 from gates.measuring.comparison import BASELINE, CANDIDATE
-from gates.measuring.formats import read_times
-from gates.measuring.samples import BadSamples, Metric, Samples
+from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.wire import ArmFailed
 from gates.task.measurement import Arm, Measurement
 
