@@ -18,7 +18,7 @@ from amp_core.ema import Ema
 from amp_core.precision import precision_for, resolve
 from amp_core.scaler import LossScaler
 from amp_core.step import Batch, StepResult, TrainStep
-from amp_core.tracking import Flush, MemorySink, Tracker
+from amp_core.tracking import Tracker
 from amp_core.tracking.wandb import WandbSink
 from amp_core.trainer import TrainConfig
 
@@ -114,26 +114,6 @@ def test_every_step_runs_in_autocast_and_only_the_first_is_watched(name: str, mo
     assert seen == [precision_for(name, "cpu").compute_dtype] * 3
     assert watched == [step.model]
     assert step.observed_dtypes == {precision_for(name, "cpu").compute_dtype}
-
-
-@pytest.mark.criterion("T035/AC4")
-def test_adding_says_whether_it_flushed() -> None:
-    tracker = Tracker(every=2, sinks=[MemorySink()])
-    assert [tracker.add(a_result()) for _ in range(5)] == [False, True, False, True, False]
-
-
-@pytest.mark.criterion("T035/AC4")
-def test_what_nobody_counts_is_not_counted() -> None:
-    flushes: list[Flush] = []
-
-    class Kept(MemorySink):
-        def write(self, flush: Flush) -> None:
-            flushes.append(flush)
-
-    tracker = Tracker(every=1, sinks=[Kept()])
-    for _ in range(2):
-        tracker.add(a_result())
-    assert [(flush.rates.samples_per_s, flush.rates.tokens_per_s) for flush in flushes] == [(None, None)] * 2
 
 
 @pytest.mark.criterion("T035/AC4")

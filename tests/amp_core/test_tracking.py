@@ -3,14 +3,15 @@
 import math
 import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import TensorDataset
 
+from amp_audit import host_reads
 from amp_core.data import Stream, loader
 from amp_core.precision import precision_for
 from amp_core.step import Batch, StepResult, TrainStep
@@ -107,18 +108,8 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
     result = a_result(3.0)
     with Tracker(2, [sink]) as tracker:
         tracker.add(StepResult(weight * 2, result.grad_norm, result.lr, result.loss_scale, result.found_inf))
-        assert not tracker._pending[0].requires_grad
+        assert not tracker._pending[0][0].requires_grad
     assert sink.records == [StepRecord(0, 3.0, 4.0, 5.0, 1.0, 0.0)]
-
-
-class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch declares no types for it
-    """Counts the reads of a single number by the host."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
@@ -127,20 +118,17 @@ def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
     with Tracker(4, [MemorySink()]) as tracker:
         for _ in range(4):
             tracker.add(step(batch), samples=3)
-        with HostReads() as reads:  # type: ignore[no-untyped-call]  # the same
-            assert not any(tracker.add(step(batch), samples=3) for _ in range(3))
-            assert reads.count == 0
-            torch.ones(1).item()
-        assert reads.count == 1  # it does count
+        reads = host_reads(lambda: [tracker.add(step(batch), samples=3) for _ in range(3)])
+        assert (tracker.step, reads.count) == (7, 0)
 
 
 def a_step(name: str) -> TrainStep:
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
 
-    def loss_fn(module: nn.Module, batch: Batch) -> Tensor:
+    def loss_fn(module: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor | float]]:
         loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
-        return loss
+        return loss, {"double": 2 * loss, "rows": len(batch[0])}
 
     return TrainStep(model, torch.optim.AdamW(model.parameters(), fused=True), precision_for(name, "cpu"), loss_fn)
 
@@ -153,6 +141,9 @@ def test_a_backoff_shows_in_the_step_after_the_overflow() -> None:
             tracker.add(step((torch.ones(3, 4), torch.tensor(float("inf") if index == 3 else 1.0))))
     assert [record.loss_scale for record in sink.records] == [65536.0] * 4 + [32768.0] * 3
     assert [record.found_inf for record in sink.records] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert [dict(record.metrics) for record in sink.records] == [
+        {"double": 2 * record.loss, "rows": 3.0} for record in sink.records
+    ]
     assert [record.step for record in sink.records] == list(range(7))
     assert [(rates.applied, rates.skipped) for rates in sink.rates] == [(3, 0), (5, 1), (6, 1)]
     assert [rates.loss_scale_growth for rates in sink.rates] == [0.0, -1 / 3, 0.0]
@@ -188,6 +179,7 @@ def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
     assert (second.steps_per_s, second.samples_per_s, second.tokens_per_s) == (4.0, 32.0, 1024.0)
 
 
+@pytest.mark.criterion("T035/AC4")
 def test_what_nobody_counts_has_no_rate() -> None:
     sink = MemorySink()
     with Tracker(1, [sink]) as tracker:
@@ -342,6 +334,16 @@ def test_ctrl_c_in_a_sink_still_stops_training() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         Tracker(1, [Interrupted()]).add(a_result())
+
+
+def test_metrics_may_differ_from_step_to_step_but_not_take_a_name_of_the_tracker() -> None:
+    sink = MemorySink()
+    with Tracker(9, [sink]) as tracker:
+        for names in ((), ("b", "a"), ("c",)):
+            tracker.add(replace(a_result(), metrics={name: torch.tensor(float(ord(name))) for name in names}))
+        with pytest.raises(ValueError, match="a metric needs another name than 'lr', "):
+            tracker.add(replace(a_result(), metrics={"lr": torch.tensor(1.0)}))
+    assert [record.metrics for record in sink.records] == [{}, {"b": 98.0, "a": 97.0}, {"c": 99.0}]
 
 
 @pytest.mark.criterion("T035/AC4")

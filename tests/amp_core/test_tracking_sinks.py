@@ -29,9 +29,9 @@ def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
 
-    def loss_fn(module: nn.Module, batch: Batch) -> Tensor:
+    def loss_fn(module: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
-        return loss
+        return loss, {"error": loss, "gan/error": 2 * loss}
 
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     step = TrainStep(model, optimizer, precision_for("fp16", "cpu"), loss_fn)
@@ -67,7 +67,7 @@ def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: P
         {name: row[name] for name in record.as_json()} for record, row in zip(memory.records, rows, strict=True)
     ] == [record.as_json() for record in memory.records]
     assert rows[3]["loss"] is rows[3]["grad_norm"] is None
-    assert rows[4]["loss"] == pytest.approx(memory.records[4].loss)
+    assert rows[4]["loss"] == rows[4]["error"] == pytest.approx(memory.records[4].loss)
 
 
 def test_the_last_line_of_a_flush_has_its_rates(tmp_path: Path) -> None:
@@ -166,6 +166,8 @@ def test_tensorboard_has_every_step_and_the_rates_of_every_flush(tmp_path: Path)
     assert [step for step, _ in scalars["speed/samples_per_s"]] == [2, 5, 6]
     assert scalars["amp/skipped"] == [(2, 0.0), (5, 1.0), (6, 1.0)]
     assert "speed/mfu" not in scalars  # nobody knows it
+    last = memory.records[6].loss
+    assert [scalars[name][6][1] for name in ("train/error", "gan/error")] == pytest.approx([last, 2 * last])
 
 
 def test_tensorboard_shows_a_resumed_run_without_the_steps_it_took_again(tmp_path: Path) -> None:
@@ -302,7 +304,7 @@ def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -
 def test_every_number_of_a_flush_has_a_name_in_the_services() -> None:
     memory = MemorySink()
     train_with_an_overflow([memory])
-    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step"}
+    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"}
     assert numbers == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)
 
