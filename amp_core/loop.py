@@ -60,15 +60,15 @@ class Validations:
     best: float = math.inf
     stale: int = 0
 
-    def note(self, step: int, found: float | Mapping[str, float], plan: Plan) -> bool:
-        """Take what a validation found, and return whether it is the best; a number that is not finite is none.
+    def note(self, step: int, found: Mapping[str, float], plan: Plan) -> bool:
+        """Take a validation's metrics, and return whether it is the best; a number that is not finite is none.
 
         Raises:
             ValueError: the metric that decides is not there.
         """
-        if isinstance(found, Mapping) and plan.monitor not in found:
+        if plan.monitor not in found:
             raise ValueError(f"expected {plan.monitor!r} among a validation's metrics, found {sorted(found)}")
-        value = float(found[plan.monitor] if isinstance(found, Mapping) else found)
+        value = found[plan.monitor]
         loss = -value if plan.largest else value
         self.seen.append((step, value))
         better = loss < self.best - plan.min_delta
@@ -171,10 +171,10 @@ def fit(
 
     A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
     and the early stop's; the last step is saved, too. `validate()` returns a loss, or metrics by name; it runs in
-    `evaluating(step)`. The state of the best validation is `best.pt`; a run that stops early ends with it.
-    `plan.steps` is the run's total. A collapse is seen at the tracker's next flush. Ranks that train together all call
-    this; the first one writes, all resume from its folder. Their validations must agree
-    (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
+    `evaluating(step)`, and every sink gets them as `val/loss` and so on, with the last step. The state of the best
+    validation is `best.pt`; a run that stops early ends with it. `plan.steps` is the run's total. A collapse is seen at
+    the tracker's next flush. Ranks that train together all call this; the first one writes, all resume from its folder.
+    Their validations must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
 
     Raises:
         ScaleCollapsed: training makes no progress.
@@ -192,8 +192,9 @@ def fit(
             if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
                 with tracker.paused():
                     with evaluating(step):
-                        better = validations.note(tracker.step, validate(), plan)
-                    if better and checkpoints is not None:
+                        found = _named(validate(), plan)
+                    tracker.log(**{f"val/{name}": value for name, value in found.items()})
+                    if validations.note(tracker.step, found, plan) and checkpoints is not None:
                         checkpoints.save_best(_state(step, stream, tracker, validations))
             ended = tracker.step == plan.steps or _out_of_patience(plan, validations)
             if checkpoints is not None and (ended or tracker.step % checkpoints.every == 0):
@@ -211,6 +212,11 @@ def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool
     window = [next(stream) for _ in range(plan.accumulate)]
     tokens = 0 if plan.tokens is None else sum(map(plan.tokens, window))
     return tracker.add(step(*window), samples=sum(map(samples_in, window)), tokens=tokens)
+
+
+def _named(found: float | Mapping[str, float], plan: Plan) -> dict[str, float]:
+    metrics = found if isinstance(found, Mapping) else {plan.monitor: found}
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def _out_of_patience(plan: Plan, validations: Validations) -> bool:

@@ -81,7 +81,7 @@ class TrainStep:
         model: nn.Module,
         optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         precision: Precision | Resolved | str,
-        loss_fn: LossFn | MetricsFn,
+        loss_fn: MetricsFn,
         *,
         max_grad_norm: float | None = 1.0,
         schedule: Schedule | None = None,
@@ -101,7 +101,7 @@ class TrainStep:
         self.device = params[0].device
         self.model = model
         self.precision = as_precision(precision, self.device)
-        self.loss_fn: MetricsFn = loss_fn
+        self.loss_fn = loss_fn
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
         self.schedule = schedule
         self.ema = ema

@@ -28,6 +28,9 @@ class Sink(Protocol):
     def write(self, flush: Flush) -> None:
         """Take the steps since the last call, in order."""
 
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Take other numbers of a step that was written, such as a validation's; a sink without it gets none."""
+
     def close(self) -> None:
         """Finish; nothing is written afterwards."""
 
@@ -104,6 +107,14 @@ class Tracker:
         flush = Flush(steps, self._pace.rates(steps, skipped=self.skipped, device=scalars.device))
         for sink in tuple(self.sinks):
             self._attempt(sink, "log", partial(sink.write, flush))
+
+    def log(self, **numbers: float) -> None:
+        """Hand numbers of the last step, such as a validation's, to every sink, after the step's own."""
+        with self._lock:
+            self.flush()
+            for sink in tuple(self.sinks):
+                if hasattr(sink, "log"):
+                    self._attempt(sink, "log", partial(sink.log, max(self.step - 1, 0), numbers))
 
     @contextmanager
     def paused(self) -> Iterator[None]:

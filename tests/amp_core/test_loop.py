@@ -55,8 +55,9 @@ def test_each_step_takes_its_batches_and_tells_the_tracker_how_much_that_was() -
 def test_validation_happens_on_time_and_patience_ends_training() -> None:
     losses = iter([3.0, 2.0, 2.5, math.nan, 9.9])
     plan = Plan(100, validate_every=3, patience=2)
-    with Tracker(5, []) as tracker:
+    with Tracker(5, [sink := MemorySink()]) as tracker:
         result = fit(a_step(), a_stream(), tracker, plan, validate=lambda: next(losses))
+    assert sink.logged[:3] == [(2, {"val/loss": 3.0}), (5, {"val/loss": 2.0}), (8, {"val/loss": 2.5})]
     assert result.stopped_early
     assert result.steps == 12
     assert [step for step, _ in result.validations] == [3, 6, 9, 12]
@@ -64,9 +65,13 @@ def test_validation_happens_on_time_and_patience_ends_training() -> None:
 
 def test_an_improvement_smaller_than_min_delta_is_none() -> None:
     validations, plan = Validations(), Plan(9, min_delta=0.1)
-    assert [validations.note(step, loss, plan) for step, loss in enumerate([1.0, 0.95, 0.85])] == [True, False, True]
+    assert [validations.note(step, {"loss": loss}, plan) for step, loss in enumerate([1.0, 0.95, 0.85])] == [
+        True,
+        False,
+        True,
+    ]
     assert (validations.best, validations.stale) == (0.85, 0)
-    assert not validations.note(3, 0.76, plan)
+    assert not validations.note(3, {"loss": 0.76}, plan)
     assert (validations.best, validations.stale) == (0.85, 1)
 
 
@@ -157,24 +162,6 @@ def test_what_no_checkpoint_can_hold_is_refused_by_its_place_before_training() -
         Checkpoints(Path("nowhere"), every=1, run={"data": Path("x")})
 
 
-def test_a_validation_that_changes_modes_and_keeps_gradients_does_no_harm() -> None:
-    step = a_step()
-    frozen = nn.BatchNorm1d(1).eval()
-    step.model.add_module("frozen", frozen)
-    modes: list[bool] = []
-
-    def validate() -> float:
-        step.model.eval()
-        modes.append(torch.is_grad_enabled())
-        return 0.0
-
-    with Tracker(5, []) as tracker:
-        fit(step, a_stream(), tracker, Plan(4, validate_every=2), validate=validate)
-    assert step.model.training
-    assert not frozen.training
-    assert modes == [False, False]
-
-
 def test_dictionaries_of_tensors_are_batches_too() -> None:
     model = nn.Linear(1, 1)
     batches: Any = [{"inputs": torch.ones(2, 1), "names": ["a", "b"]}]
@@ -193,22 +180,24 @@ def test_bare_tensors_are_no_batches() -> None:
         next(Stream(rows, CPU))
 
 
-def test_validation_runs_in_eval_mode_and_in_the_steps_precision() -> None:
-    step, seen = a_step("bf16"), []
+def test_validation_runs_in_eval_mode_and_in_the_steps_precision_and_modes_are_put_back() -> None:
+    step, seen, frozen = a_step("bf16"), [], nn.BatchNorm1d(1).eval()
+    step.model.add_module("frozen", frozen)
 
     def validate() -> float:
         output = step.model(torch.ones(1, 1))
         seen.append((output.dtype, step.model.training, output.requires_grad))
+        frozen.train()
         return 1.0
 
     with Tracker(5, []) as tracker:
-        fit(step, a_stream(), tracker, Plan(1, validate_every=1), validate=validate)
-    assert seen == [(torch.bfloat16, False, False)]
-    assert step.model.training
+        fit(step, a_stream(), tracker, Plan(4, validate_every=2), validate=validate)
+    assert seen == [(torch.bfloat16, False, False)] * 2
+    assert (step.model.training, frozen.training) == (True, False)
 
 
 def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
-    step, weights = a_step(), []
+    step, weights, sink = a_step(), list[list[Any]](), MemorySink()
     accuracies = iter([0.1, 0.9, 0.4, 0.5])
 
     def validate() -> dict[str, float]:
@@ -216,10 +205,11 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
         return {"loss": -float(len(weights)), "accuracy": next(accuracies)}
 
     plan = Plan(100, validate_every=2, patience=2, monitor="accuracy", largest=True)
-    with Tracker(5, []) as tracker:
+    with Tracker(5, [sink]) as tracker:
         result = fit(
             step, a_stream(), tracker, plan, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1)
         )
+    assert sink.logged[1] == (3, {"val/loss": -2.0, "val/accuracy": 0.9})
     assert result.validations == ((2, 0.1), (4, 0.9), (6, 0.4), (8, 0.5))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best.pt", "step-00000008.pt"]
     assert all(torch.equal(one, other) for one, other in zip(weights[1], step.model.parameters(), strict=True))

@@ -3,6 +3,7 @@
 import math
 import time
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,9 @@ class Broken:
 
     def write(self, flush: Flush) -> None:
         self.act("write")
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.act("log")
 
     def close(self) -> None:
         self.act("close")
@@ -315,6 +319,15 @@ def test_a_sink_that_breaks_is_reported_once_and_the_others_get_every_step() -> 
     assert broken.calls == ["write"]
     assert before.flushes == after.flushes == [2, 2, 2]
     assert before.closed == after.closed == 1
+
+
+def test_numbers_that_a_sink_cannot_log_reach_the_others() -> None:
+    sink = MemorySink()
+    tracker = Tracker(9, [Broken("log"), sink])
+    tracker.add(a_result())
+    with pytest.warns(UserWarning, match=r"^Broken could not log \(OSError: cannot log\)"):
+        tracker.log(temperature=0.5)
+    assert (sink.records[0].step, sink.logged, tracker.sinks) == (0, [(0, {"temperature": 0.5})], [sink])
 
 
 def test_a_sink_that_cannot_be_closed_is_reported_and_the_others_are_closed() -> None:

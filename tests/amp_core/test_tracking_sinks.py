@@ -39,6 +39,7 @@ def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3
         for index in range(steps):
             factor = torch.tensor(float("inf") if index == bad else 1.0)
             tracker.add(step((torch.ones(3, 4), factor)), samples=3)
+        tracker.log(**{"val/loss": math.inf, "val/accuracy": 0.5})
 
 
 def add(tracker: Tracker, steps: Sequence[float]) -> None:
@@ -62,10 +63,12 @@ def run_from(step: int, losses: Sequence[float], sink: Any, every: int = 2) -> N
 def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: Path) -> None:
     memory, path = MemorySink(), tmp_path / "steps.jsonl"
     train_with_an_overflow([memory, JsonlSink(path)])
-    rows = rows_of(path)
+    *rows, last = rows_of(path)
     assert [
         {name: row[name] for name in record.as_json()} for record, row in zip(memory.records, rows, strict=True)
     ] == [record.as_json() for record in memory.records]
+    assert last == {"step": 6, "val/loss": None, "val/accuracy": 0.5}
+    assert memory.logged == [(6, {"val/loss": math.inf, "val/accuracy": 0.5})]
     assert rows[3]["loss"] is rows[3]["grad_norm"] is None
     assert rows[4]["loss"] == rows[4]["error"] == pytest.approx(memory.records[4].loss)
 
@@ -168,6 +171,7 @@ def test_tensorboard_has_every_step_and_the_rates_of_every_flush(tmp_path: Path)
     assert "speed/mfu" not in scalars  # nobody knows it
     last = memory.records[6].loss
     assert [scalars[name][6][1] for name in ("train/error", "gan/error")] == pytest.approx([last, 2 * last])
+    assert scalars["val/accuracy"] == [(6, 0.5)]
 
 
 def test_tensorboard_shows_a_resumed_run_without_the_steps_it_took_again(tmp_path: Path) -> None:
@@ -209,7 +213,9 @@ def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
         record.ParseFromString(blob)
         if record.WhichOneof("record_type") == "history":
             items = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
-            history[record.history.step.num] = {name: items[name] for name in METRICS.values() if name in items}
+            history[record.history.step.num] = {
+                name: items[name] for name in (*METRICS.values(), "val/accuracy") if name in items
+            }
     return history
 
 
@@ -249,6 +255,7 @@ def test_wandb_has_the_loss_scale_of_every_step_and_the_rates_of_every_flush(tmp
             assert logged[record.step]["train/lr"] == pytest.approx(record.lr)
     assert [step for step, values in logged.items() if "speed/samples_per_s" in values] == [2, 5, 6]
     assert [logged[step]["amp/skipped"] for step in (2, 5, 6)] == [0, 1, 1]
+    assert logged[6]["val/accuracy"] == 0.5
 
 
 class BrokenRun:
@@ -291,6 +298,16 @@ def test_absent_wandb_is_reported_once_and_training_goes_on(monkeypatch: pytest.
     assert len(caught) == 1
     assert str(caught[0].message).startswith("wandb could not start (ModuleNotFoundError: ")
     assert len(memory.records) == 7
+
+
+@pytest.mark.criterion("T035/AC4")
+def test_wandb_gets_each_step_under_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged, run = [], BrokenRun()
+    run.log = lambda values, step: logged.append((step, values["train/loss"]))  # type: ignore[method-assign, misc]
+    run.finish = lambda: None  # type: ignore[method-assign]  # this one does not break
+    fake_wandb(monkeypatch, run)
+    run_from(5, [0.5, 0.25], WandbSink("amp"))
+    assert logged == [(5, 0.5), (6, 0.25)]
 
 
 def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
