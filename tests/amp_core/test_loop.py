@@ -81,24 +81,17 @@ def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{step:08}.pt" for step in (8, 10, 11)]
 
 
-def test_resuming_an_empty_folder_begins_at_the_beginning(tmp_path: Path) -> None:
+def test_a_truncated_checkpoint_is_not_resumed_from_and_the_one_before_is_named(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "new", every=1)
     with Tracker(5, []) as tracker:
-        result = fit(
-            a_step(), a_stream(), tracker, Plan(2), checkpoints=Checkpoints(tmp_path / "new", every=1), resume=True
-        )
-    assert result.steps == 2
-
-
-def test_a_truncated_checkpoint_is_not_resumed_from(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, every=2)
-    with Tracker(5, []) as tracker:
-        fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints)
+        assert fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints, resume=True).steps == 2
     latest = checkpoints.latest()
     assert latest is not None
     latest.write_bytes(latest.read_bytes()[:200])
     step = a_step()
     before = step.model.state_dict()["weight"].clone()
-    with pytest.raises(CheckpointError, match=r"step-00000002\.pt' is damaged"), Tracker(5, []) as tracker:
+    damaged = r"step-00000002\.pt' is damaged .*; delete it, and step-00000001\.pt is resumed from$"
+    with pytest.raises(CheckpointError, match=damaged), Tracker(5, []) as tracker:
         fit(step, a_stream(), tracker, Plan(4), checkpoints=checkpoints, resume=True)
     assert torch.equal(step.model.state_dict()["weight"], before)
 
@@ -132,17 +125,6 @@ def test_files_that_are_no_checkpoints_of_a_step_are_left_alone(tmp_path: Path) 
         fit(a_step(), a_stream(), tracker, Plan(3), checkpoints=checkpoints)
     assert checkpoints.latest() == tmp_path / "step-00000003.pt"
     assert own.read_bytes() == b"a copy of the user's"
-
-
-def test_a_damaged_newest_checkpoint_names_the_one_before(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path, every=1)
-    with Tracker(5, []) as tracker:
-        fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints)
-    latest = checkpoints.latest()
-    assert latest is not None
-    latest.write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"; delete it, and step-00000001\.pt is resumed from$"):
-        checkpoints.load(latest)
 
 
 @pytest.mark.parametrize("value", [np.float64(0.25), torch.tensor(0.25), 0.25])
@@ -218,3 +200,24 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
 def test_a_metric_that_a_validation_does_not_give_is_named() -> None:
     with pytest.raises(ValueError, match=r"^expected 'f1' among a validation's metrics, found \['loss'\]$"):
         Validations().note(1, {"loss": 0.5}, Plan(1, monitor="f1"))
+
+
+def test_hooks_see_each_step_validation_and_checkpoint(tmp_path: Path) -> None:
+    step, seen = a_step(), list[Any]()
+
+    with Tracker(5, []) as tracker:
+        fit(
+            step,
+            a_stream(),
+            tracker,
+            Plan(3, validate_every=2),
+            validate=lambda: 0.5,
+            checkpoints=Checkpoints(tmp_path, every=2),
+            on_step=lambda number, result: seen.append((number, result.found_inf.item())),
+            on_validation=lambda number, metrics: seen.append((number, metrics, step.model.training)),
+            on_checkpoint=lambda path: seen.append((path.name, path.is_file())),
+        )
+    assert seen == [
+        (1, 0.0), (2, 0.0), (2, {"loss": 0.5}, True), ("best.pt", True), ("step-00000002.pt", True),
+        (3, 0.0), ("step-00000003.pt", True)
+    ]  # fmt: skip

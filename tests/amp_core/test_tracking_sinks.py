@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from amp_core.precision import precision_for
 from amp_core.step import Batch, StepResult, TrainStep
-from amp_core.tracking import METRICS, JsonlSink, MemorySink, StepRecord, TensorBoardSink, Tracker, WandbSink
+from amp_core.tracking import JsonlSink, MemorySink, StepRecord, TensorBoardSink, Tracker, WandbSink
+from amp_core.tracking.records import METRICS
 
 BLOCK = 32768  # bytes of a block in wandb's record log
 FRAME = struct.Struct("<IHB")  # checksum, length, and kind: 1 whole, 2 first, 3 middle, 4 last part of a record
