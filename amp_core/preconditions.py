@@ -103,7 +103,8 @@ def refuse_foreign(
         return
     if not isinstance(schedule, Schedule):
         raise ValueError(  # noqa: TRY004  as the others
-            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}"
+            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}:"
+            " Schedule.of(scheduler, steps=...) makes one of torch's own"
         )
     if groups[0]["lr"] is not schedule.lr:
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")

@@ -92,11 +92,11 @@ class Tracker:
     def flush(self) -> None:
         """Copy what is pending to the host, and hand it to every sink."""
         with self._lock:
-            if self._pending:
-                self._flush()
+            pending, self._pending = self._pending, []
+            if pending:
+                self._hand_over(pending)
 
-    def _flush(self) -> None:
-        pending, self._pending = self._pending, []
+    def _hand_over(self, pending: list[tuple[Tensor, tuple[str, ...]]]) -> None:
         scalars = torch.cat([each for each, _ in pending])
         numbers = iter(scalars.tolist())  # the one copy; it waits for the device
         steps = tuple(

@@ -1,7 +1,6 @@
 """Tests of how data reach the device: orders, loaders, and streams that resume."""
 
 import gc
-import io
 import itertools
 import multiprocessing
 import random
@@ -289,15 +288,10 @@ def test_a_stream_that_is_dropped_lets_its_workers_go_at_once() -> None:
         gc.enable()
 
 
-def test_the_state_is_plain_integers_that_load_with_weights_only() -> None:
+def test_the_state_is_plain_integers() -> None:
     stream = Stream(loader(numbers(12), batch_size=2, device=CPU, seed=0), CPU)
     take(stream, 8)
-    file = io.BytesIO()
-    torch.save(stream.state_dict(), file)
-    file.seek(0)
-    state = torch.load(file, weights_only=True)
-    assert state == stream.state_dict()
-    assert all(type(value) is int for value in state.values())
+    assert all(type(value) is int for value in stream.state_dict().values())
 
 
 @pytest.mark.parametrize(
@@ -486,12 +480,6 @@ def test_windows_over_a_stream_take_no_batch_too_many() -> None:
     assert values(next(taken)) == [[4, 5], [0, 1]]
 
 
-@pytest.mark.parametrize("samples", [0, 3])
-def test_a_training_loader_without_a_batch_is_refused(samples: int) -> None:
-    with pytest.raises(ValueError, match=f"has {samples} samples, too few for a batch of 4: lower batch_size"):
-        loader(numbers(samples), batch_size=4, device=CPU, seed=0)
-
-
 def test_a_batch_of_one_is_a_batch() -> None:
     assert values(loader(numbers(1), batch_size=1, device=CPU, seed=0)) == [[0]]
     assert values(loader(numbers(1), batch_size=8, device=CPU)) == [[0]]
@@ -511,10 +499,7 @@ def test_a_batch_of_one_is_a_batch() -> None:
             {"dataset": numbers(3), "seed": 0, "rank": 1, "world": 2},
             "the dataset has 3 samples, 1 of them on rank 1 of 2, too few for a batch of 2: lower batch_size",
         ),
-        (
-            {"dataset": Lines(3)},
-            "Lines has no length: pass one that has, or give Stream a DataLoader of your own",
-        ),
+        ({"dataset": Lines(3)}, "Lines has no length: pass one that has, or give Stream a DataLoader of your own"),
     ],
 )
 def test_what_cannot_be_loaded_is_refused_in_one_line(options: dict[str, Any], message: str) -> None:

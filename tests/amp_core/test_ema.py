@@ -15,23 +15,15 @@ def two() -> list[nn.Parameter]:
     return [nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor(3.0))]
 
 
-def test_the_average_moves_by_one_minus_decay() -> None:
+def test_the_average_moves_by_one_minus_decay_and_by_nothing_with_a_skipped_step() -> None:
     params = two()
     ema = Ema(params, 0.75)
     with torch.no_grad():
         params[0].add_(4.0)
-    ema.update(GOOD)
-    assert ema.averages[0].tolist() == [2.0, 3.0]
-    assert ema.averages[1].item() == 3.0
-
-
-def test_a_skipped_step_moves_nothing() -> None:
-    params = two()
-    ema = Ema(params, 0.75)
-    with torch.no_grad():
-        params[0].add_(4.0)
-    ema.update(SKIPPED)
-    assert ema.averages[0].tolist() == [1.0, 2.0]
+    for mark, expected in ((SKIPPED, [1.0, 2.0]), (GOOD, [2.0, 3.0])):
+        ema.update(mark)
+        assert ema.averages[0].tolist() == expected
+        assert ema.averages[1].item() == 3.0
 
 
 def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_an_error() -> None:

@@ -1,7 +1,7 @@
 """Tests of the training step: the order of its calls, its gradients, its skips, and its bits."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from amp_audit import host_reads
 from amp_core import checkpoint
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.ema import Ema
@@ -296,23 +296,6 @@ def test_results_are_not_changed_by_later_steps() -> None:
     assert [getattr(first, name).item() for name in ("loss_scale", "found_inf")] == held
 
 
-class HostReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts how often a scalar is read back to the host."""
-
-    count: int = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func is torch.ops.aten._local_scalar_dense.default
-        return func(*args, **(kwargs or {}))
-
-
-def host_reads(step: TrainStep, windows: Iterable[Sequence[Batch]]) -> int:
-    with HostReads() as reads:  # type: ignore[no-untyped-call]
-        for window in windows:
-            step(*window)
-    return int(reads.count)
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("accumulate", [1, 2])
 @pytest.mark.parametrize("scheduled", [False, True])
@@ -324,7 +307,7 @@ def test_a_step_with_a_fused_optimizer_reads_nothing_back(name: str, accumulate:
     ema = Ema(model.parameters(), 0.9) if scheduled else None
     step = a_step(name, model=model, optimizer=optimizer, schedule=schedule, ema=ema, weigh=weigh)
     windows = [[a_batch(seed, factor=INF if seed == 3 else 1.0)] * accumulate for seed in range(6)]
-    assert host_reads(step, windows) == 0
+    assert host_reads(lambda: [step(*window) for window in windows]).count == 0
 
 
 @pytest.mark.criterion("T035/AC1")
@@ -334,7 +317,7 @@ def test_an_unfused_optimizer_announces_its_host_read_and_makes_it() -> None:
         step = a_step("fp16", model=model, optimizer=torch.optim.AdamW(model.parameters()))
     step(a_batch())
     before = copies(model)
-    assert host_reads(step, [[a_batch(factor=INF)]]) >= 1
+    assert host_reads(lambda: step(a_batch(factor=INF))).count >= 1
     assert same(before, copies(model))
 
 
