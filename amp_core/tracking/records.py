@@ -39,7 +39,7 @@ class StepRecord:
     def row(self) -> dict[str, float | None]:
         """Return all numbers by name, the metrics among them."""
         row: dict[str, Any] = asdict(self)
-        return {**row.pop("metrics"), **row}
+        return {"step": self.step, **row.pop("metrics"), **row}
 
     def as_json(self) -> dict[str, float | None]:
         """Return the numbers by name; one that is not finite becomes None, as JSON has no word for it."""

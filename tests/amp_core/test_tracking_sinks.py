@@ -71,6 +71,7 @@ def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: P
     assert last == {"step": 6, "val/loss": None, "val/accuracy": 0.5}
     assert memory.logged == [(6, {"val/loss": math.inf, "val/accuracy": 0.5})]
     assert rows[3]["loss"] is rows[3]["grad_norm"] is None
+    JsonlSink(path).close()  # which refuses a file of something else
     assert rows[4]["loss"] == rows[4]["error"] == pytest.approx(memory.records[4].loss)
 
 
