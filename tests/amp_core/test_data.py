@@ -470,6 +470,8 @@ def test_windows_take_size_batches_and_the_last_has_what_is_left() -> None:
     batches = [(torch.tensor([number]),) for number in range(5)]
     assert [values(window) for window in windows(batches, 2)] == [[[0], [1]], [[2], [3]], [[4]]]
     assert list(windows([], 2)) == []
+    with pytest.raises(ValueError, match="size must be at least 1 batch a window, found 0"):
+        windows([], 0)
 
 
 def test_windows_over_a_stream_take_no_batch_too_many() -> None:
@@ -507,11 +509,6 @@ def test_what_cannot_be_loaded_is_refused_in_one_line(options: dict[str, Any], m
     with pytest.raises(ValueError) as caught:
         loader(**given_options)
     assert str(caught.value) == message
-
-
-def test_a_window_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="size must be at least 1 batch a window, found 0"):
-        windows([], 0)
 
 
 def test_a_tensor_that_is_not_pinned_blocks() -> None:
