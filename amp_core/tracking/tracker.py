@@ -23,13 +23,13 @@ SCALARS = 5  # that each step has, besides its metrics
 
 
 class Sink(Protocol):
-    """Somewhere that records go. If it raises, it is reported once, by its `name` if it has one, and left out."""
+    """Somewhere that records go. If it raises, it is reported once, by its `name` if it has one, and left out.
+
+    One with a method `log(step, numbers)` gets other numbers of a step that was written, such as a validation's.
+    """
 
     def write(self, flush: Flush) -> None:
         """Take the steps since the last call, in order."""
-
-    def log(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Take other numbers of a step that was written, such as a validation's; a sink without it gets none."""
 
     def close(self) -> None:
         """Finish; nothing is written afterwards."""
@@ -113,8 +113,8 @@ class Tracker:
         with self._lock:
             self.flush()
             for sink in tuple(self.sinks):
-                if hasattr(sink, "log"):
-                    self._attempt(sink, "log", partial(sink.log, max(self.step - 1, 0), numbers))
+                if log := getattr(sink, "log", None):
+                    self._attempt(sink, "log", partial(log, max(self.step - 1, 0), numbers))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
