@@ -63,8 +63,8 @@ class Kept:
     at: str
 
 
-def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> str:
-    """Return the digest of all that the evidence of a run rests on."""
+def state_of(task: Task, context: Context, selection: Selection, reports: Path, installed: Collection[str]) -> str:
+    """Return the digest of all that the evidence of a run rests on, with what is `importable`."""
     told = hashlib.sha256()
     options = replace(context, evidence=Path(), rules=None)
     for part in (
@@ -74,7 +74,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         [git(context.root, *words) or "" for words in GIT],
         _files(context.root, {context.root / ".gates", reports}),
-        _packages(context),
+        installed,
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
@@ -192,35 +192,37 @@ def _told(path: str) -> str:
         return str(error.errno)
 
 
-def _packages(context: Context) -> Iterator[str]:
+def importable(root: Path, python: str) -> Iterator[str]:
     """Yield what tells the interpreter and every file that it may import, by sizes and times."""
     facts = [sys.version, sys.prefix, sys.base_prefix, *sys.path]
-    if context.python != sys.executable:
-        asked = [context.python, "-c", ASK]
-        done = subprocess.run(asked, capture_output=True, check=False, cwd=context.root, timeout=60)
+    if python != sys.executable:
+        asked = [python, "-c", ASK]
+        done = subprocess.run(asked, capture_output=True, check=False, cwd=root, timeout=60)
         facts = json.loads(done.stdout) if not done.returncode else [os.urandom(8).hex(), "", ""]
     version, prefix, base, *paths = map(str, facts)
-    yield f"{context.python} {version} {prefix} {base}"
-    folders = [Path(path) for path in paths if path and not Path(path).is_relative_to(context.root)]
+    yield f"{python} {version} {prefix} {base}"
+    folders = [Path(path) for path in paths if path and not Path(path).is_relative_to(root)]
     libraries = [path for path in folders if path.name in {"site-packages", "dist-packages"}]
     finders = [finder for path in libraries for finder in sorted(path.glob("__editable__*.py"))]
     folders += [Path(found) for finder in finders for found in MAPPED.findall(finder.read_text(encoding="utf-8"))]
     for folder in dict.fromkeys(folders):
         is_standard = folder.is_relative_to(base) and folder not in libraries
-        if folder.is_dir() and not is_standard and not folder.is_relative_to(context.root):
+        if folder.is_dir() and not is_standard and not folder.is_relative_to(root):
             yield from _times(str(folder))
 
 
-def _times(folder: str) -> Iterator[str]:
+def _times(top: str) -> Iterator[str]:
     """Yield each file below a folder with its size and time: a package manager changes them with the contents."""
-    with suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in LEFT_OUT:
-                    yield from _times(entry.path)
-            elif not entry.name.endswith(".pyc"):
-                state = entry.stat(follow_symlinks=False)
-                yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"
+    folders = [top]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in LEFT_OUT:
+                        folders.append(entry.path)
+                elif not entry.name.endswith(".pyc"):
+                    state = entry.stat(follow_symlinks=False)
+                    yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"
 
 
 def _size(folder: Path) -> int:

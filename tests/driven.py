@@ -224,7 +224,7 @@ def test_expected_to_fail(three):
 @pytest.mark.sound
 def test_that_sees_the_recorder():
     import sys
-    assert "gates_recorder" not in sys.modules
+    assert "gates_probe" not in sys.modules
 
 
 @pytest.mark.sound

@@ -5,8 +5,7 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
+from gates.checks.leaks.collect import Allocated, Holder, LeakRun, Leaks, Rung, Watched
 from gates.model import Location
 from gates.task.task import Task
 

@@ -1,17 +1,19 @@
 """Builders of what was recorded of a training step."""
 
+from pathlib import Path
 from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests
-from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded
+from gates.checks.training_steps.collect import RecordedTest, RecordedTests, Recording, StepRecording
+from gates.child.probing import read_entries
+from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded, as_recorded
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Location
 from gates.scan.loading import load_rules
 from gates.task.task import Task
 
+SECRET = "a secret of this test"  # as record_all.py has it
 PLACE = Location(path="pkg/train.py", line=7)
 ORDER = (
     "zero_grad",
@@ -24,6 +26,12 @@ ORDER = (
     "step",
     "update",
 )
+
+
+def read_journal(path: Path) -> Recorded:
+    """What a journal tells that was sealed with our secret."""
+    entries, foreign = read_entries(path, SECRET, chained=True)
+    return as_recorded(entries, foreign)
 
 
 def a_trained_task(**changes: Any) -> Task:

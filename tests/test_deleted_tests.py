@@ -5,7 +5,7 @@ from pathlib import Path
 from bar import committed, git
 from building import written
 
-from gates.project.deleted_tests import deleted_tests
+from gates.evidence.tests.pytest_run import deleted_tests
 
 ONE = "class TestA:\n    def test_one(self):\n        pass\n"
 OLD = {"t/test_a.py": ONE, "t/test_b.py": "def test_two():\n    pass\n"}

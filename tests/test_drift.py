@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gates.measuring.drift import Drift, drift, theil_sen
+from gates.checks.leaks.collect import Drift, drift, theil_sen
 
 NOISE = random.Random(7)
 

@@ -89,3 +89,12 @@ def test_interrupt_is_held_back_and_not_lost() -> None:
         "print('lost', flush=True)\n"
     )
     assert done.stdout == "held\n"
+
+
+def test_exit_codes_are_seen_where_whoever_starts_us_ignores_the_end_of_children() -> None:
+    body = "done = command([sys.executable, '-c', 'exit(3)'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
+    imports = "from gates.child.process import run as command; "
+    code = HEAD + STARTED.format(body=f"{imports}{body}; return done.exit_code", name="INT")
+    ignoring = "import os, sys; from signal import *; signal(SIGCHLD, SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    argv = [sys.executable, "-c", ignoring, sys.executable, "-c", code]
+    assert subprocess.run(argv, cwd=ROOT, env=clean(), check=False, timeout=30).returncode == 3

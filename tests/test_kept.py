@@ -100,7 +100,6 @@ EDITS: dict[str, Callable[[Path], object]] = {
 
 
 def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_packages", lambda _: iter(()))
     monkeypatch.setenv("SOMETHING_OF_A_TEST", "0")
     project = a_project(tmp_path / "p")
     committed(project)
@@ -108,7 +107,7 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:
-        return kept.state_of(task, context, Selection(), project / "reports")
+        return kept.state_of(task, context, Selection(), project / "reports", ())
 
     seen = {"at first": state()}
     (project / "reports").mkdir()
@@ -129,12 +128,12 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     elsewhere.mkdir()
     (library / "__editable___two_finder.py").write_text(f"MAPPING = {{'two': '{elsewhere}'}}\n")
     monkeypatch.setattr(sys, "path", [str(library)])
-    context = a_context(a_project(tmp_path / "p"))
-    before = [*kept._packages(context)]
+    here = (tmp_path / "p", sys.executable)
+    before = [*kept.importable(*here)]
     (elsewhere / "two.py").write_text("y = 1\n")
-    linked = [*kept._packages(context)]
+    linked = [*kept.importable(*here)]
     (library / "one.py").write_text("x = 12\n")
-    assert len({*map(tuple, (before, linked, kept._packages(context)))}) == 3
+    assert len({*map(tuple, (before, linked, kept.importable(*here)))}) == 3
 
 
 def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(

@@ -134,6 +134,15 @@ def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str)
     assert ended.exit_code == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to who started their parents")
+def test_runs_side_by_side_leave_each_others_orphans_alone(tmp_path: Path) -> None:
+    waits = "import os, time; os.system('(sleep 1; touch x) &')\nwhile not os.path.exists('x'): time.sleep(0.01)"
+    leaves = "import os, time; time.sleep(0.4); os.system('sleep 60 &')"
+    ends = process.side_by_side(lambda code: run(tmp_path, code, timeout_s=10), [waits, leaves])
+    assert [end.exit_code for end in ends] == [0, 0]
+    assert ends[1].orphans
+
+
 def test_orphan_is_counted(tmp_path: Path) -> None:
     assert run(tmp_path, leaving(DETACHED)).orphans == 1
     assert run(tmp_path, "pass").orphans == 0

@@ -26,6 +26,7 @@ class _Told:
 
 def listen() -> None:
     """Take up both signals; one that the shell wants ignored stays so."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, every child would seem to end with code 0
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)

@@ -9,23 +9,28 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import psutil
 
 from gates.child.channel import Channel
 from gates.child.guardian import MARK
 from gates.child.interrupts import stop_if_interrupted, uninterrupted
-from gates.model import Model
+from gates.model import CommandRecord, Model
 
+T = TypeVar("T")
+R = TypeVar("R")
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
 PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
+_LIVE: dict[str, int] = {}  # the mark and the process of each run that is under way
+_STARTING = threading.Lock()  # no child is looked at by another run before it is known
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -74,6 +79,10 @@ class ProcessRun(Model):
                 return lines[-1][:300]
         return "it wrote nothing"
 
+    def as_command(self, purpose: str, argv: tuple[str, ...] = ()) -> CommandRecord:
+        """Return the record of the command; `argv` is how it is shown."""
+        return CommandRecord(purpose=purpose, argv=argv or self.argv, ended=self.ended, duration_s=self.duration_s)
+
 
 def run(
     argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None,
@@ -84,19 +93,18 @@ def run(
     The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
     command cannot be started.
     """
-    mark = secrets.token_hex(16)
-    started = time.monotonic()
+    mark, started, killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
     child: subprocess.Popen[bytes] | None = None
     streams: list[_Reader] = []
     _adopt_orphans()
     before = {process.pid for process in psutil.Process().children()}
-    killed = _oom_kills()
-    peak: int | None = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             told = {**(env or {}), **(channel.env if channel else {})}
             marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
-            child = _start(argv, cwd, marked, channel.theirs if channel else ())
+            with _STARTING:
+                child = _start(argv, cwd, marked, channel.theirs if channel else ())
+                _LIVE[mark] = child.pid
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
                 _Reader(child.stderr, log.with_suffix(".stderr.txt")),
@@ -104,31 +112,24 @@ def run(
             if channel:
                 channel.started()
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
-        duration = time.monotonic() - started
-        timed_out = child.returncode is None
+        duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
+            _LIVE.pop(mark, None)
             late, orphans = _sweep(child, mark, before) if child else (None, 0)
             if channel:
                 channel.close()
             for stream in streams:
                 stream.close()
-    code = child.returncode
+    code = None if timed_out else child.returncode
     return ProcessRun(
-        argv=tuple(argv),
-        exit_code=None if timed_out or code < 0 else code,
-        signal=_signal_name(-code) if code < 0 and not timed_out else None,
-        timed_out=timed_out,
-        timeout_s=timeout_s,
-        duration_s=round(duration, 3),
-        stdout=streams[0].result(),
-        stderr=streams[1].result(),
-        orphans=orphans,
-        peak_memory_bytes=peak or late,
-        out_of_memory=_oom_kills() > killed,
-    )
+        argv=tuple(argv), exit_code=code if code is not None and code >= 0 else None,
+        signal=_signal_name(-code) if code is not None and code < 0 else None, timed_out=timed_out,
+        timeout_s=timeout_s, duration_s=round(duration, 3), stdout=streams[0].result(), stderr=streams[1].result(),
+        orphans=orphans, peak_memory_bytes=peak or late, out_of_memory=_oom_kills() > killed,
+    )  # fmt: skip
 
 
 def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:
@@ -153,8 +154,8 @@ def _reaped(
         meanwhile()
         try:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has waited for it
-            child.wait(GRACE_S)
+        except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
+            child.returncode = -signal.SIGKILL
             return None
         if pid:
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -252,12 +253,25 @@ def _adopt_orphans() -> None:
 
 
 def _adopted(before: set[int]) -> Iterator[psutil.Process]:
-    """Return the children that were not there before, and their children."""
-    for process in psutil.Process().children():
-        if process.pid not in before:
-            yield process
-            with suppress(psutil.Error):
-                yield from process.children(recursive=True)
+    """Return the children that were not there before, and their children, but not those of other runs."""
+    with _STARTING:
+        left = [each for each in psutil.Process().children() if each.pid not in before and not _is_of_another(each)]
+    for process in left:
+        yield process
+        with suppress(psutil.Error):
+            yield from process.children(recursive=True)
+
+
+def _is_of_another(process: psutil.Process) -> bool:
+    with suppress(psutil.Error, OSError):
+        return process.pid in _LIVE.values() or any(mark in process.environ().get(MARK, "") for mark in list(_LIVE))
+    return False
+
+
+def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
+    """Return what comes of each part, in their order; as many are run at a time as there are processors."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        return list(pool.map(what, parts))
 
 
 def _kill_group(pid: int, number: signal.Signals) -> None:

@@ -53,6 +53,11 @@ def crash_of(text: str, context: Context) -> Crash | None:
     return Crash(error=error, message=message[:LIMIT], location=location, function=function)
 
 
+def said(crash: Crash) -> str:
+    """Return the exception of a crash in one line."""
+    return ": ".join(part for part in (crash.error, crash.message) if part)
+
+
 def _error(last: str) -> tuple[str, str]:
     """Return an exception's type and message: the first line that stands out, also in an exception group's frame."""
     plain = [line for line in last.splitlines() if line.strip() and not line[0].isspace()]
@@ -61,12 +66,6 @@ def _error(last: str) -> tuple[str, str]:
         if told := ERROR.match(line.strip()):
             return told["type"], (told["message"] or "").strip()
     return "", ""
-
-
-def innermost(text: str, context: Context) -> Location | None:
-    """Return the innermost frame of the last traceback in a text that lies in the project."""
-    crash = crash_of(text, context)
-    return crash.location if crash else None
 
 
 def warnings_of(text: str, context: Context) -> Iterator[Warned]:

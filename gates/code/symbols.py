@@ -84,6 +84,17 @@ class Resolver:
         """Return a path as reports name it."""
         return self._sources.shown(path)
 
+    def read(self) -> tuple[dict[Path, SourceModule], tuple[str, ...]]:
+        """Return the files of the implementation that can be parsed, and what is wrong with the others."""
+        modules: dict[Path, SourceModule] = {}
+        unparsed: list[str] = []
+        for path in self.python_files():
+            try:
+                modules[path] = self.module(path)
+            except Unparsed as error:
+                unparsed.append(str(error))
+        return modules, tuple(unparsed)
+
     def python_files(self) -> list[Path]:
         """Return the Python files of the implementation."""
         return [path for path in self._sources.files(self._implementation) if path.suffix == ".py"]

@@ -149,7 +149,8 @@ def _judged(
 ) -> tuple[Report, EvidenceSet]:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
-    state = kept.state_of(task, context, selection, reports) if keeps else ""
+    installed = [*kept.importable(context.root, context.python)] if keeps else []  # once: it is tens of thousands
+    state = kept.state_of(task, context, selection, reports, installed) if keeps else ""
     taken = kept.find(request.root, state, folder) if keeps and not request.fresh else None
     evidence = EvidenceSet(taken.pieces if taken else {})
     alone = of_its_sources(request.root, request.python, say)
@@ -158,7 +159,7 @@ def _judged(
         report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
     if taken:
         report = report.model_copy(update={"taken": kept.said(taken, evidence)})
-    elif keeps and kept.state_of(task, context, selection, reports) == state:  # nothing changed during the run
+    elif keeps and kept.state_of(task, context, selection, reports, installed) == state:  # it did not change meanwhile
         kept.keep(request.root, state, evidence, folder, report)
     return report, evidence
 

@@ -4,7 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gates.child import process
@@ -27,7 +27,7 @@ class Standing:
     """A command that stands for a criterion by itself, and what of the task it is, such as `measurement speed`.
 
     An `arm` is asked for one step, as when it is measured. `answers` are the measures whose arms must be among the
-    samples that the command writes.
+    samples that the command writes. `smoke` are the words with which it does less.
     """
 
     part: str
@@ -36,6 +36,13 @@ class Standing:
     device: str = "cpu"
     arm: Arm | None = None
     answers: tuple[Measure, ...] = ()
+    smoke: Command = ()
+
+    def shortest_first(self) -> Iterator["Standing"]:
+        """Yield the same with less to do, where the task says how, then as it stands."""
+        if self.smoke:
+            yield replace(self, command=(*self.command, *self.smoke))
+        yield self
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,7 @@ def _measuring(task: Task, criterion: Criterion, measurement: Measurement) -> It
     if measurement.run:
         answers = tuple(each for each in criterion.measures if each.from_ == measurement.id)
         answers = answers if measurement.read == "samples" else ()
-        yield Standing(part, _filled(measurement.run, device), limit, device, answers=answers)
+        yield Standing(part, _filled(measurement.run, device), limit, device, answers=answers, smoke=measurement.smoke)
     for arm in measurement.arms.values():
         if arm.time:
             yield Standing(part, _filled(arm.time, device), limit, device)

@@ -1,4 +1,4 @@
-"""Measurements whose arms the gate times itself, and those that other tools' benchmarks make, one sample a run."""
+"""Measurements that the gate times itself, or that other tools make; each attempt is in the ledger from its start."""
 
 import ast
 import contextlib
@@ -9,28 +9,121 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence._attempt import attempt
-from gates.measuring import machine
-from gates.measuring.answers import ALPHA
+from gates.evidence.measurement_run import MeasurementRun
+from gates.measuring import answers, machine
+from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
 from gates.measuring.deciding.spending import looks_until
-from gates.measuring.formats import read_times
-from gates.measuring.ledger import Recalled, key_of
-from gates.measuring.samples import BadSamples, Metric, Samples
-from gates.measuring.session import Plan
+from gates.measuring.fitness import contended, disturbed
+from gates.measuring.interval import TIME_UNITS, is_time
+from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
+from gates.measuring.samples import BadSamples, Metric, Samples, read_times
+from gates.measuring.session import Plan, measure
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of
 from gates.project.import_paths import import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
 from gates.task.task import Measure, Task
+
+BEGUN, FAILED = "begun", "failed"
+KILLED = "it was stopped from outside"
+
+
+def attempt(
+    plan: Plan, measures: Sequence[Measure], key: str, root: Path, folder: Path
+) -> tuple[Samples, Taken, Recalled]:
+    """Measure until the measures are decided; return the samples, how they were taken, and the earlier attempts.
+
+    One that an arm ends raises `ArmFailed`. One that is killed stays in the ledger as it was begun.
+    """
+    ledger = Ledger(root)
+    recalled = ledger.recall(key)
+    earlier = counted(recalled.attempts)
+    begun = _begin(ledger, key)
+    try:
+        samples, taken = measure(plan, folder, partial(_settled, measures, earlier))
+    except ArmFailed as error:
+        ledger.append(begun.model_copy(update={"ended": FAILED, "pairs": error.pairs, "unfit": (str(error),)}))
+        raise
+    told = {
+        "ended": taken.ended, "pairs": taken.pairs, "restarts": taken.restarts, "split": taken.split,
+        "metrics": samples.metrics,
+        "unfit": (*disturbed(taken), *(contended(taken) if plan.clock == "wall" else ())),
+        "missed": answers.missed(_applying(measures, samples), Source(samples, taken, earlier)),
+    }  # fmt: skip
+    unwritten = ledger.append(begun.model_copy(update=told))
+    return samples, taken, Recalled(attempts=earlier, problem=recalled.problem or unwritten)
+
+
+def handed_over(measures: Sequence[Measure], key: str, root: Path, run: Callable[[], MeasurementRun]) -> MeasurementRun:
+    """Run what hands over its samples itself; return it with the earlier attempts.
+
+    The ledger keeps what it missed, not the samples: with the same seeds those of two attempts are the same ones.
+    """
+    ledger = Ledger(root)
+    recalled = ledger.recall(key)
+    begun = _begin(ledger, key)
+    ended = run()
+    drawn = _drawn(ended.samples) if ended.samples else ""
+    if (same := ledger.same(drawn, key)) is not None:
+        problem = f"its times are those of the attempt at {same.at}, to the last digit: no clock gives the same twice"
+        ended = ended.model_copy(update={"samples": None, "problem": problem})
+    samples = ended.samples
+    told: dict[str, object] = {"ended": ended.ended, "unfit": (ended.problem,)}
+    if samples:
+        missed = answers.missed(_applying(measures, samples), Source(samples))
+        told = {"ended": ended.ended, "unfit": (), "pairs": _longest(samples), "missed": missed, "drawn": drawn}
+    unwritten = ledger.append(begun.model_copy(update=told))
+    earlier = Recalled(attempts=counted(recalled.attempts), problem=recalled.problem or unwritten)
+    return ended.model_copy(update={"earlier": earlier})
+
+
+def _begin(ledger: Ledger, key: str) -> Attempt:
+    """Write an attempt down before its first sample, as if it had been killed; return it to be told how it ended."""
+    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
+    ledger.append(begun)
+    return begun
+
+
+def _longest(samples: Samples) -> int:
+    return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+
+
+def _drawn(samples: Samples) -> str:
+    """Return the digest of the times among samples; none of so few that they may well come again."""
+    times = {
+        name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
+    }
+    values = [value for arms in times.values() for values in arms.values() for value in values]
+    return frozen_digest(times) if len(set(values)) >= MANY else ""
+
+
+MANY = 10  # different times: fewer may be the same by chance
+
+
+def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """Return the attempts that lines of a ledger tell of: those that came to pairs, and those that never ended."""
+    ended = {line.at for line in lines if line.ended != BEGUN}
+    return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
+
+
+def _settled(measures: Sequence[Measure], earlier: tuple[Attempt, ...], samples: Samples, taken: Taken) -> bool:
+    return answers.settled(_applying(measures, samples), Source(samples, taken, earlier))
+
+
+def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
+    return [measure for measure in measures if measure.on in {"any", samples.device.type}]
+
 
 LISTED = """
 import importlib.metadata, sys
@@ -100,14 +193,9 @@ def measures_of(task: Task, measurement: Measurement, device: str) -> tuple[Meas
 def run_again_and_again(measurement: Measurement, device: str, context: Context, folder: Path) -> Samples:
     """Run another tool's benchmark several times; each run gives one sample of each benchmark, paired by the run."""
     columns: dict[str, list[float]] = {}
-    begun, longest = time.monotonic(), 0.0
-    for number in range(measurement.restarts):
-        started = time.monotonic()
-        if number and started - begun + longest > measurement.budget_s:
-            break
+    for number in turns(measurement):
         for name, value in _run_once(measurement, device, context, folder, number).items():
             columns.setdefault(name, []).append(value)
-        longest = max(longest, time.monotonic() - started)
     runs = max(map(len, columns.values()))
     short = [name for name, values in columns.items() if len(values) < runs]
     if short:
@@ -118,6 +206,17 @@ def run_again_and_again(measurement: Measurement, device: str, context: Context,
         timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
         metrics={"time_s": metric},
     )  # fmt: skip
+
+
+def turns(measurement: Measurement) -> Iterator[int]:
+    """Yield the number of each start, while the longest of them fits into what is left of the budget."""
+    begun, longest = time.monotonic(), 0.0
+    for number in range(measurement.restarts):
+        started = time.monotonic()
+        if number and started - begun + longest > measurement.budget_s:
+            return
+        yield number
+        longest = max(longest, time.monotonic() - started)
 
 
 def _run_once(measurement: Measurement, device: str, context: Context, folder: Path, number: int) -> dict[str, float]:

@@ -80,9 +80,11 @@ class CalledCode(Derived):
                 texts = {
                     file.path: raising(file, functions, mark, places) for file, functions in files[criterion.id].items()
                 }
-                with bench.faulty(texts) as copy:
-                    ran = run_once(one, task, copy, bench.env(copy.root))
-                called = mark.exists()
+                for shorter in one.shortest_first():
+                    with bench.faulty(texts) as copy:
+                        ran = run_once(shorter, task, copy, bench.env(copy.root))
+                    if called := mark.exists():
+                        break
                 hoisted = called and not ran.well and _is_hoisted(one, files[criterion.id], mark, places, task, bench)
                 why = "" if ran.answered else "it writes no samples in a copy"
                 found.append(CommandCall(

@@ -11,8 +11,9 @@ from typing import Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.process import ProcessRun
-from gates.child.tracebacks import crash_of, warnings_of, written
+from gates.child.probing import PACKAGE, programs
+from gates.child.process import ProcessRun, joined_paths
+from gates.child.tracebacks import crash_of, said, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
@@ -21,7 +22,6 @@ from gates.project.import_paths import import_roots
 from gates.task.task import EntryPoint, Task
 from gates.terminal import printable
 
-RUNNER = Path(__file__).with_name("_call_runner.py")
 # shown once for each line, as a developer sees them; all other warnings are shown anyway
 DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
 TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
@@ -62,7 +62,8 @@ class EntryPointRuns(Evidence):
         if not task.entry_points:
             raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
         inside = context.folder("entry_points")
-        runs = tuple(_run(i, entry, task, context, inside.evidence) for i, entry in enumerate(task.entry_points))
+        with programs(inside.evidence) as plugin:
+            runs = tuple(_run(i, entry, task, context, plugin) for i, entry in enumerate(task.entry_points))
         return cls(
             how="each command and each call made once, in a process of its own",
             commands=tuple(
@@ -78,11 +79,13 @@ class EntryPointRuns(Evidence):
         )
 
 
-def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
-    name, result = entry.name, folder / f"{index}.result.json"
+def _run(index: int, entry: EntryPoint, task: Task, context: Context, plugin: Path) -> EntryRun:
+    name, folder = entry.name, plugin.parent
+    result = folder / f"{index}.result.json"
     argv = _argv(entry, task, context, result, out=folder / f"{index}.out")
     limit = entry.timeout_s or context.timeout_s
     env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}
+    env |= {"PYTHONPATH": joined_paths(str(plugin))} if entry.call else {}
     try:
         ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
     except OSError as error:
@@ -100,7 +103,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         process=None if problem else ended,
         problem=problem,
         crash=crash.location if crash else None,
-        error=": ".join(part for part in (crash.error, crash.message) if part) if crash else "",
+        error=said(crash) if crash else "",
         function=crash.function if crash else "",
         returned=printable(told["returned"]) if "returned" in told else None,
         exit_code=_exit_code(entry, told, context),
@@ -114,7 +117,7 @@ def _argv(entry: EntryPoint, task: Task, context: Context, result: Path, *, out:
         return context.argv(entry.run or (), out=str(out))
     paths = [str(path) for path in import_roots(task, context)]
     asked = json.dumps({"call": entry.call, "args": entry.args, "paths": paths})
-    return [context.python, str(RUNNER), asked, str(result)]
+    return [context.python, "-m", f"{PACKAGE}.calling_once", asked, str(result)]
 
 
 def _exit_code(entry: EntryPoint, told: dict[str, str], context: Context) -> int | None:

@@ -13,8 +13,7 @@ from gates.child import process
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._attempt import handed_over
-from gates.evidence._timed import attempts_key, measures_of, run_again_and_again, time_arms
+from gates.evidence._timed import attempts_key, handed_over, measures_of, run_again_and_again, time_arms
 from gates.evidence.bundles import answering
 from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import machine

@@ -1,7 +1,10 @@
 """What the recorder notes of one training step: events, steps of optimizers, gradients, an overflow, reads."""
 
-from pydantic import Field
+from collections.abc import Iterable, Iterator, Sequence
 
+from pydantic import Field, ValidationError
+
+from gates.child.probing import Entry
 from gates.child.process import ProcessRun
 from gates.model import Location, Model
 
@@ -145,3 +148,62 @@ class Recorded(Model):
     absent: tuple[Absent, ...] = ()
     spoiled: tuple[Spoiled, ...] = ()
     logged: tuple[Logged, ...] = ()
+
+
+NOTES = {"start", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
+         "after_overflow", "log", "injected", "scale", "test", "tested", "hidden", "spoiled"}  # fmt: skip
+
+
+def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:
+    """Return what entries tell, or that they cannot be read."""
+    try:
+        return _recorded(entries, foreign)
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        return Recorded(problem=f"the journal cannot be read: {type(error).__name__}")
+
+
+def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
+    by_word: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_word.setdefault(str(entry["word"]), []).append(entry)
+    after = by_word.get("after_overflow", [{}])[-1]
+    alien = (f"{foreign} lines of the journal are not its own",) if foreign else ()
+    return Recorded.model_validate(
+        {
+            "problem": next((entry["what"] for entry in by_word.get("problem", [])), ""),
+            "complete": "end" in by_word and not foreign,
+            "truncated": "truncated" in by_word,
+            "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
+            "events": [_fit(Happened, entry) for entry in entries if entry["word"] not in NOTES],
+            "attempts": list(_attempts(entries)),
+            "compared": [_fit(Compared, entry) for entry in by_word.get("reference", [])],
+            "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
+            "injected": "injected" in by_word,
+            "steps_after_overflow": after.get("steps"),
+            "absent": [_fit(Absent, entry) for entry in by_word.get("hidden", [])],
+            "spoiled": [_fit(Spoiled, entry) for entry in by_word.get("spoiled", [])],
+            "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
+        }
+    )
+
+
+def _attempts(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the attempts, each with how many events came before it."""
+    events = 0
+    for entry in entries:
+        events += entry["word"] not in NOTES
+        if entry["word"] == "attempt":
+            yield {**_fit(Attempt, entry), "after": events}
+
+
+def _fit(kind: type[Model], entry: Entry) -> Entry:
+    """Return the facts of an entry that a model has, its place as a location."""
+    facts = {name: value for name, value in entry.items() if name in kind.model_fields and value is not None}
+    place, optimizers = entry.get("place") or entry.get("step_place"), entry.get("optimizers")
+    if isinstance(entry.get("step_place"), list):
+        place = entry["step_place"]
+    if isinstance(place, list) and len(place) == 2:
+        facts["location"] = Location(path=str(place[0]), line=max(int(place[1]), 1))
+    if "optimizer" in kind.model_fields and isinstance(optimizers, list) and optimizers:
+        facts["optimizer"] = optimizers[0]
+    return facts

@@ -1,20 +1,83 @@
 """The implementation as it stands: which lines each criterion's symbols and rules come to."""
 
+import ast
+from collections.abc import Iterator
 from typing import Self
 
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
-from gates.code.syntax import SourceModule, Unparsed
+from gates.code.syntax import SourceModule
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
 from gates.evidence.patterns import PatternTrace, trace_patterns
-from gates.evidence.watchful import Watchful, watchful
-from gates.model import Location
+from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.code_binding import CodeBinding
 from gates.task.task import Task
+
+HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
+VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})
+TRACERS = frozenset({"sys.gettrace", "sys.getprofile", "sys.monitoring.get_tool"})
+CHOICES = (ast.If, ast.IfExp, ast.While)
+
+
+class Watchful(Model):
+    """A symbol that asks whether a test looks on: where, and how."""
+
+    symbol: str
+    location: Location
+    asks: str
+
+
+def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
+    """Return where a function or class chooses its way by whether a test looks on; nothing of a plugin of pytest."""
+    if any(name.split(".")[0] in {"pytest", "_pytest"} for name in _imported(module.tree)):
+        return None
+    try:
+        return _watchful(symbol, place, module)
+    except RecursionError:  # an expression of thousands of parts
+        return None
+
+
+def _watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
+    first, last = place.line or 1, place.last_line or place.line or 1
+    inside = [
+        node for node in ast.walk(module.tree)
+        if isinstance(node, (*CHOICES, ast.Match)) and first <= node.lineno <= last
+    ]  # fmt: skip
+    for choice in inside:
+        asked = choice.subject if isinstance(choice, ast.Match) else choice.test
+        for node in ast.walk(asked):
+            if said := _asks(node):
+                return Watchful(symbol=symbol, location=Location(path=place.path, line=choice.lineno), asks=said)
+    return None
+
+
+def _asks(node: ast.AST) -> str:
+    """Return how an expression asks for a test, as it is written, or nothing."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+        named = isinstance(node.left, ast.Constant) and node.left.value in HARNESSES | VARIABLES
+        where = ast.unparse(node.comparators[0])
+        return ast.unparse(node) if named and where.endswith(("modules", "environ")) else ""
+    if isinstance(node, ast.Call):
+        called, first = ast.unparse(node.func), node.args[0] if node.args else None
+        of = first.value if isinstance(first, ast.Constant) else None
+        if called in TRACERS:
+            return ast.unparse(node)
+        if called.endswith(("environ.get", "getenv")):
+            return ast.unparse(node) if of in VARIABLES else ""
+        return ast.unparse(node) if called.endswith("modules.get") and of in HARNESSES else ""
+    return ""
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
 
 
 class SourceTree(Evidence):
@@ -38,13 +101,8 @@ class SourceTree(Evidence):
         if not paths:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         resolver = Resolver(task, Sources(context.root))
-        modules: dict[str, SourceModule] = {}
-        unparsed: list[str] = []
-        for path in paths:
-            try:
-                modules[context.shown(path)] = resolver.module(path)
-            except Unparsed as error:
-                unparsed.append(str(error))
+        files, unparsed = resolver.read()
+        modules = {module.path: module for module in files.values()}
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
         entries = dict.fromkeys(binding.reached_from for binding in bindings if binding.reached_from)
@@ -55,7 +113,7 @@ class SourceTree(Evidence):
             rules=bound_rules(sorted({binding.rule for binding in bindings if binding.rule}), task, context),
             patterns=trace_patterns(bindings, resolver),
             entries=tuple(resolver.trace(CodeBinding(symbol=entry)) for entry in entries),
-            unparsed=tuple(unparsed),
+            unparsed=unparsed,
             watchful=tuple(
                 seen for trace in symbols if trace.location and trace.location.path in modules
                 if (seen := watchful(trace.symbol, trace.location, modules[trace.location.path]))

@@ -1,10 +1,15 @@
-"""What can be said of one aspect of a recorded training step."""
+"""What can be said of what was looked at, and the findings that say it, of itself and of each criterion."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.about import About
-from gates.model import Finding, Level, Location, Outcome, Severity
+from gates.about import FAILED, UNKNOWN, About
+from gates.model import Finding, Level, Location, Outcome, Planned, Severity
+from gates.task.concurrent import Concurrent
+from gates.task.hot_path import HotPath
+from gates.task.leak import Leak
+from gates.task.scale import Scale
+from gates.task.task import Criterion, Task
 
 WORTH = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.MEDIUM}
 
@@ -71,3 +76,48 @@ def absent(why: str, *, needed: bool) -> Said:
             remediation="Mend the training step, or take this out of its 'needs'.",
         )  # fmt: skip
     return Said(Outcome.NOT_APPLICABLE, f"{why[0].upper()}{why[1:]}.", "nothing to see", level=Level.ADVISORY)
+
+
+Standing = Concurrent | HotPath | Leak | Scale
+LONGEST = 600
+
+
+def checks(
+    task: Task, one: Standing, check: str, title: str, of_criterion: str, *, level: Level = Level.MUST,
+    binds: bool = True,
+) -> Iterator[Planned]:  # fmt: skip
+    """Plan the check itself, and one for each criterion that it binds, which is titled by what it asks."""
+    yield Planned(id=check, title=title, level=level)
+    for criterion in _criteria(task, one) if binds else ():
+        yield Planned(
+            id=_named(check, criterion), title=f"{criterion.id}: {of_criterion}", level=criterion.level,
+            criterion=criterion.id,
+        )  # fmt: skip
+
+
+def findings(
+    task: Task, one: Standing, said: Said, *, rule: str, check: str, raw: str | None, where: str = "",
+    level: Level = Level.MUST, binds: bool = True,
+) -> Iterator[Finding]:  # fmt: skip
+    """Say the same of the check itself and of each criterion; `where` is in which of several ways it was looked at."""
+    about: list[tuple[str, Level, str | None]] = [(check, level, None)]
+    bound = _criteria(task, one) if binds else []
+    about += [(_named(check, criterion), criterion.level, criterion.id) for criterion in bound]
+    subject = f"{one.name}{f' {where}' if where else ''}{f' at {said.subject}' if said.subject else ''}"
+    for name, its, criterion_id in about:
+        worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
+        yield Finding(
+            rule=rule, check=name, level=its, criterion=criterion_id, outcome=said.outcome,
+            severity=worth.get(its, Severity.INFO), subject=subject,
+            message=f"{one.name}{f', {where}' if where else ''}: {said.message}"[:LONGEST],
+            location=said.location or task.place(one), expected=said.expected, actual=said.actual,
+            impact=said.impact, remediation=said.remediation, evidence=raw,
+        )  # fmt: skip
+
+
+def _named(check: str, criterion: Criterion) -> str:
+    return f"{check}:for:{criterion.id}"
+
+
+def _criteria(task: Task, one: Standing) -> list[Criterion]:
+    return [criterion for criterion in task.criteria if criterion.id in one.criteria]

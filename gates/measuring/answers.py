@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gates.measuring.deciding.design import LEAST_RESTARTS, Design
-from gates.measuring.deciding.several import correct
-from gates.measuring.doubts import doubts, is_clocked, rounding
+from gates.measuring.doubts import contradicted, doubts, is_clocked, rounding
 from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
 from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.ledger import Attempt, pooled
-from gates.measuring.own_clock import contradicted
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
@@ -204,3 +202,24 @@ def _restarts(taken: Taken, used: Sequence[Attempt]) -> tuple[int, ...]:
         numbers = {number: first + i for i, (number, _) in enumerate(itertools.groupby(restarts))}
         found += [numbers[number] for number in restarts]
     return tuple(found)
+
+
+Judged = Callable[[float], Outcome]
+
+
+def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
+    """Return the outcome of each criterion, judged by its interval at an error that several of them share."""
+    plain = [judged(alpha) for judged in criteria]
+    family = [i for i, outcome in enumerate(plain) if outcome is not Outcome.PASSED]
+    if len(family) < len(plain):
+        alpha *= 1 - alpha / 2
+    failed: set[int] = set()
+    while True:
+        share = alpha / max(len(family) - len(failed), 1)
+        more = {i for i in family if i not in failed and criteria[i](share) is Outcome.FAILED}
+        if not more:
+            break
+        failed |= more
+    return [
+        Outcome.UNKNOWN if outcome is Outcome.FAILED and i not in failed else outcome for i, outcome in enumerate(plain)
+    ]

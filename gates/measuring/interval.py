@@ -10,9 +10,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gates.measuring.deciding import student
 from gates.measuring.deciding.design import Design
-from gates.measuring.deciding.slope import slope
+from gates.measuring.deciding.slope import quantile, slope
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure
@@ -149,7 +148,7 @@ def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[
 
 def _student(values: list[float], level: float) -> tuple[float, float]:
     mean = statistics.fmean(values)
-    reach = student.quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    reach = quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return mean - reach, mean + reach
 
 

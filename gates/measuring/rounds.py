@@ -10,7 +10,6 @@ from gates.measuring.samples import Device, Metric, Samples
 COPY = "a second copy of "
 STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"
 COMMANDS = "each command from its start to its end, arms in turn, the first round not counted; timed by the gate"
-SECONDS = {"step_time_s", "step_cpu_time_s", "run_time_s", "run_cpu_time_s"}
 
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 

@@ -35,10 +35,13 @@ class Cause:
 
     @property
     def where(self) -> str:
-        """Return the first places that it was found at, and how many more there are."""
+        """Return the first places that it was found at, those of a file together, and how many more there are."""
         places = list(dict.fromkeys(str(f.location) for f in self.findings if f.location))
-        more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-        return ", ".join(places[:PLACES]) + more
+        files: dict[str, list[str]] = {}
+        for path, _, lines in (place.partition(":") for place in places[:PLACES]):
+            files.setdefault(path, []).extend(filter(None, [lines]))
+        shown = (f"{path}:{','.join(lines)}" if lines else path for path, lines in files.items())
+        return ", ".join(shown) + (f" and {len(places) - PLACES} more" if len(places) > PLACES else "")
 
     @property
     def others(self) -> tuple[str, ...]:

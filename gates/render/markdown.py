@@ -1,7 +1,7 @@
 """Markdown reports, from Jinja2 templates that a project may replace one by one."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from traceback import extract_tb
@@ -12,6 +12,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from pydantic import BaseModel
 
+from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
 from gates.ranking import ranked
@@ -90,6 +91,8 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    with suppress(RuntimeError, OSError):  # where there is no folder that nobody else writes to
+        world.bytecode_cache = jinja2.FileSystemBytecodeCache(pattern=f"gates-{__version__}-%s.cache")
     shown = (escape.inline, escape.prose, escape.code, escape.cell, escape.told, escape.link, escape.block)
     world.filters |= {form.__name__: form for form in shown}
     return world

@@ -12,35 +12,24 @@ from torch import nn
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError, load, refuse_other_model, save, unwrapped
 
-STATE: dict[str, Any] = {
-    "weight": torch.arange(6.0).view(2, 3),
-    "step": 7,
-    "name": "run",
-    "list": [1, 2.5, None],
-    "pair": (1, "x"),
-}
+DRAWN = torch.randn(2, 3, generator=torch.Generator().manual_seed(0))
+TENSORS = {str(dtype): DRAWN.to(dtype) for dtype in (torch.float32, torch.bfloat16, torch.float16)}
+STATE: dict[str, Any] = {"step": 7, "name": "run", "list": [1, 2.5, None], "pair": (1, "x")}
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+def test_what_is_saved_is_loaded_every_dtype_to_the_bit(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "er" / "state.pt"
-    save(path, STATE)
+    save(path, STATE | TENSORS)
     state = load(path)
-    assert torch.equal(state.pop("weight"), STATE["weight"])
-    assert state == {name: value for name, value in STATE.items() if name != "weight"} | {"format": checkpoint.FORMAT}
+    assert {name: value for name, value in state.items() if name not in TENSORS} == STATE | {
+        "format": checkpoint.FORMAT
+    }
+    for name, value in TENSORS.items():
+        assert state[name].dtype is value.dtype
+        assert torch.equal(state[name], value)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_every_dtype_keeps_its_bits(dtype: torch.dtype, tmp_path: Path) -> None:
-    value = torch.randn(5, generator=torch.Generator().manual_seed(0)).to(dtype)
-    save(tmp_path / "state.pt", {"value": value})
-    loaded = load(tmp_path / "state.pt")["value"]
-    assert loaded.dtype is dtype
-    assert torch.equal(loaded, value)
-
-
-def test_a_failed_write_leaves_the_old_checkpoint_and_no_litter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state.pt"
     save(path, STATE)
 
@@ -96,7 +85,9 @@ def test_code_in_a_checkpoint_is_not_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert not Path("run-by-a-checkpoint").exists()
 
 
-def test_a_checkpoint_of_others_is_refused(tmp_path: Path) -> None:
+def test_a_missing_checkpoint_and_one_of_others_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"^no checkpoint at .*absent\.pt"):
+        load(tmp_path / "absent.pt")
     torch.save({"weight": torch.ones(1)}, tmp_path / "state.pt")
     with pytest.raises(CheckpointError, match=r"has format None, expected 'amp_core.checkpoint/1'$"):
         load(tmp_path / "state.pt")
@@ -105,19 +96,17 @@ def test_a_checkpoint_of_others_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "state.pt")
 
 
-def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"^no checkpoint at .*absent\.pt"):
-        load(tmp_path / "absent.pt")
+def test_wrappers_are_taken_off_and_a_part_called_module_is_none() -> None:
+    class Holder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = nn.Linear(2, 2)
 
-
-def test_wrappers_are_taken_off() -> None:
-    model = nn.Linear(2, 2)
+    model = Holder()
     assert unwrapped(model) is model
     compiled = torch.compile(model, backend="eager")
     assert isinstance(compiled, nn.Module)
     assert unwrapped(compiled) is model
-    holder = nn.ModuleDict({"module": model})  # a part of that name makes no wrapper
-    assert unwrapped(holder) is holder
 
 
 def test_another_models_state_is_told_by_its_first_difference() -> None:

@@ -7,12 +7,12 @@ import random
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
+from unittest.mock import MagicMock, call
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
 from amp_core.data import EpochOrder, Stream, loader, loader_options, to_device, windows
@@ -77,18 +77,9 @@ def test_every_combination_of_options_makes_a_loader_that_loads() -> None:
         ("cpu", "cuda", "xpu", "mps"), (0, 2), (True, False), (1, 4), (None, 3), (None, True, False), (1, 4), (1, 2)
     )
     for kind, workers, persistent, prefetch, seed, drop_last, batch_size, world in product:
-        made = loader(
-            numbers(10),
-            batch_size=batch_size,
-            device=torch.device(kind),
-            workers=workers,
-            seed=seed,
-            drop_last=drop_last,
-            prefetch_factor=prefetch,
-            persistent_workers=persistent,
-            rank=world - 1,
-            world=world,
-        )
+        options: dict[str, Any] = {"workers": workers, "prefetch_factor": prefetch, "persistent_workers": persistent}
+        options |= {"batch_size": batch_size, "seed": seed, "drop_last": drop_last, "rank": world - 1, "world": world}
+        made = loader(numbers(10), device=torch.device(kind), **options)
         assert (made.num_workers, made.pin_memory) == (workers, kind in ("cuda", "xpu"))
         assert made.persistent_workers == (persistent and workers > 0)
         assert made.prefetch_factor == (prefetch if workers else None)
@@ -99,15 +90,8 @@ def test_every_combination_of_options_makes_a_loader_that_loads() -> None:
 @pytest.mark.parametrize(("persistent", "prefetch"), [(True, 1), (False, 4)])
 def test_worker_processes_yield_the_order_of_the_main_process(persistent: bool, prefetch: int) -> None:
     def epochs(workers: int) -> list[list[int]]:
-        made = loader(
-            numbers(11),
-            batch_size=3,
-            device=CPU,
-            workers=workers,
-            seed=5,
-            persistent_workers=persistent,
-            prefetch_factor=prefetch,
-        )
+        options: dict[str, Any] = {"persistent_workers": persistent, "prefetch_factor": prefetch}
+        made = loader(numbers(11), batch_size=3, device=CPU, workers=workers, seed=5, **options)
         return take(Stream(made, CPU), 7)
 
     assert epochs(2) == epochs(0)
@@ -173,7 +157,6 @@ def test_worker_seeds_are_a_function_of_the_seed_and_the_epoch() -> None:
     assert first[0] != other[0] != first[1]
 
 
-@settings(deadline=None)
 @given(
     samples=st.integers(4, 20),
     batch_size=st.integers(1, 4),
@@ -219,7 +202,7 @@ def unsized(workers: int) -> Iterable[Batch]:
 
 
 @pytest.mark.parametrize("make", [own, plain, generated, distributed, unsized])
-@pytest.mark.parametrize(("workers", "positions"), [(0, range(10)), (2, (1, 4, 6))])
+@pytest.mark.parametrize(("workers", "positions"), [(0, range(10)), (2, (4,))])
 def test_every_kind_of_loader_resumes_at_the_same_batch(make: Any, workers: int, positions: Iterable[int]) -> None:
     reference = Stream(make(workers), CPU)
     states, batches = [], []
@@ -269,11 +252,9 @@ def test_an_epoch_begun_in_its_middle_is_whole_the_next_time() -> None:
 
 def test_the_position_counts_what_the_consumer_has_got_not_what_workers_fetched() -> None:
     stream = Stream(loader(numbers(12), batch_size=2, device=CPU, workers=2, seed=0, prefetch_factor=4), CPU)
-    assert (stream.epoch, stream.batch) == (0, 0)
-    take(stream, 1)
-    assert (stream.epoch, stream.batch) == (0, 1)
-    take(stream, 6)
-    assert (stream.epoch, stream.batch) == (1, 1)
+    for taken, position in ((0, (0, 0)), (1, (0, 1)), (6, (1, 1))):
+        take(stream, taken)
+        assert (stream.epoch, stream.batch) == position
 
 
 def test_a_stream_that_is_dropped_lets_its_workers_go_at_once() -> None:
@@ -286,12 +267,6 @@ def test_a_stream_that_is_dropped_lets_its_workers_go_at_once() -> None:
         assert not worker.is_alive()
     finally:
         gc.enable()
-
-
-def test_the_state_is_plain_integers() -> None:
-    stream = Stream(loader(numbers(12), batch_size=2, device=CPU, seed=0), CPU)
-    take(stream, 8)
-    assert all(type(value) is int for value in stream.state_dict().values())
 
 
 @pytest.mark.parametrize(
@@ -353,9 +328,7 @@ class Beside:
         self.events.append(("hand over", batch[0].tolist()))
 
 
-def test_on_an_accelerator_the_next_batch_is_copied_ahead_and_the_position_is_the_consumers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_an_accelerator_the_next_batch_is_copied_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_module, "pins_memory", lambda _: True)
     monkeypatch.setattr(stream_module, "SideStream", Beside)
     batches = [(torch.tensor([number]),) for number in range(2)]
@@ -371,22 +344,14 @@ def test_on_an_accelerator_the_next_batch_is_copied_ahead_and_the_position_is_th
 
 
 def test_a_batch_is_not_lost_when_the_one_ahead_of_it_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Flaky:
-        def __init__(self) -> None:
-            self.number = -1
-
-        def __iter__(self) -> "Flaky":
-            return self
-
-        def __next__(self) -> Batch:
-            self.number += 1
-            if self.number == 2:
-                raise OSError
-            return (torch.tensor([self.number]),)
+    def fetch(number: int) -> Batch:
+        if number == 2:
+            raise OSError
+        return (torch.tensor([number]),)
 
     monkeypatch.setattr(stream_module, "pins_memory", lambda _: True)
     monkeypatch.setattr(stream_module, "SideStream", Beside)
-    stream = Stream(Flaky(), CPU)
+    stream = Stream(map(fetch, itertools.count()), CPU)
     assert take(stream, 1) == [[0]]
     with pytest.raises(OSError):
         next(stream)
@@ -394,76 +359,32 @@ def test_a_batch_is_not_lost_when_the_one_ahead_of_it_cannot_be_loaded(monkeypat
     assert take(stream, 2) == [[1], [3]]
 
 
-class Module:
-    """Stands in for torch.cuda: streams that note what waits for what."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def Stream(self, device: torch.device) -> Any:  # noqa: N802  torch's name
-        return Line(self, "side", device)
-
-    def current_stream(self, device: torch.device) -> Any:
-        return Line(self, "current", device)
-
-    def stream(self, line: Any) -> Any:
-        self.events.append(f"on {line.name}")
-        return torch.no_grad()  # any context
-
-
-class Line:
-    def __init__(self, module: Module, name: str, device: torch.device) -> None:
-        self.module, self.name, self.device = module, name, device
-
-    def wait_stream(self, other: Any) -> None:
-        self.module.events.append(f"{self.name} waits for {other.name}")
-
-
-class Recorded:
-    """Stands in for a pinned tensor that notes its copy, and who uses its memory."""
-
-    device = CPU
-
-    def __init__(self, events: list[str], *, pinned: bool) -> None:
-        self.events, self.pinned = events, pinned
-
-    def is_pinned(self) -> bool:
-        return self.pinned
-
-    def to(self, device: torch.device, *, non_blocking: bool) -> Any:
-        self.events.append(f"to {device.type}, non_blocking={non_blocking}")
-        return self
-
-    def record_stream(self, line: Any) -> None:
-        self.events.append(f"kept for {line.name}")
-
-
-def test_a_side_stream_copies_beside_the_current_one_which_waits_and_keeps_the_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    module = Module()
+def test_a_side_stream_copies_beside_the_current_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda, module = torch.device("cuda"), MagicMock()
     monkeypatch.setattr(torch, "get_device_module", lambda _: module)
-    cuda = torch.device("cuda")
+    for tensor, pinned in ((module.pinned, True), (module.pageable, False)):
+        tensor.device, tensor.to.return_value, tensor.is_pinned.return_value = CPU, tensor, pinned
     side = transfer_module.SideStream(cuda)
-    batch: Any = (Recorded(module.events, pinned=True), Recorded(module.events, pinned=False))
-    side.hand_over(side.to_device(batch, cuda))
-    assert module.events == [
-        "on side",
-        "to cuda, non_blocking=True",
-        "to cuda, non_blocking=False",
-        "current waits for side",
-        "kept for current",
-        "kept for current",
+    side.hand_over(side.to_device((module.pinned, module.pageable), cuda))
+    beside, current = module.Stream.return_value, module.current_stream.return_value
+    assert [each for each in module.mock_calls if "is_pinned" not in each[0]] == [
+        call.Stream(cuda),
+        call.stream(beside),
+        call.stream().__enter__(),
+        call.pinned.to(cuda, non_blocking=True),
+        call.pageable.to(cuda, non_blocking=False),
+        call.stream().__exit__(None, None, None),
+        call.current_stream(beside.device),
+        call.current_stream().wait_stream(beside),
+        call.pinned.record_stream(current),
+        call.pageable.record_stream(current),
     ]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_a_batch_moves_to_the_device_whole(dtype: torch.dtype) -> None:
-    moved = to_device((torch.ones(2, dtype=dtype), torch.zeros(3)), torch.device("meta"))
-    assert [(tensor.device.type, tensor.shape, tensor.dtype) for tensor in moved] == [
-        ("meta", (2,), dtype),
-        ("meta", (3,), torch.float32),
-    ]
+def test_a_batch_moves_to_the_device_whole() -> None:
+    kinds = [((2,), torch.float16), ((3,), torch.int64)]
+    moved = to_device(tuple(torch.zeros(size, dtype=dtype) for size, dtype in kinds), torch.device("meta"))
+    assert [(tensor.shape, tensor.dtype, tensor.device.type) for tensor in moved] == [(*kind, "meta") for kind in kinds]
 
 
 def test_windows_take_size_batches_and_the_last_has_what_is_left() -> None:
@@ -496,6 +417,7 @@ def test_a_batch_of_one_is_a_batch() -> None:
         ({"prefetch_factor": 0}, "prefetch_factor must be at least 1, found 0"),
         ({"world": 0}, "world must be at least 1, found 0"),
         ({"rank": 2, "world": 2}, "rank must be at least 0 and below world=2, found 2"),
+        ({"dataset": numbers(1), "seed": 0}, "the dataset has 1 samples, too few for a batch of 2: lower batch_size"),
         ({"dataset": numbers(0)}, "the dataset has 0 samples, too few for a batch of 2: lower batch_size"),
         (
             {"dataset": numbers(3), "seed": 0, "rank": 1, "world": 2},
@@ -509,7 +431,3 @@ def test_what_cannot_be_loaded_is_refused_in_one_line(options: dict[str, Any], m
     with pytest.raises(ValueError) as caught:
         loader(**given_options)
     assert str(caught.value) == message
-
-
-def test_a_tensor_that_is_not_pinned_blocks() -> None:
-    assert not transfer_module._may_not_block(Tensor([1.0]))

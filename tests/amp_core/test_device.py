@@ -21,20 +21,11 @@ def test_a_cpu_is_described_by_its_first_processor_with_sorted_capabilities() ->
     assert _describe_cpu(CPUINFO) == ("Example CPU @ 2.50GHz", ("amx_bf16", "avx2", "avx512_bf16", "avx512f", "bf16"))
 
 
-def test_an_arm_cpu_s_half_precision_instructions_are_seen() -> None:
-    _, capabilities = _describe_cpu("processor : 0\nFeatures : fp asimd asimdhp bf16\n")
-    assert capabilities == ("bf16", "fp16")
-
-
-def test_a_cpu_with_avx512_alone_computes_no_16_bit_type_natively() -> None:
-    _, capabilities = _describe_cpu("flags : avx2 avx512f\n")
-    assert capabilities == ("avx2", "avx512f")
-
-
-def test_a_cpu_without_cpuinfo_still_has_a_name() -> None:
+def test_16_bit_types_with_instructions_are_native_and_a_name_is_always_there() -> None:
+    assert _describe_cpu("processor : 0\nFeatures : fp asimd asimdhp bf16\n")[1] == ("bf16", "fp16")
+    assert _describe_cpu("flags : avx2 avx512f\n")[1] == ("avx2", "avx512f")  # AVX-512 alone has none
     name, capabilities = _describe_cpu("")
-    assert name
-    assert capabilities == ()
+    assert (bool(name), capabilities) == (True, ())
 
 
 def test_this_cpu_is_described() -> None:
@@ -50,11 +41,6 @@ def test_this_cpu_is_described() -> None:
 @pytest.mark.criterion("T035/AC8")
 def test_the_cpu_is_always_there() -> None:
     assert pick("cpu") == torch.device("cpu")
-
-
-@pytest.mark.criterion("T035/AC8")
-def test_without_a_request_the_accelerator_is_taken_or_else_the_cpu() -> None:
-    assert pick(None) == (torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu"))
 
 
 @pytest.mark.criterion("T035/AC8")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from amp_core.ema import Ema
 
@@ -15,15 +15,14 @@ def two() -> list[nn.Parameter]:
     return [nn.Parameter(torch.tensor([1.0, 2.0])), nn.Parameter(torch.tensor(3.0))]
 
 
-def test_the_average_moves_by_one_minus_decay_and_by_nothing_with_a_skipped_step() -> None:
+@pytest.mark.parametrize(("found_inf", "expected"), [(GOOD, [2.0, 3.0]), (SKIPPED, [1.0, 2.0])])
+def test_the_average_moves_unless_the_step_was_skipped(found_inf: Tensor, expected: list[float]) -> None:
     params = two()
     ema = Ema(params, 0.75)
     with torch.no_grad():
         params[0].add_(4.0)
-    for mark, expected in ((SKIPPED, [1.0, 2.0]), (GOOD, [2.0, 3.0])):
-        ema.update(mark)
-        assert ema.averages[0].tolist() == expected
-        assert ema.averages[1].item() == 3.0
+    ema.update(found_inf)
+    assert [average.tolist() for average in ema.averages] == [expected, 3.0]
 
 
 def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_an_error() -> None:
@@ -40,12 +39,9 @@ def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_
 
 
 @pytest.mark.parametrize("decay", [1.0, -0.1, math.nan])
-def test_a_decay_out_of_range_is_refused(decay: float) -> None:
+def test_a_decay_out_of_range_and_nothing_to_average_are_refused(decay: float) -> None:
     with pytest.raises(ValueError, match=rf"^decay must be at least 0 and below 1, found {decay!r}$"):
         Ema(two(), decay)
-
-
-def test_nothing_to_average_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no parameter to average"):
         Ema([], 0.9)
 

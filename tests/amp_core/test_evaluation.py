@@ -12,6 +12,7 @@ from amp_core.evaluation import evaluate
 from amp_core.precision import precision_for
 
 CPU = torch.device("cpu")
+pytestmark = pytest.mark.criterion("T035/AC6")
 
 
 class Fixed(nn.Module):
@@ -26,7 +27,6 @@ class Fixed(nn.Module):
         return torch.tensor([0.0, 5.0, 0.0], dtype=torch.float16).expand(*tokens.shape, 3)
 
 
-@pytest.mark.criterion("T035/AC6")
 def test_evaluation_counts_right_predictions_in_eval_and_inference_mode() -> None:
     model = Fixed().train()
     data = TensorDataset(torch.tensor([[0, 1, 1], [0, 1, 2], [0, 0, 1]]))
@@ -38,7 +38,6 @@ def test_evaluation_counts_right_predictions_in_eval_and_inference_mode() -> Non
     assert model.training
 
 
-@pytest.mark.criterion("T035/AC6")
 def test_evaluation_without_a_batch_is_refused() -> None:
     empty: Any = []
     with pytest.raises(ValueError, match="nothing to evaluate: the loader has no batch"):

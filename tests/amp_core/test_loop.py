@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, loader
-from amp_core.loop import Checkpoints, Plan, Validations, fit
+from amp_core.loop import Checkpoints, FitResult, Plan, Validations, fit
 from amp_core.precision import precision_for
 from amp_core.scaler import ScaleCollapsed
 from amp_core.step import TrainStep
@@ -29,6 +29,11 @@ def a_step(name: str = "fp32") -> TrainStep:
 
 def a_stream(value: float = 1.0) -> Stream:
     return Stream(loader(TensorDataset(torch.full((6, 1), value)), batch_size=2, device=CPU, seed=0), CPU)
+
+
+def run(plan: Plan, step: TrainStep | None = None, *sinks: MemorySink, **options: Any) -> FitResult:
+    with Tracker(5, sinks) as tracker:
+        return fit(step or a_step(), a_stream(), tracker, plan, **options)
 
 
 @pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
@@ -53,10 +58,8 @@ def test_each_step_takes_its_batches_and_tells_the_tracker_how_much_that_was() -
 
 
 def test_validation_happens_on_time_and_patience_ends_training() -> None:
-    losses = iter([3.0, 2.0, 2.5, math.nan, 9.9])
-    plan = Plan(100, validate_every=3, patience=2)
-    with Tracker(5, [sink := MemorySink()]) as tracker:
-        result = fit(a_step(), a_stream(), tracker, plan, validate=lambda: next(losses))
+    losses, sink = iter([3.0, 2.0, 2.5, math.nan, 9.9]), MemorySink()
+    result = run(Plan(100, validate_every=3, patience=2), None, sink, validate=lambda: next(losses))
     assert sink.logged[:3] == [(2, {"val/loss": 3.0}), (5, {"val/loss": 2.0}), (8, {"val/loss": 2.5})]
     assert result.stopped_early
     assert result.steps == 12
@@ -65,34 +68,39 @@ def test_validation_happens_on_time_and_patience_ends_training() -> None:
 
 def test_an_improvement_smaller_than_min_delta_is_none() -> None:
     validations, plan = Validations(), Plan(9, min_delta=0.1)
-    assert [validations.note(step, {"loss": loss}, plan) for step, loss in enumerate([1.0, 0.95, 0.85])] == [
-        True,
-        False,
-        True,
-    ]
+    noted = [validations.note(step, {"loss": loss}, plan) for step, loss in enumerate([1.0, 0.95, 0.85])]
+    assert noted == [True, False, True]
     assert (validations.best, validations.stale) == (0.85, 0)
     assert not validations.note(3, {"loss": 0.76}, plan)
     assert (validations.best, validations.stale) == (0.85, 1)
 
 
-def test_only_the_newest_checkpoints_stay(tmp_path: Path) -> None:
-    with Tracker(5, []) as tracker:
-        fit(a_step(), a_stream(), tracker, Plan(11), checkpoints=Checkpoints(tmp_path, every=2, keep=3))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [f"step-{step:08}.pt" for step in (8, 10, 11)]
+def test_only_the_newest_checkpoints_stay_and_files_that_are_none_of_a_step(tmp_path: Path) -> None:
+    own = tmp_path / "step-best.pt"
+    own.write_bytes(b"a copy of the user's")
+    checkpoints = Checkpoints(tmp_path, every=2, keep=3)
+    run(Plan(11), checkpoints=checkpoints)
+    kept = [f"step-{step:08}.pt" for step in (8, 10, 11)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*kept, "step-best.pt"]
+    assert checkpoints.latest() == tmp_path / kept[-1]
+    assert own.read_bytes() == b"a copy of the user's"
 
 
-def test_a_truncated_checkpoint_is_not_resumed_from_and_the_one_before_is_named(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path / "new", every=1)
-    with Tracker(5, []) as tracker:
-        assert fit(a_step(), a_stream(), tracker, Plan(2), checkpoints=checkpoints, resume=True).steps == 2
-    latest = checkpoints.latest()
-    assert latest is not None
-    latest.write_bytes(latest.read_bytes()[:200])
-    step = a_step()
+def test_resuming_an_empty_folder_begins_at_the_beginning(tmp_path: Path) -> None:
+    assert run(Plan(2), checkpoints=Checkpoints(tmp_path / "new", every=1), resume=True).steps == 2
+
+
+@pytest.mark.parametrize("kept", [0, 200])
+def test_a_truncated_checkpoint_is_not_resumed_from_and_the_one_before_is_named(kept: int, tmp_path: Path) -> None:
+    checkpoints, step = Checkpoints(tmp_path, every=1), a_step()
+    run(Plan(2), checkpoints=checkpoints)
+    latest = tmp_path / "step-00000002.pt"
+    latest.write_bytes(latest.read_bytes()[:kept])
     before = step.model.state_dict()["weight"].clone()
-    damaged = r"step-00000002\.pt' is damaged .*; delete it, and step-00000001\.pt is resumed from$"
-    with pytest.raises(CheckpointError, match=damaged), Tracker(5, []) as tracker:
-        fit(step, a_stream(), tracker, Plan(4), checkpoints=checkpoints, resume=True)
+    with pytest.raises(
+        CheckpointError, match=r"step-00000002\.pt' is damaged.*; delete it, and step-00000001\.pt is resu"
+    ):
+        run(Plan(4), step, checkpoints=checkpoints, resume=True)
     assert torch.equal(step.model.state_dict()["weight"], before)
 
 
@@ -103,36 +111,20 @@ def test_a_truncated_checkpoint_is_not_resumed_from_and_the_one_before_is_named(
         ({"steps": 1, "accumulate": 0}, "accumulate must be at least 1, found 0"),
         ({"steps": 1, "patience": 2}, "patience=2 needs validate_every: nothing would be waited for"),
         ({"steps": 1, "validate_every": 0}, "validate_every must be at least 1, found 0"),
+        ({"every": 0}, "every must be at least 1, found 0"),
+        ({"every": 1, "keep": 0}, "keep must be at least 1, found 0"),
     ],
 )
-def test_plans_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+def test_plans_and_checkpoints_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as caught:
-        Plan(**options)
+        Checkpoints(Path(), **options) if "every" in options else Plan(**options)
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("option", [{"every": 0}, {"every": 1, "keep": 0}])
-def test_checkpoints_out_of_range_are_refused(option: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="must be at least 1, found 0"):
-        Checkpoints(tmp_path, **option)
-
-
-def test_files_that_are_no_checkpoints_of_a_step_are_left_alone(tmp_path: Path) -> None:
-    own = tmp_path / "step-best.pt"
-    own.write_bytes(b"a copy of the user's")
-    checkpoints = Checkpoints(tmp_path, every=1, keep=1)
-    with Tracker(5, []) as tracker:
-        fit(a_step(), a_stream(), tracker, Plan(3), checkpoints=checkpoints)
-    assert checkpoints.latest() == tmp_path / "step-00000003.pt"
-    assert own.read_bytes() == b"a copy of the user's"
 
 
 @pytest.mark.parametrize("value", [np.float64(0.25), torch.tensor(0.25), 0.25])
 def test_any_number_may_be_a_validation_loss_and_is_saved_as_a_plain_one(value: Any, tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path, every=2, run={"lr": np.float64(0.5)})
-    with Tracker(5, []) as tracker:
-        plan = Plan(2, validate_every=1)
-        result = fit(a_step(), a_stream(), tracker, plan, validate=lambda: value, checkpoints=checkpoints)
+    result = run(Plan(2, validate_every=1), validate=lambda: value, checkpoints=checkpoints)
     latest = checkpoints.latest()
     assert latest is not None
     assert checkpoints.load(latest)["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
@@ -142,6 +134,23 @@ def test_any_number_may_be_a_validation_loss_and_is_saved_as_a_plain_one(value: 
 def test_what_no_checkpoint_can_hold_is_refused_by_its_place_before_training() -> None:
     with pytest.raises(ValueError, match=r"^run\['data'\] is a PosixPath, expected tensors, numbers, "):
         Checkpoints(Path("nowhere"), every=1, run={"data": Path("x")})
+
+
+def test_validation_runs_in_eval_mode_and_the_steps_precision_and_leaves_modes_as_they_were() -> None:
+    step, seen = a_step("bf16"), []
+    frozen = nn.BatchNorm1d(1).eval()
+    step.model.add_module("frozen", frozen)
+
+    def validate() -> float:
+        output = step.model(torch.ones(1, 1))
+        seen.append((output.dtype, step.model.training, output.requires_grad, torch.is_grad_enabled()))
+        step.model.eval()
+        return 0.0
+
+    run(Plan(4, validate_every=2), step, validate=validate)
+    assert seen == [(torch.bfloat16, False, False, False)] * 2
+    assert step.model.training
+    assert not frozen.training
 
 
 def test_dictionaries_of_tensors_are_batches_too() -> None:
@@ -162,22 +171,6 @@ def test_bare_tensors_are_no_batches() -> None:
         next(Stream(rows, CPU))
 
 
-def test_validation_runs_in_eval_mode_and_in_the_steps_precision_and_modes_are_put_back() -> None:
-    step, seen, frozen = a_step("bf16"), [], nn.BatchNorm1d(1).eval()
-    step.model.add_module("frozen", frozen)
-
-    def validate() -> float:
-        output = step.model(torch.ones(1, 1))
-        seen.append((output.dtype, step.model.training, output.requires_grad))
-        frozen.train()
-        return 1.0
-
-    with Tracker(5, []) as tracker:
-        fit(step, a_stream(), tracker, Plan(4, validate_every=2), validate=validate)
-    assert seen == [(torch.bfloat16, False, False)] * 2
-    assert (step.model.training, frozen.training) == (True, False)
-
-
 def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
     step, weights, sink = a_step(), list[list[Any]](), MemorySink()
     accuracies = iter([0.1, 0.9, 0.4, 0.5])
@@ -187,10 +180,7 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
         return {"loss": -float(len(weights)), "accuracy": next(accuracies)}
 
     plan = Plan(100, validate_every=2, patience=2, monitor="accuracy", largest=True)
-    with Tracker(5, [sink]) as tracker:
-        result = fit(
-            step, a_stream(), tracker, plan, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1)
-        )
+    result = run(plan, step, sink, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1))
     assert sink.logged[1] == (3, {"val/loss": -2.0, "val/accuracy": 0.9})
     assert result.validations == ((2, 0.1), (4, 0.9), (6, 0.4), (8, 0.5))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best.pt", "step-00000008.pt"]
@@ -204,19 +194,15 @@ def test_a_metric_that_a_validation_does_not_give_is_named() -> None:
 
 def test_hooks_see_each_step_validation_and_checkpoint(tmp_path: Path) -> None:
     step, seen = a_step(), list[Any]()
-
-    with Tracker(5, []) as tracker:
-        fit(
-            step,
-            a_stream(),
-            tracker,
-            Plan(3, validate_every=2),
-            validate=lambda: 0.5,
-            checkpoints=Checkpoints(tmp_path, every=2),
-            on_step=lambda number, result: seen.append((number, result.found_inf.item())),
-            on_validation=lambda number, metrics: seen.append((number, metrics, step.model.training)),
-            on_checkpoint=lambda path: seen.append((path.name, path.is_file())),
-        )
+    run(
+        Plan(3, validate_every=2),
+        step,
+        validate=lambda: 0.5,
+        checkpoints=Checkpoints(tmp_path, every=2),
+        on_step=lambda number, result: seen.append((number, result.found_inf.item())),
+        on_validation=lambda number, metrics: seen.append((number, metrics, step.model.training)),
+        on_checkpoint=lambda path: seen.append((path.name, path.is_file())),
+    )
     assert seen == [
         (1, 0.0), (2, 0.0), (2, {"loss": 0.5}, True), ("best.pt", True), ("step-00000002.pt", True),
         (3, 0.0), ("step-00000003.pt", True)

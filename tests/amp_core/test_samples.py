@@ -58,15 +58,18 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Pat
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_sample_that_is_not_finite_is_refused_by_name(bad: float) -> None:
-    with pytest.raises(ValueError, match=r"^arm 'bf16' needs finite samples, found -?(nan|inf) at 1$"):
-        Metric("s", Direction.LOWER, paired=True, arms={"fp32": (1.0, 1.0), "bf16": (1.0, bad)})
-
-
-@pytest.mark.parametrize("arms", [{}, {"fp32": ()}, {"fp32": (1.0,), "bf16": (1.0, 2.0)}])
-def test_arms_that_cannot_be_paired_are_refused(arms: dict[str, tuple[float, ...]]) -> None:
-    with pytest.raises(ValueError, match=r"needs at least one|need equally many"):
+@pytest.mark.parametrize(
+    ("arms", "message"),
+    [
+        ({"fp32": (1.0, 1.0), "bf16": (1.0, math.nan)}, r"^arm 'bf16' needs finite samples, found nan at 1$"),
+        ({"fp32": (1.0, 1.0), "bf16": (1.0, -math.inf)}, r"^arm 'bf16' needs finite samples, found -inf at 1$"),
+        ({}, "needs at least one"),
+        ({"fp32": ()}, "needs at least one"),
+        ({"fp32": (1.0,), "bf16": (1.0, 2.0)}, "need equally many"),
+    ],
+)
+def test_arms_that_cannot_be_compared_are_refused(arms: dict[str, tuple[float, ...]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Metric("s", Direction.LOWER, paired=True, arms=arms)
 
 

@@ -1,5 +1,7 @@
 """Tests of the loss scaler: its scale, its counters, its limits and its state."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -80,21 +82,28 @@ def test_a_state_restores_the_scale_the_growth_and_the_counters() -> None:
     assert loaded.read() == ScaleState(8.0, 3, 1)
 
 
-def test_a_state_of_torch_s_own_scaler_loads_with_counters_at_zero() -> None:
-    scaler = dynamic()
-    a_run(scaler, [True])
-    scaler.load_state_dict(torch.amp.GradScaler("cpu", init_scale=128.0).state_dict())
-    assert scaler.read() == ScaleState(128.0, 0, 0)
+def static() -> LossScaler:
+    return LossScaler("cpu", dynamic=False)
 
 
-def test_a_static_and_a_dynamic_scaler_take_counters_of_each_other_and_keep_their_scales() -> None:
-    static, scaler = LossScaler("cpu", dynamic=False), dynamic()
-    a_run(static, [True, False])
-    scaler.load_state_dict(static.state_dict())
-    assert scaler.read() == ScaleState(65536.0, 1, 1)
-    a_run(scaler, [True])
-    static.load_state_dict(scaler.state_dict())
-    assert static.read() == ScaleState(1.0, 2, 1)
+@pytest.mark.parametrize(
+    ("saved", "loaded", "expected"),
+    [
+        (lambda: None, dynamic, ScaleState(16384.0, 0, 2)),  # an empty state changes nothing
+        (lambda: torch.amp.GradScaler("cpu", init_scale=128.0), dynamic, ScaleState(128.0, 0, 0)),
+        (static, dynamic, ScaleState(65536.0, 1, 1)),  # its 1 would flush gradients to zero
+        (dynamic, static, ScaleState(1.0, 1, 1)),
+    ],
+    ids=["empty", "torch's own", "static into dynamic", "dynamic into static"],
+)
+def test_a_state_of_another_kind_gives_what_it_has(saved: Any, loaded: Any, expected: ScaleState) -> None:
+    source, scaler = saved(), loaded()
+    a_run(scaler, [False, False])
+    if isinstance(source, LossScaler):
+        a_run(source, [True, False])
+        scaler = loaded()
+    scaler.load_state_dict(source.state_dict() if source else {})
+    assert scaler.read() == expected
 
 
 def test_overflow_in_one_of_two_optimizers_counts_as_one_skip() -> None:
@@ -102,8 +111,7 @@ def test_overflow_in_one_of_two_optimizers_counts_as_one_skip() -> None:
     first, second = nn.Linear(2, 1), nn.Linear(2, 1)
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1, fused=True) for model in (first, second)]
     inputs = torch.ones(1, 2)
-    loss = first(inputs).sum() + second(inputs).sum() * float("inf")
-    scaler.scale(loss).backward()
+    scaler.scale(first(inputs).sum() + second(inputs).sum() * float("inf")).backward()
     for optimizer in optimizers:
         scaler.step(optimizer)
     scaler.update()
@@ -116,7 +124,7 @@ def a_backward(scaler: LossScaler, model: nn.Linear, factor: float = 1.0) -> tor
     return optimizer
 
 
-@pytest.mark.parametrize("scaler", [dynamic(), LossScaler("cpu", dynamic=False)], ids=["dynamic", "static"])
+@pytest.mark.parametrize("scaler", [dynamic(), static()], ids=["dynamic", "static"])
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("unscales", [True, False])
 def test_in_a_loop_of_torch_s_own_form_a_bad_step_is_skipped(scaler: LossScaler, fused: bool, unscales: bool) -> None:
@@ -134,7 +142,7 @@ def test_in_a_loop_of_torch_s_own_form_a_bad_step_is_skipped(scaler: LossScaler,
     torch.testing.assert_close(model.weight, before - 0.1)  # true gradients are ones
 
 
-@pytest.mark.parametrize("scaler", [dynamic(), LossScaler("cpu", dynamic=False)], ids=["dynamic", "static"])
+@pytest.mark.parametrize("scaler", [dynamic(), static()], ids=["dynamic", "static"])
 def test_a_second_step_without_an_update_is_refused(scaler: LossScaler) -> None:
     optimizer = a_backward(scaler, nn.Linear(2, 1))
     scaler.step(optimizer)
@@ -142,36 +150,27 @@ def test_a_second_step_without_an_update_is_refused(scaler: LossScaler) -> None:
         scaler.step(optimizer)
 
 
-def test_a_second_unscale_without_an_update_is_refused() -> None:
+def test_a_second_unscale_without_an_update_and_a_closure_are_refused() -> None:
     scaler = dynamic()
     optimizer = a_backward(scaler, nn.Linear(2, 1))
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="unscale_"):
         scaler.unscale_(optimizer)
-
-
-def test_a_closure_is_refused() -> None:
-    scaler = dynamic()
-    optimizer = a_backward(scaler, nn.Linear(2, 1))
     with pytest.raises(RuntimeError, match="a closure cannot be passed"):
         scaler.step(optimizer, closure=lambda: 0.0)
     with pytest.raises(RuntimeError, match="a closure cannot be passed"):
         scaler.step(optimizer, lambda: 0.0)
 
 
-def test_an_update_after_a_step_that_the_loop_itself_skipped_backs_off() -> None:
-    scaler = dynamic()
+def test_an_update_after_a_step_that_the_loop_itself_skipped_backs_off_and_one_without_a_step_does_nothing() -> None:
+    scaler = dynamic(growth_interval=1)
+    scaler.update()
+    assert scaler.read() == ScaleState(65536.0, 0, 0)
     optimizer = a_backward(scaler, nn.Linear(2, 1), float("inf"))
     scaler.unscale_(optimizer)
     scaler.update()
     assert scaler.read() == ScaleState(32768.0, 0, 1)
     scaler.unscale_(optimizer)  # and may unscale again
-
-
-def test_an_update_without_a_step_changes_nothing() -> None:
-    scaler = dynamic(growth_interval=1)
-    scaler.update()
-    assert scaler.read() == ScaleState(65536.0, 0, 0)
 
 
 def test_a_scale_that_is_set_stays_within_the_limits() -> None:
@@ -180,9 +179,9 @@ def test_a_scale_that_is_set_stays_within_the_limits() -> None:
     assert scaler.read().scale == 2.0**24
     scaler.update(torch.tensor(4.0))
     assert scaler.read().scale == 4.0
-    static = LossScaler("cpu", dynamic=False)
-    static.update(4.0)
-    assert static.read().scale == 1.0
+    unscaled = static()
+    unscaled.update(4.0)
+    assert unscaled.read().scale == 1.0
 
 
 def test_a_bad_mark_of_another_rank_skips_the_step_here() -> None:
@@ -195,12 +194,11 @@ def test_a_bad_mark_of_another_rank_skips_the_step_here() -> None:
     assert scaler.read() == ScaleState(32768.0, 0, 1)
 
 
-def test_an_empty_state_changes_nothing_and_what_is_no_scaler_s_is_refused() -> None:
+def test_what_is_no_scaler_s_state_is_refused_and_changes_nothing() -> None:
     scaler = dynamic()
     a_run(scaler, [False])
     with pytest.raises(
         ValueError, match=r"^a scaler's state needs _growth_tracker, .* found only \['applied', 'scale'\]$"
     ):
         scaler.load_state_dict({"scale": 8.0, "applied": 3})
-    scaler.load_state_dict({})
     assert scaler.read() == ScaleState(32768.0, 0, 1)

@@ -79,3 +79,10 @@ def test_a_schedule_without_steps_is_refused() -> None:
     optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0, fused=True)
     with pytest.raises(ValueError, match="steps must be at least 1 for a schedule, found 0"):
         Schedule(optimizer, lambda _: 1.0, steps=0, device="cpu")
+
+
+def test_a_schedule_lies_where_the_parameters_do() -> None:
+    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=1.0, fused=True)
+    assert Schedule(optimizer, lambda _: 1.0, steps=1).lr.device == torch.device("cpu")
+    with pytest.raises(ValueError, match=r"^the schedule must be on the parameters' device cpu, found 'meta'"):
+        Schedule(optimizer, lambda _: 1.0, steps=1, device="meta")

@@ -11,11 +11,7 @@ from amp_core.schedule import Schedule
 from amp_core.step import Batch, TrainStep
 
 NAMES = ("fp32", "bf16", "fp16")
-FLAGS: dict[str, dict[str, Any]] = {
-    "fused": {"fused": True},
-    "foreach": {"foreach": True},
-    "plain": {"foreach": False},
-}
+FLAGS: dict[str, dict[str, Any]] = {"fused": {"fused": True}, "foreach": {"foreach": True}, "plain": {"foreach": False}}
 
 
 class OwnScaling(torch.optim.Optimizer):

@@ -1,6 +1,5 @@
 """Tests of FLOPs counted from shapes, peaks by device and precision, and their ratio."""
 
-import math
 from typing import Any
 
 import pytest
@@ -25,16 +24,13 @@ def test_a_product_counts_two_flops_for_each_multiplication() -> None:
     assert count_flops(lambda: torch.ones(3, 4) @ torch.ones(4, 5)) == 2 * 3 * 4 * 5
 
 
-def test_training_a_layer_counts_forward_and_backward() -> None:
-    model = nn.Sequential(nn.Linear(8, 16, bias=False), nn.Linear(16, 4, bias=False))
-    forward = 2 * 10 * (8 * 16 + 16 * 4)
-    backward = 2 * forward - 2 * 10 * 8 * 16  # the first layer's input needs no gradient
-    assert count_training_flops(model, squared, (torch.ones(10, 8),)) == forward + backward
-
-
-def test_a_frozen_layer_counts_no_gradient() -> None:
-    model = nn.Sequential(nn.Linear(8, 16, bias=False).requires_grad_(False), nn.Linear(16, 4, bias=False))
-    assert count_training_flops(model, squared, (torch.ones(10, 8),)) == 2 * 10 * (8 * 16 + 2 * 16 * 4)
+@pytest.mark.parametrize("frozen", [False, True])
+def test_training_counts_forward_and_backward_but_no_gradient_of_a_frozen_layer(frozen: bool) -> None:
+    first, second = nn.Linear(8, 16, bias=False), nn.Linear(16, 4, bias=False)
+    of_first = 0 if frozen else 2 * 10 * (16 * 4 + 8 * 16)  # of its weight, and of its output; its input needs none
+    flops = 2 * 10 * (8 * 16 + 2 * 16 * 4) + of_first
+    model = nn.Sequential(first.requires_grad_(not frozen), second)
+    assert count_training_flops(model, squared, (torch.ones(10, 8),)) == flops
 
 
 def test_counting_from_shapes_agrees_with_really_computing() -> None:
@@ -80,29 +76,19 @@ def test_counting_takes_no_memory_and_leaves_buffers_and_ties_alone() -> None:
         ("A100-PCIE-40GB", "bf16", 312.0),
         ("NVIDIA A100 80GB PCIe", "fp16", 312.0),
         ("Tesla T4", "fp16", 65.0),
+        ("NVIDIA A10G", "bf16", None),  # not an A10
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "bf16", None),  # a slice of one
+        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "fp32", None),
+        ("Tesla T4", "bf16", None),  # it has none
+        ("Tesla V100-SXM2-16GB", "tf32", None),
+        ("Intel(R) Xeon(R) Platinum 8481C CPU", "bf16", None),
+        ("", "fp32", None),
     ],
 )
-def test_peaks_are_those_of_the_data_sheets(name: str, precision: str, tflops: float) -> None:
+def test_peaks_are_those_of_the_data_sheets_or_unknown(name: str, precision: str, tflops: float | None) -> None:
     peak = peak_for(name, precision)
-    assert peak is not None
-    assert peak.flops_per_s == tflops * 1e12
-    assert peak.source.startswith(f"{name}, {precision}: ")
-
-
-@pytest.mark.parametrize(
-    ("name", "precision"),
-    [
-        ("NVIDIA A10G", "bf16"),  # not an A10
-        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "bf16"),  # a slice of one
-        ("NVIDIA H100 80GB HBM3 MIG 3g.40gb", "fp32"),
-        ("Tesla T4", "bf16"),  # it has none
-        ("Tesla V100-SXM2-16GB", "tf32"),
-        ("Intel(R) Xeon(R) Platinum 8481C CPU", "bf16"),
-        ("", "fp32"),
-    ],
-)
-def test_what_is_not_known_has_no_peak(name: str, precision: str) -> None:
-    assert peak_for(name, precision) is None
+    assert (peak and peak.flops_per_s) == (tflops and tflops * 1e12)
+    assert peak is None or peak.source.startswith(f"{name}, {precision}: ")
 
 
 def test_every_peak_grows_as_the_precision_falls() -> None:
@@ -112,24 +98,23 @@ def test_every_peak_grows_as_the_precision_falls() -> None:
         assert tflops["fp16"] >= tflops["fp32"]
 
 
-def test_mfu_is_the_achieved_share_of_the_peak() -> None:
-    assert Throughput(A_PEAK, flops_per_token=1e9).mfu(None, 250.0) == 0.25
-    assert Throughput(A_PEAK, flops_per_sample=2e9).mfu(250.0, None) == 0.5
-
-
-def test_without_a_peak_or_a_rate_there_is_no_mfu() -> None:
+def test_mfu_is_the_achieved_share_of_the_peak_if_both_are_known() -> None:
+    by_token, by_sample = (
+        Throughput(A_PEAK, **{f"flops_per_{of}": flops}) for of, flops in (("token", 1e9), ("sample", 2e9))
+    )
+    assert by_token.mfu(None, 250.0) == 0.25
+    assert by_sample.mfu(250.0, None) == 0.5
+    assert by_token.mfu(250.0, None) is by_sample.mfu(None, 250.0) is None
     assert Throughput(None, flops_per_token=1e9).mfu(None, 250.0) is None
-    assert Throughput(A_PEAK, flops_per_token=1e9).mfu(250.0, None) is None
-    assert Throughput(A_PEAK, flops_per_sample=1e9).mfu(None, 250.0) is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "give flops_per_sample or flops_per_token, found 0 of them"),
-        ({"flops_per_sample": 1.0, "flops_per_token": 1.0}, "give flops_per_sample or flops_per_token, found 2"),
+        ({"flops_per_sample": 1.0, "flops_per_token": 1.0}, "give flops_per_sample or flops_per_token, found 2 of"),
         ({"flops_per_token": 0.0}, "the FLOPs must be a positive number, found 0.0"),
-        ({"flops_per_token": 1.0, "peak": Peak(math.nan, "nobody")}, "the peak must be a positive number, found nan"),
+        ({"flops_per_token": 1.0, "peak": Peak(float("nan"), "")}, "the peak must be a positive number, found nan"),
     ],
 )
 def test_wrong_numbers_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -61,7 +61,7 @@ def run_from(step: int, losses: Sequence[float], sink: Any, every: int = 2) -> N
         add(tracker, losses)
 
 
-def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: Path) -> None:
+def test_json_lines_have_every_step_with_null_for_what_is_not_finite_and_rates_at_each_flush(tmp_path: Path) -> None:
     memory, path = MemorySink(), tmp_path / "steps.jsonl"
     train_with_an_overflow([memory, JsonlSink(path)])
     *rows, last = rows_of(path)
@@ -73,15 +73,9 @@ def test_json_lines_have_every_step_with_null_for_what_is_not_finite(tmp_path: P
     assert rows[3]["loss"] is rows[3]["grad_norm"] is None
     JsonlSink(path).close()  # which refuses a file of something else
     assert rows[4]["loss"] == rows[4]["error"] == pytest.approx(memory.records[4].loss)
-
-
-def test_the_last_line_of_a_flush_has_its_rates(tmp_path: Path) -> None:
-    memory, path = MemorySink(), tmp_path / "steps.jsonl"
-    train_with_an_overflow([memory, JsonlSink(path)])
-    rated = [row for row in rows_of(path) if "samples_per_s" in row]
-    assert [row["step"] for row in rated] == [2, 5, 6]
+    rated = [row for row in rows if "samples_per_s" in row]
     assert [row["samples_per_s"] for row in rated] == [rates.samples_per_s for rates in memory.rates]
-    assert [(row["applied"], row["skipped"]) for row in rated] == [(3, 0), (5, 1), (6, 1)]
+    assert [(row["step"], row["applied"], row["skipped"]) for row in rated] == [(2, 3, 0), (5, 5, 1), (6, 6, 1)]
 
 
 def test_a_resumed_run_goes_on_in_the_file_and_replaces_the_steps_it_takes_again(tmp_path: Path) -> None:
@@ -182,18 +176,6 @@ def test_tensorboard_shows_a_resumed_run_without_the_steps_it_took_again(tmp_pat
     assert scalars_in(tmp_path)["train/loss"] == [(step, float(step)) for step in range(5)]
 
 
-def test_absent_tensorboard_is_reported_once_and_training_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    memory = MemorySink()
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.warns(UserWarning) as caught:
-        train_with_an_overflow([TensorBoardSink(tmp_path), memory])
-    assert len(caught) == 1
-    assert str(caught[0].message).startswith("tensorboard could not start (ModuleNotFoundError: ")
-    assert len(memory.records) == 7
-
-
 def test_a_tensorboard_folder_that_cannot_be_is_reported_once_and_training_goes_on(tmp_path: Path) -> None:
     memory, path = MemorySink(), tmp_path / "a file"
     path.touch()
@@ -292,24 +274,18 @@ def test_wandb_that_breaks_is_reported_once_and_training_goes_on(monkeypatch: py
 
 
 @pytest.mark.criterion("T035/AC4")
-def test_absent_wandb_is_reported_once_and_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "module", "make"),
+    [("wandb", "wandb", lambda _: WandbSink("amp")), ("tensorboard", "torch.utils.tensorboard", TensorBoardSink)],
+)
+def test_an_absent_service_is_reported_once_and_training_goes_on(
+    name: str, module: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory = MemorySink()
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.warns(UserWarning) as caught:
-        train_with_an_overflow([WandbSink("amp"), memory])
-    assert len(caught) == 1
-    assert str(caught[0].message).startswith("wandb could not start (ModuleNotFoundError: ")
-    assert len(memory.records) == 7
-
-
-@pytest.mark.criterion("T035/AC4")
-def test_wandb_gets_each_step_under_its_own_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    logged, run = [], BrokenRun()
-    run.log = lambda values, step: logged.append((step, values["train/loss"]))  # type: ignore[method-assign, misc]
-    run.finish = lambda: None  # type: ignore[method-assign]  # this one does not break
-    fake_wandb(monkeypatch, run)
-    run_from(5, [0.5, 0.25], WandbSink("amp"))
-    assert logged == [(5, 0.5), (6, 0.25)]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.warns(UserWarning, match=rf"^{name} could not start \(ModuleNotFoundError: ") as caught:
+        train_with_an_overflow([make(tmp_path), memory])
+    assert (len(caught), len(memory.records)) == (1, 7)
 
 
 def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,9 +296,18 @@ def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -
         train_with_an_overflow([WandbSink("amp")])
 
 
-def test_every_number_of_a_flush_has_a_name_in_the_services() -> None:
+@pytest.mark.criterion("T035/AC4")
+def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_name() -> None:
     memory = MemorySink()
     train_with_an_overflow([memory])
+    assert [record.step for record in memory.records] == list(range(7))
+    assert [record.loss_scale for record in memory.records] == [65536.0] * 4 + [32768.0] * 3
+    assert [record.found_inf for record in memory.records] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    assert [(rates.applied, rates.skipped) for rates in memory.rates] == [(3, 0), (5, 1), (6, 1)]
+    assert [rates.loss_scale_growth for rates in memory.rates] == [0.0, -1 / 3, 0.0]
+    assert [dict(record.metrics) for record in memory.records] == [
+        {"error": record.loss, "gan/error": 2 * record.loss} for record in memory.records
+    ]
     numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"}
     assert numbers == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)

@@ -11,18 +11,17 @@ from torch import Tensor, nn
 
 from amp_core.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
-from amp_core.model import GPT, GPTConfig
+from amp_core.model import GPTConfig
 from amp_core.precision import precision_for
 from amp_core.tracking import Flush, MemorySink
 from amp_core.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
+SMALL = TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4)
 
 
 def a_config(**changes: Any) -> TrainConfig:
-    return dataclasses.replace(
-        TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4), **changes
-    )
+    return dataclasses.replace(SMALL, **changes)
 
 
 def forward_dtypes(config: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> tuple[TrainResult, set[torch.dtype]]:
@@ -46,12 +45,8 @@ def forward_dtypes(config: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> tupl
     [
         (None, None, "fp32", torch.float32),
         (None, "bf16", "bf16", torch.bfloat16),
-        (None, "fp16", "fp16", torch.float16),
-        (True, "bf16", "bf16", torch.bfloat16),
         (True, "fp16", "fp16", torch.float16),
-        (False, None, "fp32", torch.float32),
         (False, "fp16", "fp32", torch.float32),
-        (False, "bf16", "fp32", torch.float32),
     ],
 )
 def test_the_configuration_decides_what_dtype_really_runs(
@@ -79,31 +74,27 @@ def test_use_amp_on_a_cpu_trains_in_fp32_to_the_end_with_one_warning(monkeypatch
 
 
 @pytest.mark.criterion("T035/AC6")
-@pytest.mark.parametrize("name", ["bf16", "fp16"])
-def test_16_bit_training_reaches_the_accuracy_of_fp32(name: str) -> None:
-    config = TrainConfig(device="cpu", steps=60, seed=11)
-    reference, candidate = (train(dataclasses.replace(config, precision=each)) for each in ("fp32", name))
+def test_16_bit_training_reaches_the_accuracy_of_fp32() -> None:
+    reference, *candidates = (
+        train(TrainConfig(device="cpu", steps=60, seed=11, precision=name)) for name in ("fp32", "bf16", "fp16")
+    )
     assert reference.val_accuracy > 0.8 * reference.best_accuracy > 2 * reference.chance_accuracy
-    assert abs(candidate.val_accuracy - reference.val_accuracy) < 0.01
-    assert abs(candidate.val_loss - reference.val_loss) < 0.01
-    assert candidate.applied_steps == 60
-    assert candidate.history != reference.history  # it did compute otherwise
+    for candidate in candidates:
+        assert abs(candidate.val_accuracy - reference.val_accuracy) < 0.01
+        assert abs(candidate.val_loss - reference.val_loss) < 0.01
+        assert candidate.applied_steps == 60
+        assert candidate.history != reference.history  # it did compute otherwise
 
 
-def test_the_same_seed_gives_the_same_run_whatever_the_global_generator() -> None:
-    torch.manual_seed(1)
-    first = train(a_config(seed=5))
-    torch.manual_seed(2)
-    assert train(a_config(seed=5)) == first
-    assert train(a_config(seed=6)).history != first.history
-
-
-def test_training_leaves_the_global_generator_alone() -> None:
+def test_the_seed_alone_decides_a_run_which_leaves_the_global_generator_alone() -> None:
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    train(a_config(steps=1))
+    first = train(a_config(seed=5))
     assert torch.equal(torch.rand(3), expected)
+    assert train(a_config(seed=5)) == first
+    assert train(a_config(seed=5, workers=1)).history == first.history
+    assert train(a_config(seed=6)).history != first.history
 
 
 def test_validation_is_another_draw_than_training() -> None:
@@ -115,13 +106,10 @@ def test_validation_is_another_draw_than_training() -> None:
     assert not shared
 
 
-def test_precisions_start_alike() -> None:
-    losses = [train(a_config(precision=name, steps=1)).train_loss for name in ("fp32", "bf16", "fp16")]
-    assert losses == pytest.approx([losses[0]] * 3, abs=1e-3)
-
-
 def test_history_has_every_step_with_its_learning_rate() -> None:
-    result = train(a_config(steps=10, lr=0.5))
+    sink = MemorySink()
+    result = train(a_config(steps=10, lr=0.5), [sink])
+    assert result.history == tuple(sink.records)
     assert [record.step for record in result.history] == list(range(10))
     assert result.history[1].lr == pytest.approx(0.5)  # one step of warm-up, then the peak
     assert result.history[-1].lr < 0.1
@@ -136,18 +124,17 @@ def test_accumulation_counts_optimizer_steps_and_averages_the_loss() -> None:
     assert result.history[3].loss == pytest.approx(single.history[3].loss, rel=1e-3)
 
 
-def test_the_same_sinks_receive_what_the_history_holds() -> None:
-    sink = MemorySink()
-    assert train(a_config(), [sink]).history == tuple(sink.records)
-
-
 @pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"steps": 0}, "steps must be at least 1, found 0"),
         ({"seed": -1}, "seed must be at least 0, found -1"),
+        ({"seed": 2**62}, "seed must be below 2**62"),
         ({"lr": float("nan")}, "lr must be a positive number, found nan"),
+        ({"lr": float("inf")}, "lr must be a positive number, found inf"),
+        ({"lr": 0.0}, "lr must be a positive number, found 0.0"),
+        ({"ema_decay": 1.0}, "ema_decay must be at least 0 and below 1, found 1.0"),
         ({"batch_size": 5000}, "the dataset has 1024 samples, too few for a batch of 5000: lower batch_size"),
         ({"precision": "fp61"}, "unknown precision 'fp61'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
@@ -161,22 +148,16 @@ def test_wrong_configurations_are_refused_in_one_line(changes: dict[str, Any], m
     assert "\n" not in str(caught.value)
 
 
-def test_worker_processes_do_not_change_the_run() -> None:
-    assert train(a_config(workers=1)).history == train(a_config()).history
-
-
 def test_another_model_can_be_trained() -> None:
     shape = GPTConfig(vocab_size=8, context=4, layers=2, heads=1, width=8)
-    assert GPT(shape).head.out_features == 8
-    assert train(a_config(model=shape)).applied_steps == 6
+    result = train(a_config(model=shape))
+    assert (result.applied_steps, result.chance_accuracy > 1 / 9) == (6, True)
 
 
 def test_the_share_of_the_peak_is_known_where_the_peak_is() -> None:
     model, precision = build_model(a_config(), CPU), precision_for("bf16", "cuda")
     throughput = _throughput("NVIDIA H200", precision, model)
-    assert throughput is not None
-    assert throughput.peak is not None
-    assert throughput.peak.flops_per_s == 989.5e12
+    assert throughput and throughput.peak and throughput.peak.flops_per_s == 989.5e12
     params = sum(param.numel() for param in model.parameters())
     assert throughput.flops_per_token == pytest.approx(6 * params, rel=0.2)  # 6N, and attention
     assert _throughput("a device of tomorrow", precision, model) is None
@@ -206,8 +187,11 @@ def test_training_stops_when_validations_get_no_better() -> None:
     assert result.applied_steps + result.skipped_steps == steps[-1] < 60
 
 
-@pytest.mark.parametrize("name", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize(("stop", "workers"), [(4, 0), (6, 0), (6, 1)], ids=["in an epoch", "at its end", "workers"])
+@pytest.mark.parametrize(
+    ("name", "stop", "workers"),
+    [("fp32", 4, 0), ("bf16", 6, 0), ("fp16", 4, 0), ("fp16", 6, 1)],
+    ids=["in an epoch", "at its end", "in an epoch and scaled", "workers"],
+)
 def test_a_resumed_run_ends_with_the_same_bits(name: str, stop: int, workers: int, tmp_path: Path) -> None:
     config = a_config(
         precision=name, steps=10, train_sequences=48, accumulate=2, ema_decay=0.9, validate_every=4, workers=workers
@@ -238,24 +222,16 @@ class InterruptAt:
         """Nothing is held."""
 
 
-def test_a_finished_run_resumes_to_its_result(tmp_path: Path) -> None:
+def test_the_folder_of_a_finished_run_is_not_overwritten_unasked_and_resumes_that_run_alone(tmp_path: Path) -> None:
     done = train(a_config(), checkpoints=tmp_path, save_every=3)
-    again = train(a_config(), checkpoints=tmp_path, save_every=3, resume=True)
-    assert (again.digest, again.val_loss, again.train_loss, again.history) == (done.digest, done.val_loss, None, ())
-
-
-def test_a_folder_with_checkpoints_is_not_overwritten_unasked(tmp_path: Path) -> None:
-    train(a_config(), checkpoints=tmp_path, save_every=3)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(CheckpointError, match=r"already holds step-00000006\.pt: resume, or choose another folder$"):
         train(a_config(), checkpoints=tmp_path)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_a_checkpoint_of_another_run_is_refused_by_its_first_difference(tmp_path: Path) -> None:
-    train(a_config(), checkpoints=tmp_path, save_every=3)
     with pytest.raises(CheckpointError, match=r"is of a run with lr=0\.01, expected 0\.02: resume with the same"):
         train(a_config(lr=0.02), checkpoints=tmp_path, resume=True)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    again = train(a_config(), checkpoints=tmp_path, save_every=3, resume=True)
+    assert (again.digest, again.val_loss, again.train_loss, again.history) == (done.digest, done.val_loss, None, ())
 
 
 def test_a_run_goes_on_in_another_precision_with_a_warning(tmp_path: Path) -> None:

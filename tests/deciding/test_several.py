@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gates.measuring.deciding.several import correct
+from gates.measuring.answers import correct
 from gates.model import Outcome
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -9,7 +9,7 @@ import pytest
 from arming import a_folder, a_plan
 from taking import an_attempt
 
-from gates.evidence._attempt import BEGUN, KILLED, attempt, counted
+from gates.evidence._timed import BEGUN, KILLED, attempt, counted
 from gates.measuring.ledger import NAME, Attempt, Ledger
 from gates.measuring.wire import ArmFailed
 

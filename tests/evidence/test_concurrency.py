@@ -7,8 +7,7 @@ import pytest
 from building import ROOT, a_context, a_task, evidence, written
 
 from gates.checks.concurrency import judge as _concurrency
-from gates.checks.concurrency.collect import Concurrency
-from gates.checks.concurrency.together import Together
+from gates.checks.concurrency.collect import Concurrency, Together
 from gates.errors import EvidenceUnavailable
 from gates.model import Finding, Outcome
 

@@ -8,7 +8,7 @@ from building import a_context, a_project, a_task, written
 
 from gates.check import EvidenceSet
 from gates.checks.entry_points import judge as _entries
-from gates.child.tracebacks import crash_of, innermost, warnings_of
+from gates.child.tracebacks import crash_of, warnings_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
@@ -68,7 +68,8 @@ def test_innermost_frame_of_the_project(tmp_path: Path, case: str) -> None:
     text, expected = TRACES[case]
     (tmp_path / "project").mkdir()
     context = a_context(tmp_path / "project")
-    found = innermost(text.replace("ROOT", str(context.root)), context)
+    crash = crash_of(text.replace("ROOT", str(context.root)), context)
+    found = crash.location if crash else None
     assert (str(found) if found else None) == expected
 
 
@@ -194,7 +195,7 @@ def test_call_that_raises_names_its_error_function_and_line(tmp_path: Path) -> N
     assert one.error == "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
     assert (str(one.crash), one.function) == ("pkg/core.py:5", "add")
     assert one.process is not None
-    assert "_call_runner" not in one.process.stderr.tail
+    assert "calling_once" not in one.process.stderr.tail
 
 
 def test_generator_runs_to_its_end(tmp_path: Path) -> None:
@@ -256,7 +257,9 @@ def test_code_that_lies_in_no_file_is_no_place(name: str, tmp_path: Path) -> Non
     told = f'  File "{name}", line 88, in _run\n    x()\nValueError: x\n'
     crash = crash_of(f"Traceback (most recent call last):\n{told}", context)
     assert (crash and crash.location, crash and crash.error) == (None, "ValueError")
-    assert str(innermost(FRAME.format("m", 3) + "    x()\n" + told, context)) == "pkg/m.py:3"
+    crash = crash_of(FRAME.format("m", 3) + "    x()\n" + told, context)
+    assert crash is not None
+    assert str(crash.location) == "pkg/m.py:3"
 
 
 def test_text_without_a_traceback_is_no_crash(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
 from gates.checks.hot_path import judge as _hot_path
-from gates.checks.hot_path.collect import HotPaths
-from gates.checks.hot_path.journal import read_steps
+from gates.checks.hot_path.collect import HotPaths, read_steps
 from gates.checks.hot_path.steps import HotSeen
 from gates.errors import EvidenceUnavailable
 from gates.model import Finding, Outcome

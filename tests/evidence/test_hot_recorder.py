@@ -12,11 +12,10 @@ import pytest
 import torch
 from building import ROOT
 
+from gates.child.places import Places
 from gates.child.recorder import clock as clocks
 from gates.child.recorder.clock import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, Clock, Late
-from gates.child.recorder.feeding import Feeding, pointers
-from gates.child.recorder.hot_path import HotReads, Sampling
-from gates.child.recorder.places import Places
+from gates.child.recorder.hot_path import Feeding, HotReads, Sampling, pointers
 
 PLACES = Places(str(ROOT))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.evidence.tests.inventory import Names, Written, written_tests
+from gates.evidence.tests.records import Names, Written, written_tests
 
 NAMES = Names(functions=("test",), classes=("Test",))
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import gates.evidence
+import gates.child
 
-NATIVE = Path(gates.evidence.__file__).parent / "_leaks" / "native.py"
+NATIVE = Path(gates.child.__file__).parent / "leaks" / "tensors.py"
 FORKED = """
 import os, runpy, sys
 read = runpy.run_path(sys.argv[1])["private_bytes"]

@@ -8,8 +8,7 @@ from building import ROOT, a_context, evidence, written
 from leaking import a_leaking_task
 
 from gates.checks.leaks import judge as _leaks
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.growth import LeakRun
+from gates.checks.leaks.collect import LeakRun, Leaks
 from gates.errors import EvidenceUnavailable
 from gates.model import Finding, Outcome
 from gates.task.task import Task

@@ -10,7 +10,7 @@ from building import a_context, a_record, a_run, a_task, evidence, written
 from driven import LIBRARY, PROJECT, TESTS
 
 from gates.checks.training_steps import in_tests as _recorded_tests
-from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests
+from gates.checks.training_steps.collect import RecordedTest, RecordedTests
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Finding, Level, Outcome

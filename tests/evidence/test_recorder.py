@@ -10,19 +10,18 @@ from pathlib import Path
 
 import pytest
 from building import ROOT, a_process, a_task, clean, evidence
+from recording import read_journal
 
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.child.tracebacks import crash_of
 from gates.context import Context
-from gates.evidence._journal import read_journal
 from gates.evidence.recorded_step import Recorded
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 
 TRAINED = ROOT / "tests/trained"
-SECRET = "a secret of this test"  # as record_all.py has it
 MARK = re.compile(r"# <- (?P<aspects>[a-z ]+)$")
 ELSEWHERE = re.compile(r"# <-- (?P<name>\w+)$")
 NEAR = 3
@@ -59,7 +58,7 @@ HINTS |= {"gradients_dropped"}
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]]:
     folder = tmp_path_factory.mktemp("recorded")
-    shutil.copytree(ROOT / "gates/child/recorder", folder / "plugin/gates_recorder")
+    shutil.copytree(ROOT / "gates/child", folder / "plugin/gates_probe")
     calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
     calls += [f"unseen:{name}" for name in HIDDEN]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
@@ -80,7 +79,7 @@ def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
 
 
 def as_run(journal: Path, *, good: bool) -> Recorded:
-    run = read_journal(journal, SECRET)
+    run = read_journal(journal)
     trace = journal.with_suffix(".stderr.txt").read_text(encoding="utf-8")
     crash = crash_of(trace, CONTEXT)
     facts = {"crash": crash.location, "error": crash.error} if crash else {}

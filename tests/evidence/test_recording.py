@@ -7,16 +7,13 @@ from typing import Any
 
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
-from recording import an_attempt
+from recording import SECRET, an_attempt, read_journal
 
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording, StepRecording, step_to_overflow
 from gates.errors import EvidenceUnavailable
-from gates.evidence._journal import read_journal
-from gates.evidence.recorded_step import Recorded
 from gates.model import Outcome
 
-SECRET = "a secret of this test"
 STEP = "import os, time, torch\n\n\ndef few(*args):\n    {}\n"
 
 
@@ -75,6 +72,7 @@ def test_crash_is_located_in_the_project(tmp_path: Path) -> None:
         ({"call": "pkg.nothing:few"}, "pass", "there is no module 'pkg.nothing'"),
         ({"call": "pkg.steps:many"}, "pass", "pkg.steps has no 'many'"),
         ({"timeout_s": 4}, "time.sleep(60)", "stopped at the time limit of 4 s"),
+        ({}, "__import__('shutil').rmtree(os.environ['WANDB_DIR'] + '/../0')", "the recorder wrote no journal"),
     ],
 )
 def test_step_that_cannot_be_seen_is_unknown(changes: dict[str, Any], body: str, said: str, tmp_path: Path) -> None:
@@ -115,12 +113,12 @@ START, STEP_TOLD, END = ('{"word": "start", "place": null}', '{"word": "step", "
 
 
 def test_sealed_journal_is_believed(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END), SECRET)
+    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END))
     assert (seen.complete, seen.troubles, len(seen.events)) == (True, (), 1)
 
 
 def test_journal_sealed_with_another_secret_is_somebody_elses(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END, secret="guessed"), SECRET)
+    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END, secret="guessed"))
     assert (seen.complete, seen.events) == (False, ())
     assert "3 lines of the journal are not its own" in seen.troubles[0]
 
@@ -140,7 +138,7 @@ FORGED: dict[str, Callable[[list[bytes]], list[bytes]]] = {
 def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[bytes]], tmp_path: Path) -> None:
     path = sealed(tmp_path / "j", START, STEP_TOLD, END)
     path.write_bytes(b"".join(forge(path.read_bytes().splitlines(keepends=True))))
-    assert not read_journal(path, SECRET).complete
+    assert not read_journal(path).complete
 
 
 @pytest.mark.parametrize(
@@ -152,17 +150,13 @@ def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[byte
     ],
 )
 def test_journal_of_another_form_is_a_problem(line: str, tmp_path: Path) -> None:
-    assert read_journal(sealed(tmp_path / "j", line), SECRET).problem.startswith("the journal cannot be read")
+    assert read_journal(sealed(tmp_path / "j", line)).problem.startswith("the journal cannot be read")
 
 
 def test_numbers_that_are_none_and_text_of_others_are_cleaned(tmp_path: Path) -> None:
     line = '{"word": "log", "to": "x\\ud800", "values": {"a": NaN, "b": Infinity, "c": 1}}'
-    (record,) = read_journal(sealed(tmp_path / "j", line), SECRET).logged
+    (record,) = read_journal(sealed(tmp_path / "j", line)).logged
     assert (record.to, record.values) == ("x\\ud800", {"a": None, "b": None, "c": 1.0})
-
-
-def test_missing_journal_is_a_problem(tmp_path: Path) -> None:
-    assert read_journal(tmp_path / "none.jsonl", SECRET) == Recorded(problem="the recorder wrote no journal")
 
 
 ATTACKS = {

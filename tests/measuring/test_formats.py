@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from gates.measuring.formats import read_times
-from gates.measuring.samples import BadSamples
+from gates.measuring.samples import BadSamples, read_times
 
 
 def a_pytest_benchmark(*data: float, name: str = "test_sum") -> dict[str, Any]:

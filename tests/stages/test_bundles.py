@@ -43,7 +43,7 @@ def test_bundle_answers_what_this_machine_cannot() -> None:
 
 def test_without_a_bundle_the_command_that_makes_one_is_told() -> None:
     found = about(TASK, with_bundles())
-    assert (found.outcome, found.command) == (Outcome.UNKNOWN, "gates measure T1 --on cuda --only AC2")
+    assert (found.outcome, found.command) == (Outcome.UNKNOWN, "gates measure T1 --on cuda")
 
 
 @pytest.mark.parametrize("said", ["cuda", "any", "cpu"])

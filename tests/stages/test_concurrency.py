@@ -7,8 +7,7 @@ from building import a_process, a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.concurrency import judge as _concurrency
-from gates.checks.concurrency.collect import Concurrency
-from gates.checks.concurrency.together import Differed, Stood, Switched, Together
+from gates.checks.concurrency.collect import Concurrency, Differed, Stood, Switched, Together
 from gates.model import Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -8,8 +8,7 @@ from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growin
 
 from gates.check import EvidenceSet
 from gates.checks.leaks import judge as _leaks
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.growth import Filling, Watched
+from gates.checks.leaks.collect import Filling, Leaks, Watched
 from gates.judging.figures import shown, sparkline
 from gates.model import Finding, Level, Location, Outcome, Severity
 

@@ -9,7 +9,7 @@ import sys
 import traceback
 from pathlib import Path
 
-import gates_recorder.__main__ as recorder  # type: ignore[import-not-found]  # a copy, made by the test
+import gates_probe.recorder.__main__ as recorder  # type: ignore[import-not-found]  # a copy, made by the test
 import torch._dynamo  # noqa: F401  # else each fork would load it with its first optimizer
 
 HERE = Path(__file__).parent

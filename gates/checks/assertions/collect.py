@@ -131,9 +131,7 @@ def _linted(
     argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview", "--output-format", "json",
             "--select", RULES, "--", *trees]  # fmt: skip
     ended = process.run(argv, cwd=context.root, timeout_s=LIMIT_S, log=log)
-    command = CommandRecord(
-        purpose="checks that cannot fail", argv=("ruff", *argv[3:]), ended=ended.ended, duration_s=ended.duration_s
-    )
+    command = ended.as_command("checks that cannot fail", ("ruff", *argv[3:]))
     try:
         told = json.loads(log.with_suffix(".stdout.txt").read_text(encoding="utf-8"))
         found = tuple(each for one in told if (each := _place(one, trees, context)))

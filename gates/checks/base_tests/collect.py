@@ -164,12 +164,7 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
         "junit_family=xunit1",
     ]
     ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
-    command = CommandRecord(
-        purpose="the base's tests",
-        argv=("python", "-m", "pytest", *asked),
-        ended=ended.ended,
-        duration_s=ended.duration_s,
-    )
+    command = ended.as_command("the base's tests", ("python", "-m", "pytest", *asked))
     if ended.exit_code not in {0, 1} or not report.is_file():
         return {}, command, f"pytest did not run them ({ended.ended}): {ended.last_words}"
     return dict(map(_end, ET.parse(report).iter("testcase"))), command, ""  # noqa: S314  # pytest itself wrote it

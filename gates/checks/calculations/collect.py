@@ -1,21 +1,34 @@
 """Formulas and edge cases of a task, tried: what each call of the project's code came to."""
 
-from collections.abc import Iterator
+import json
+import secrets
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 
 from pydantic import JsonValue
 
 from gates.check import Evidence
-from gates.checks.calculations.runs import Asked, run_all
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
+from gates.child import process
+from gates.child.calculating.session import BOOTSTRAP, IMPORT_S
+from gates.child.probing import programs, read_entries
+from gates.child.process import ProcessRun
+from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
 from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
 from gates.project.import_paths import import_roots
 from gates.task.task import Task
+from gates.terminal import printable
 
+Asked: TypeAlias = dict[str, Any]
+Told: TypeAlias = dict[str, Any]
+DEATHS = 20
+LIMIT = 500
+NOTES = {"changed": "changes its arguments", "moved": "changes the working directory"}
 CALL_S = 60.0
 
 
@@ -111,3 +124,128 @@ def is_made(value: Any) -> bool:  # noqa: ANN401  # JSON
     if isinstance(value, dict):
         return "$call" in value or "$ref" in value or any(map(is_made, value.values()))
     return isinstance(value, list) and any(map(is_made, value))
+
+
+def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple[list[Told], list[ProcessRun]]:
+    """Make all calls and tell of each, in their order; and how each process ended."""
+    told: dict[str, Told] = {}
+    ends: list[ProcessRun] = []
+    left = [*asked]
+    while left and len(ends) < DEATHS:
+        folder = context.evidence / str(len(ends))
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with programs(folder) as plugin:
+                end, lines = _run(left, paths, context, plugin)
+        except OSError as error:
+            told.update({call["id"]: _not_run(f"it cannot be started: {error.strerror or error}") for call in left})
+            break
+        ends.append(end)
+        found = _ended(left, lines, context) | _died_importing(left, lines, end, folder, context)
+        told.update(found or {call["id"]: _not_run(f"nothing was called: {end.last_words}") for call in left})
+        left = [call for call in left if call["id"] not in told]
+    why = _not_run(f"{DEATHS} processes died before its turn")
+    return [{"id": call["id"], **told.get(call["id"], why)} for call in asked], ends
+
+
+def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Path) -> tuple[ProcessRun, list[Told]]:
+    folder, secret = plugin.parent, secrets.token_hex(16)
+    words, result, stacks = folder / "asked.json", folder / "told.txt", folder / "stacks.txt"
+    words.write_text(json.dumps({"secret": secret, "paths": paths, "calls": [*asked]}), encoding="utf-8")
+    modules = {call.get("call", "").partition(":")[0] for call in asked}
+    ended = process.run(
+        [context.python, "-c", BOOTSTRAP, str(plugin), str(words), str(result), str(stacks)],
+        cwd=context.root,
+        timeout_s=IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked),
+        log=folder / "log",
+        env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
+    )
+    return ended, read_entries(result, secret)[0]
+
+
+def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:
+    """Return what was told of each call."""
+    limits = {call["id"]: call["limit_s"] for call in asked}
+    reached = {line["id"]: _place(line["place"], context) for line in lines if line["word"] == "reached"}
+    found: dict[str, Told] = {}
+    for line in (line for line in lines if line["word"] == "call"):
+        name = line["id"]
+        read = _dead(line, limits.get(name, 0), context) if "died" in line else _read(line, context)
+        found[name] = {"place": reached.get(name), **read}
+    return found
+
+
+def _died_importing(
+    asked: Sequence[Asked], lines: Sequence[Told], end: ProcessRun, folder: Path, context: Context
+) -> dict[str, Told]:
+    """Return what is known of the calls whose module ended the process when it was imported."""
+    begun = [line["module"] for line in lines if line["word"] == "importing"]
+    done = {line["module"] for line in lines if line["word"] == "imported"}
+    module = next((name for name in begun if name not in done), None)
+    if module is None:
+        return {}
+    how = _not_run("it ended the process before it returned")
+    if end.timed_out or "Timeout (" in (folder / "stacks.txt").read_text(encoding="utf-8", errors="replace"):
+        how = {"ended": "stopped", "problem": f"its module was not imported within {IMPORT_S:g} s"}
+    elif end.exit_code:
+        crash = crash_of(end.stderr.tail, context)
+        how = {"ended": "crashed", "problem": f"the process died: {end.ended}",
+               "crash": crash.location if crash else None}  # fmt: skip
+    ours = [call["id"] for call in asked if call.get("call", "").partition(":")[0] == module]
+    return {name: {**how, "importing": True} for name in ours}
+
+
+def _dead(line: Told, limit_s: float, context: Context) -> Told:
+    """Tell of a call that did not live to tell of itself."""
+    place = next(_places(line["stacks"], context), None)
+    if "Timeout (" in line["stacks"]:
+        return {"ended": "stopped", "problem": f"it did not return within {limit_s:g} s", "crash": place}
+    if line["code"] == 0:
+        return _not_run("it ended the process before it returned")
+    return {"ended": "crashed", "problem": f"the process died: {line['died']}", "crash": place}
+
+
+def _read(line: Told, context: Context) -> Told:
+    """Turn what the session told of a call into what the evidence keeps of it."""
+    told: Told = {
+        "ended": "raised" if "error" in line else "returned" if "returned" in line else "not run",
+        "problem": _text(line.get("problem", "")),
+        "returned": line.get("returned"),
+        "error": [_text(name) for name in line.get("error", ())],
+        "message": _text(line.get("message", "")),
+        "crash": crash.location if (crash := crash_of(line.get("traceback", ""), context)) else None,
+        "importing": line.get("importing", False),
+        "warnings": [{"kinds": kinds, "message": _text(message)} for kinds, message in line.get("warnings", ())],
+        "notes": [note for key, note in NOTES.items() if line.get(key)],
+    }
+    if line.get("place"):
+        told["place"] = _place(line["place"], context)
+    if line.get("ran") is not None:
+        told["ran"] = [place for path, first in line["ran"] if (place := _place((path, first, first), context))]
+    if "again" in line:
+        told["again"] = {"id": line["id"], **_read({"id": line["id"], **line["again"]}, context)}
+    return told
+
+
+def _not_run(why: str) -> Told:
+    return {"ended": "not run", "problem": why}
+
+
+def _text(text: str) -> str:
+    return " ".join(printable(text).split())[:LIMIT]
+
+
+def _place(told: Sequence[Any] | None, context: Context) -> Location | None:
+    if told is None:
+        return None
+    path, first, last = told
+    absolute = context.root / path
+    return Location(path=context.shown(absolute), line=first, last_line=last) if is_ours(absolute, context) else None
+
+
+def _places(stacks: str, context: Context) -> Iterator[Location]:
+    """Yield the lines of the project in a dump of stacks, the innermost first."""
+    for match in FRAME.finditer(stacks):
+        path = context.root / match["path"]
+        if int(match["line"]) and is_ours(path, context):
+            yield Location(path=context.shown(path), line=int(match["line"]))

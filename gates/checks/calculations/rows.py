@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from gates.checks.calculations.collect import Calculations, CallRun, Ended, is_made
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, Instance
-from gates.evidence._calculating.likeness import Unseen, differences, numbers_in
-from gates.evidence._calculating.values import encode, plain, shown
+from gates.child.calculating.likeness import Unseen, differences, numbers_in
+from gates.child.calculating.values import encode, plain, shown
 from gates.model import Location, Outcome
 from gates.terminal import visible
 

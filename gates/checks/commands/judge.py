@@ -40,7 +40,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
         past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
         if past is not None:
-            yield _unheard(task, criterion, past) if past.unheard else _uncalled(task, criterion, past)
+            yield _open(task, criterion, past)
         else:
             yield _told(criterion, own, "" if seen else evidence.why_missing(CalledCode))
 
@@ -70,35 +70,24 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     return None
 
 
-def _uncalled(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+def _open(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+    """Say that a command calls none of the code, or says the same when that raises."""
     names = ", ".join(binding.name for binding in criterion.code)
+    if call.unheard:
+        did, actual = f"called {names}, which raised, and ended as it always does", "unheard"
+        expected, impact = "an end that tells of the error", "It would say the same if that code failed with each call."
+        remediation = "Let the error end it, or assert in a test on what the code does."
+    else:
+        did, actual = f"ended well without calling {names}", "not called"
+        did = f"calls {names} before its steps and in none of them" if call.hoisted else did
+        expected, impact = "a command that calls it", "It would say the same whatever that code does."
+        remediation = "Let it call the code, or trace the criterion to the code that it calls."
     return Finding(
         rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
         outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=task.place(criterion), subject=call.part, evidence=RAW, expected="a command that calls it",
-        actual="not called", message=f"{_how(call, names)}: it says nothing of {criterion.id}.",
-        impact="It would say the same whatever that code does.",
-        remediation="Let it call the code, or trace the criterion to the code that it calls.",
-    )  # fmt: skip
-
-
-def _how(call: CommandCall, names: str) -> str:
-    command = f"`{shown(call.command)}` ({call.part})"
-    if call.hoisted:
-        return f"{command} calls {names} before its steps and in none of them"
-    return f"{command} ended well without calling {names}"
-
-
-def _unheard(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
-    names = ", ".join(binding.name for binding in criterion.code)
-    return Finding(
-        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=task.place(criterion), subject=call.part, evidence=RAW, expected="an end that tells of the error",
-        actual="unheard", message=f"`{shown(call.command)}` ({call.part}) called {names}, which raised, and ended as "
-        f"it always does: it says nothing of {criterion.id}.",
-        impact="It would say the same if that code failed with each call.",
-        remediation="Let the error end it, or assert in a test on what the code does.",
+        location=task.place(criterion), subject=call.part, evidence=RAW, expected=expected, actual=actual,
+        message=f"`{shown(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.", impact=impact,
+        remediation=remediation,
     )  # fmt: skip
 
 

@@ -1,23 +1,82 @@
 """Concurrency: callables of the project run several times at once, in threads and in processes of their own."""
 
 import json
-from pathlib import Path
 from typing import Self
 
 from pydantic import ValidationError
 
 from gates.check import Evidence
-from gates.checks.concurrency.together import Differed, Stood, Switched, Together
-from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.calculating.likeness import Unseen, differences
+from gates.child.calculating.values import shown
+from gates.child.probing import Entry, Probe, Probed, location, number, probing
+from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
-from gates.evidence._calculating.likeness import Unseen, differences
-from gates.evidence._calculating.values import shown
-from gates.project.import_paths import import_roots
+from gates.model import Location, Model
 from gates.task.concurrent import Concurrent
 from gates.task.task import Task
 
-PROGRAM = "_concurrency"
+
+class Differed(Model):
+    """A round in which something else came of it than alone: what, in words, or the error that was raised."""
+
+    worker: int
+    number: int
+    forced: bool
+    expected: str = ""
+    found: str = ""
+    error: str = ""
+    place: Location | None = None
+
+
+class Stood(Model):
+    """Where a thread stood still: the project's lines of its stack, the innermost first."""
+
+    worker: int
+    places: tuple[Location, ...] = ()
+    functions: tuple[str, ...] = ()
+
+
+class Switched(Model):
+    """A line after which, and the last before which, it is enough that the others run to change what comes of it."""
+
+    place: Location
+    function: str
+    until: Location
+
+
+class Together(Model):
+    """One thing that was done at once, in threads or in processes; rounds count where they were at it together."""
+
+    index: int
+    where: str
+    process: ProcessRun | None = None
+    problem: str = ""
+    place: Location | None = None
+    unclear: str = ""
+    complete: bool = False
+    alone: str = ""
+    alone_s: float = 0.0
+    rounds: int = 0
+    met: int = 0
+    forced: int = 0
+    pauses: int = 0
+    overlap_s: float = 0.0
+    failed: int = 0
+    failed_forced: int = 0
+    differed: tuple[Differed, ...] = ()
+    stood: tuple[Stood, ...] = ()
+    slow: bool = False
+    stood_forced: bool = False
+    switched: tuple[Switched, ...] = ()
+    free_threaded: bool | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """Return the rate below which rounds fail, at 95 %, where none did: the rule of three."""
+        return 3 / self.met if self.met and not self.failed else None
+
+
+PROGRAM = "concurrency"
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 
@@ -30,10 +89,7 @@ class Concurrency(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Do each alone, and at once, in processes of its own."""
-        if not task.concurrency:
-            raise EvidenceUnavailable(f"{task.path} names no 'concurrency'")
-        folder: Path = context.folder("concurrency").evidence
-        with Probe(context, folder, import_roots(task, context)) as probe:
+        with probing(task, context, "concurrency") as probe:
             seen = tuple(
                 _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
                 for i, one in enumerate(task.concurrency) for where in one.places

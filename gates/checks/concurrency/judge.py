@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.checks.concurrency.collect import Concurrency
-from gates.checks.concurrency.together import Differed, Together
-from gates.judging.said import Said
-from gates.judging.standing import checks, findings
+from gates.checks.concurrency.collect import Concurrency, Differed, Together
+from gates.judging.said import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.concurrent import Concurrent

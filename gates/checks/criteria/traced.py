@@ -1,6 +1,6 @@
 """The code that a criterion is bound to: each symbol, pattern and rule must lead to live code, reached as stated."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gates.about import About
 from gates.check import EvidenceSet
@@ -8,6 +8,7 @@ from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.patterns import PatternTrace
+from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
@@ -36,7 +37,8 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
             )  # fmt: skip
             continue
         if binding.rule:
-            yield from _by_rule(about, task, binding, tree, tree.rule(binding.rule))
+            trace = tree.rule(binding.rule)
+            yield from _by_rule(about, task, binding, tree, trace, seen_of(binding.rule, evidence))
         elif binding.pattern:
             yield from _by_pattern(about, task, binding, tree.pattern(binding))
         else:
@@ -112,9 +114,10 @@ def _unseen(finding: Finding) -> Finding:
 
 
 def _by_rule(
-    about: About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None
+    about: About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None, steps: Sequence[Seen]
 ) -> Iterator[Finding]:
     name = binding.name
+    yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
         yield about(
@@ -122,7 +125,19 @@ def _by_rule(
             message=f"{name} could not be checked: {why}", remediation="Mend what is named.",
         )  # fmt: skip
         return
+    broken = any(step.broken for step in steps)
     for site in trace.sites:
+        kept = next((step.name for step in steps if step.events >= {*site.trace}), "") if site.trace else ""
+        if kept and not site.ok and not broken:
+            yield about(
+                outcome=Outcome.PASSED,
+                location=site.location,
+                expected=name,
+                actual="recorded in the right order",
+                subject=f"{name} {site.message}",
+                message=f"Read as broken ({site.message}). {kept} ran these lines, and its recording keeps {name}.",
+            )
+            continue
         bad = Outcome.UNKNOWN if site.undecided else Outcome.FAILED
         yield about(
             outcome=Outcome.PASSED if site.ok else bad, location=site.location, expected=name,
@@ -137,6 +152,22 @@ def _by_rule(
             command=f"gates explain {trace.rule}",
             remediation="Implement what the rule describes, or bind the criterion to the code that does.",
         )  # fmt: skip
+
+
+def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Iterator[Finding]:
+    """Tell of what a recorded step did against a rule, whatever reading says of its lines."""
+    for place, (step, breach) in {str(b.place.location): (s, b) for s in steps for b in s.broken}.items():
+        order = breach.rule
+        yield about(
+            outcome=Outcome.FAILED,
+            location=breach.place.location,
+            subject=f"{name} recorded {place}",
+            expected=name,
+            actual=" -> ".join(f"{event.word} {event.location}" for event in breach.trace[:NAMED]),
+            message=f"{name}, recorded in {step.name}: {order.problem}",
+            impact=order.impact,
+            remediation=order.fix,
+        )
 
 
 def _to_keep(trace: RuleTrace, site: RuleSite) -> dict[str, str]:

@@ -1,28 +1,100 @@
 """The part of the performance gate on the hot path: what does a step of training wait for, and where does it read?"""
 
+import statistics
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TypedDict
 
-from gates.about import FAILED, UNKNOWN
 from gates.check import Check, EvidenceSet
 from gates.checks.hot_path.collect import HotPaths
-from gates.checks.hot_path.page import COUNTED, sections
 from gates.checks.hot_path.steps import (
     FLOOR_S,
     LEAST,
+    PHASES,
     WARM_UP,
     HotRun,
     HotSeen,
     Line,
+    Share,
     at_each,
     counts,
     lines_of,
 )
-from gates.judging.said import Said
+from gates.judging.figures import sparkline
+from gates.judging.said import Said, checks, findings
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.hot_path import HotPath
-from gates.task.task import Criterion, Task
+from gates.task.task import Task
+
+COUNTED = ("host-reads", "synchronisations", "empty-cache")
+LONGEST = 20
+
+
+def sections(path: HotPath, seen: HotSeen) -> Iterator[Section]:
+    """Yield the phases of one hot path, and its reads, where there are any."""
+    if not seen.enough:
+        yield Section(title=f"Hot path: {path.name}", text="Too little was seen of it; see the findings.")
+        return
+    yield Section(
+        title=f"Hot path: {path.name}",
+        text=_bottleneck(seen) + _idle(seen),
+        columns=("Phase", "Time a step", "Share of the time", "Without it at most", "Course", "Line seen most"),
+        rows=tuple(_row(seen, name, share) for name, share in _shares(seen) if share.value > 0),
+    )
+    lines = [(aspect, line) for aspect in COUNTED for line in lines_of(seen.steps, aspect)]
+    if lines:
+        yield Section(
+            title=f"Reads and waits: {path.name}",
+            text="By line; what is once in a while costs little, and what torch reads by itself is not counted.",
+            columns=("Line", "Call", "At each step", "On so many steps", "Whose"),
+            rows=tuple(_read(line) for _, line in lines[:LONGEST]),
+        )
+
+
+def _shares(seen: HotSeen) -> list[tuple[str, Share]]:
+    return [(name, seen.phase(name)) for name in PHASES]
+
+
+def _bottleneck(seen: HotSeen) -> str:
+    """Name the phase that takes longest, and what a step without it would gain at most (Amdahl)."""
+    name, share = max(_shares(seen), key=lambda each: each[1].value)
+    step = statistics.median(each.seconds for each in seen.steps)
+    runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
+    line = seen.line_of(name)
+    at = f", most of it at {line}" if line else ""
+    gain = f": without it a step would be at most {share.gain:.2f} times as fast" if share.gain else ""
+    return (
+        f"{len(seen.steps)} steps{runs} of {_time(step)} (median) on {seen.runs[0].device}; the first ones are left "
+        f"out. Most of the time is spent in {name}, {share}{at}{gain}."
+    )
+
+
+def _idle(seen: HotSeen) -> str:
+    """Tell how often the device had nothing to do, where there is one that can be asked."""
+    idle, all_of_them = (sum(step.idle[i] for step in seen.steps) for i in (0, 1))
+    if not all_of_them:
+        return ""
+    return f" The device had nothing to do in {idle / all_of_them:.0%} of {all_of_them} samples (launch gaps)."
+
+
+def _row(seen: HotSeen, name: str, share: Share) -> tuple[str, ...]:
+    times = [step.phases.get(name, 0.0) for step in seen.steps]
+    line = seen.line_of(name)
+    return (
+        name, _time(statistics.median(times)), str(share), f"{share.gain:.2f} x" if share.gain else "-",
+        sparkline(times), str(line or "-"),
+    )  # fmt: skip
+
+
+def _read(line: Line) -> tuple[str, ...]:
+    whose = "torch's own" if line.read.of_torch else "the project's"
+    return line.where, line.read.call, str(line.each), f"{line.often:.0%}", whose
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
 
 RULES = (
     RuleText(
@@ -63,13 +135,8 @@ def plan(task: Task) -> Iterator[Planned]:
     """Plan what is limited, or else advised, for each hot path, and for each criterion that it stands for."""
     for i, path in enumerate(task.hot_paths):
         for aspect in ASPECTS:
-            level = _level(path, aspect)
-            yield Planned(id=f"hot:{i}:{aspect}", title=f"{TITLES[aspect]}: {path.name}", level=level)
-            for criterion in _criteria(task, path, aspect):
-                yield Planned(
-                    id=f"hot:{i}:{aspect}:for:{criterion.id}", title=f"{criterion.id}: {TITLES[aspect].lower()}",
-                    level=criterion.level, criterion=criterion.id,
-                )  # fmt: skip
+            title, of_criterion = f"{TITLES[aspect]}: {path.name}", TITLES[aspect].lower()
+            yield from checks(task, path, f"hot:{i}:{aspect}", title, of_criterion, **_bound(path, aspect))
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -80,26 +147,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         why = "" if seen else f"it was not run: {evidence.why_missing(HotPaths)}"
         for aspect in ASPECTS:
             all_said = list(_said(path, seen, aspect)) if seen else [_unknown(why)]
+            raw, check = f"hot_paths/{i}-1.jsonl" if seen else None, f"hot:{i}:{aspect}"
             for said in all_said:
-                level = _level(path, aspect)
-                yield _finding(task, path, said, i, check=f"hot:{i}:{aspect}", level=level)
-                for criterion in _criteria(task, path, aspect):
-                    about = {"check": f"hot:{i}:{aspect}:for:{criterion.id}", "level": criterion.level}
-                    yield _finding(task, path, said, i, **about, criterion=criterion.id)
-
-
-def _finding(task: Task, path: HotPath, said: Said, index: int, **about: object) -> Finding:
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
-    level = Level(str(about["level"]))
-    return Finding.model_validate(
-        {
-            "rule": "PF005", "outcome": said.outcome, "severity": worth.get(level, "info"), "message":
-            f"{path.name}: {said.message}", "location": said.location or task.place(path), "expected": said.expected,
-            "actual": said.actual, "impact": said.impact, "remediation": said.remediation,
-            "subject": f"{path.name}{f' at {said.subject}' if said.subject else ''}",
-            "evidence": None if said.actual == "not run" else f"hot_paths/{index}-1.jsonl", **about,
-        }
-    )  # fmt: skip
+                yield from findings(task, path, said, rule="PF005", check=check, raw=raw, **_bound(path, aspect))
 
 
 def _said(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
@@ -212,18 +262,15 @@ def _limit(path: HotPath, aspect: str) -> float:
     return asked if asked is not None else DEFAULT_STALL if aspect == "stall" else 0.0
 
 
-def _level(path: HotPath, aspect: str) -> Level:
+class _Bound(TypedDict):
+    level: Level
+    binds: bool
+
+
+def _bound(path: HotPath, aspect: str) -> _Bound:
     """Return how binding an aspect is: what the task sets no limit for is only advised."""
-    return path.level if _is_limited(path, aspect) else Level.ADVISORY
-
-
-def _is_limited(path: HotPath, aspect: str) -> bool:
-    name = {"stall": "stall_share"}.get(aspect, aspect.replace("-", "_"))
-    return getattr(path.limits, name) is not None
-
-
-def _criteria(task: Task, path: HotPath, aspect: str) -> list[Criterion]:
-    return [c for c in task.criteria if c.id in path.criteria and _is_limited(path, aspect)]
+    limited = getattr(path.limits, {"stall": "stall_share"}.get(aspect, aspect.replace("-", "_"))) is not None
+    return {"level": path.level if limited else Level.ADVISORY, "binds": limited}
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:

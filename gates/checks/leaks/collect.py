@@ -4,21 +4,200 @@ What may go on growing is run again for longer, in a fresh process; what does is
 """
 
 import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
 from pydantic import ValidationError
 
 from gates.check import Evidence
-from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Watched
-from gates.child.probing import Entry, Probe, Probed, location
+from gates.child.probing import Entry, Probe, Probed, location, probing
+from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
-from gates.measuring.drift import DROPPED, Drift
-from gates.project.import_paths import import_roots
+from gates.measuring.deciding.slope import slope
+from gates.model import Location, Model
 from gates.task.leak import Leak
 from gates.task.task import Task
 
-PROGRAM = "_leaks"
+METHOD = "Theil-Sen slope with Sen's interval of 95 %"
+ALPHA = 0.05
+DROPPED = 0.3
+LEAST = 10  # values of which a slope is taken
+ENOUGH = 15  # values that show by themselves that a growth has ended
+SLOWED = 0.5  # of the slope before: what grows ever more slowly may end
+ENDS = 3  # values at each end that the whole change is taken from
+
+
+class Drift(StrEnum):
+    """What a series does in the end."""
+
+    FLAT = "flat"
+    GROWS = "grows"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Slope:
+    """By how much a value changes from one to the next, and the interval of that."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def theil_sen(values: Sequence[float]) -> Slope:
+    """Return the slope of two or more values that were taken at equal distances."""
+    value, low, high = slope(values, ALPHA)
+    return Slope(value, low, high, len(values))
+
+
+def kept(values: Sequence[float]) -> Sequence[float]:
+    """Return the values without the first 30 %, in which caches fill and allocators find their size."""
+    return values[math.ceil(DROPPED * len(values)) :]
+
+
+def drift(values: Sequence[float], tolerance: float) -> Drift:
+    """Say whether a series goes on growing by more than the tolerance from one value to the next.
+
+    It grows where both the slope of what is kept and that of its second half lie above the tolerance with their whole
+    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It is flat where slope and
+    whole change of the second half lie below; unless that is long, also of all that is kept.
+    """
+    used = kept(values)
+    first, last = used[: len(used) // 2], used[len(used) // 2 :]
+    if len(last) < LEAST // 2 or len(used) < LEAST:
+        return Drift.OPEN
+    whole, before, end = theil_sen(used), theil_sen(first), theil_sen(last)
+    slows = end.high < SLOWED * before.value
+    if whole.low > tolerance and end.low > tolerance and not slows:
+        return Drift.GROWS
+    long = len(last) >= ENOUGH
+    flat = end.high <= tolerance and _change(last) <= tolerance
+    return Drift.FLAT if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance)) else Drift.OPEN
+
+
+def _change(values: Sequence[float]) -> float:
+    """Return the mean change from one value to the next, so that a few large steps do not hide among equal values."""
+    return (statistics.median(values[-ENDS:]) - statistics.median(values[:ENDS])) / (len(values) - ENDS)
+
+
+LEAST_BYTES = 16 * 1024  # a history of numbers is below
+NODES = 0.5
+OF_FOOTPRINT = 1e-4
+VAGUE = ("heap", "private")
+
+
+class Rung(Model):
+    """What one rung of the ladder showed after each epoch."""
+
+    name: str
+    values: tuple[float, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Return whether growth here is what is held, and nothing else."""
+        return self.name not in VAGUE
+
+    @property
+    def unit(self) -> str:
+        """Return what is counted."""
+        return "nodes" if self.name == "graph" else "bytes"
+
+
+class Filling(Model):
+    """A cache or queue that has a bound and had not reached it; `rate` is about what it grew by, in bytes an epoch."""
+
+    name: str
+    size: int
+    most: int
+    rate: float
+
+
+class Watched(Model):
+    """One process in which epochs were run; `problem` is why not all of them were, and `place` where."""
+
+    process: ProcessRun | None = None
+    problem: str = ""
+    place: Location | None = None
+    form: str = ""
+    asked: int
+    epochs: int = 0
+    rungs: tuple[Rung, ...] = ()
+    filling: tuple[Filling, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Return whether it came to its end."""
+        return not self.problem
+
+    @property
+    def footprint(self) -> float:
+        """Return what the process held by itself after its first epoch."""
+        return next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
+
+    def tolerance(self, rung: Rung, asked: int | None) -> float:
+        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process holds."""
+        if rung.unit == "nodes":
+            return NODES
+        least = max(LEAST_BYTES, OF_FOOTPRINT * self.footprint)
+        return float(asked or least) if rung.exact else max(asked or 0, least)
+
+    def drifts(self, asked: int | None) -> dict[str, Drift]:
+        """Return what each rung does in the end; growth that filling caches may explain is open."""
+        filled = sum(each.rate for each in self.filling)
+        found = {}
+        for rung in self.rungs:
+            tolerance = self.tolerance(rung, asked)
+            does = drift(rung.values, tolerance)
+            explained = rung.unit == "bytes" and does is Drift.GROWS and drift(rung.values, tolerance + 2 * filled)
+            found[rung.name] = Drift.OPEN if explained and explained is not Drift.GROWS else does
+        return found
+
+
+class Allocated(Model):
+    """A line of the project, and what it allocated that was kept over some epochs."""
+
+    rung: str
+    location: Location
+    size: int
+
+
+class Holder(Model):
+    """A container that grew with every epoch: its owner, its rate, and the line after which it was larger.
+
+    `entry` is about how many bytes an entry holds, `tensors` and `graphs` how many of them the newest ones lead to.
+    """
+
+    owner: str
+    kind: str
+    rate: float
+    entry: float
+    tensors: int
+    graphs: int
+    location: Location | None = None
+
+
+class LeakRun(Model):
+    """One callable: run as often as asked, then for longer where it may leak, then to see where."""
+
+    index: int
+    name: str
+    first: Watched
+    longer: Watched | None = None
+    allocated: tuple[Allocated, ...] = ()
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def last(self) -> Watched:
+        """Return the run that counts."""
+        return self.longer or self.first
+
+
+PROGRAM = "leaks"
 LONGER = 3
 MOST_EPOCHS = 1000
 SHARE = 0.8  # of the time limit, after which a longer run stops by itself
@@ -33,10 +212,7 @@ class Leaks(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in processes of its own."""
-        if not task.leaks:
-            raise EvidenceUnavailable(f"{task.path} names no 'leaks'")
-        folder = context.folder("leaks").evidence
-        with Probe(context, folder, import_roots(task, context)) as probe:
+        with probing(task, context, "leaks") as probe:
             runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",

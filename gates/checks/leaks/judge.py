@@ -4,12 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gates.check import Check, EvidenceSet
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.growth import Allocated, Holder, LeakRun, Rung, Watched
+from gates.checks.leaks.collect import METHOD, Allocated, Drift, Holder, LeakRun, Leaks, Rung, Watched, kept, theil_sen
 from gates.judging.figures import shown, sparkline
-from gates.judging.said import Said
-from gates.judging.standing import checks, findings
-from gates.measuring.drift import METHOD, Drift, kept, theil_sen
+from gates.judging.said import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.leak import Leak

@@ -12,9 +12,8 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.judging.figures import shown
 from gates.measuring import answers
-from gates.measuring.answers import ALPHA, Source
+from gates.measuring.answers import ALPHA, Source, correct
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison, by_sides, of_measure, of_regression
-from gates.measuring.deciding.several import correct
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
 from gates.model import Level, Outcome

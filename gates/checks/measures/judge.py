@@ -57,7 +57,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
         actual=got.shown(measure), impact=_impact(got.outcome),
         remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,
-        command=_command(task, criterion, measure) if got.outcome is Outcome.UNKNOWN else "",
+        command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
 
 
@@ -105,11 +105,11 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
     return f"Run the command on a machine with a {measure.on} device, then `gates run --evidence BUNDLE` here."
 
 
-def _command(task: Task, criterion: Criterion, measure: Measure) -> str:
-    """Return what would settle a measure: for a device that is not here, a bundle from where it is."""
+def _command(task: Task, measure: Measure) -> str:
+    """Return what would settle a measure: for a device that is not here, a bundle of all that is asked of it there."""
     if measure.on in {"any", "cpu"}:
         return f"gates run {task.id}"
-    return f"gates measure {task.id} --on {measure.on} --only {criterion.id}"
+    return f"gates measure {task.id} --on {measure.on}"
 
 
 def _needed(measure: Measure, got: Answer) -> str:

@@ -4,11 +4,9 @@ import statistics
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.checks.scaling.collect import Scaled, Scaling
+from gates.checks.scaling.collect import Power, Scaled, Scaling
 from gates.judging.figures import shown
-from gates.judging.said import Said
-from gates.judging.standing import checks, findings
-from gates.measuring.deciding.exponent import Power
+from gates.judging.said import Said, checks, findings
 from gates.model import Finding, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.scale import Scale

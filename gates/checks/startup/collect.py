@@ -6,21 +6,73 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
 from gates.check import Evidence
-from gates.checks.startup.endings import Ending, ended_as, frame_of
 from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
 from gates.child.process import ProcessRun
+from gates.child.tracebacks import is_ours
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
-from gates.model import CommandRecord, Location, Model
+from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.project.import_paths import import_roots, module_name, package_root
 from gates.task.task import Task
 from gates.terminal import printable
+
+# what of the standard library is there on some platforms only
+PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
+GONE = {"distutils", "imp", "asyncore", "asynchat", "smtpd", "cgi", "cgitb", "crypt", "pipes", "telnetlib", "lib2to3"}
+DEFECTS = {"SyntaxError", "NameError", "ImportError", "AttributeError", "TypeError"}
+
+
+class Ending(StrEnum):
+    """How the import of a module by itself ended."""
+
+    IMPORTED = "imported"
+    BROKEN = "broken"
+    OPTIONAL = "something optional is missing"
+    REFUSED = "refuses to be imported alone"
+    UNSEEN = "not seen"
+
+
+def ended_as(fact: dict[str, Any], *, own: set[str], required: set[str]) -> tuple[Ending, str]:
+    """Return how an import ended, and the module that is missing, if one is.
+
+    A defect is a module of the project or of its requirements that is not there, a name that is not defined, a cycle,
+    a syntax error. A module that raises an error by its own will, or one that speaks of its surroundings (a variable,
+    a file, a setting), refuses.
+    """
+    if "kinds" not in fact:
+        return Ending.UNSEEN, ""
+    missing = [str(name) for name in fact.get("missing", ())]
+    kinds = {str(kind) for kind in fact.get("kinds", ())}
+    for name in missing:
+        top = name.split(".")[0]
+        if top in own or top in required or top in GONE:
+            if not fact.get("refused"):
+                return Ending.BROKEN, name
+        elif top in sys.stdlib_module_names or "." not in name or not fact.get("refused"):
+            return Ending.OPTIONAL, name
+    if fact.get("refused") or not kinds & DEFECTS:
+        return Ending.REFUSED, ""
+    owner = str(fact.get("of") or "").split(".")[0]
+    if owner in PLATFORM:
+        return Ending.OPTIONAL, str(fact["of"])
+    return Ending.BROKEN, ""
+
+
+def frame_of(fact: dict[str, Any], context: Context) -> Location | None:
+    """Return the innermost frame of a failed import that lies in the project."""
+    for name, line in reversed([frame for frame in fact.get("frames", ()) if len(frame) == 2]):
+        path = Path(str(name))
+        if path.is_absolute() and is_ours(path, context) and int(line) > 0:
+            return Location(path=context.shown(path), line=int(line))
+    return None
+
 
 PROGRAM = Path(__file__).with_name("child.py")
 MODULE_LIMIT_S = 60.0
@@ -61,10 +113,7 @@ class Startup(Evidence):
         runs = [("imports", imports), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy without network",
-            commands=tuple(
-                CommandRecord(purpose=purpose, argv=run.argv, ended=run.ended, duration_s=run.duration_s)
-                for purpose, run in runs
-            ),
+            commands=tuple(run.as_command(purpose) for purpose, run in runs),
             build=built,
             modules=tuple(_module(plan, fact, context) for fact in told),
             aside=tuple(plan.aside),

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gates.checks.training_steps.aspects import HALF, hidden
-from gates.checks.training_steps.collect_tests import RecordedTest
-from gates.checks.training_steps.orders import BACKWARD, ENDS, Breach, breaches, parsed
+from gates.checks.training_steps.collect import RecordedTest
+from gates.checks.training_steps.orders import BACKWARD, said_of
 from gates.checks.training_steps.overflow import judge_overflowed
 from gates.evidence.recorded_step import Attempt, Happened, Overflowed
-from gates.evidence.runtime_orders import UNCLEARED, RuntimeOrder
+from gates.evidence.runtime_orders import ENDS, UNCLEARED, Breach, RuntimeOrder, breaches, parsed
 from gates.judging.said import Said
 from gates.model import Level, Location, Outcome
 from gates.task.tests_to_record import Seen
@@ -55,7 +55,7 @@ def judge_order(looked: Looked) -> Iterator[Said]:
                 keys = {(breach.rule.rule, str(breach.place.location)), ("line", str(breach.place.location))}
                 if _counts(breach, looked, calls) and not keys & told:
                     told |= keys
-                    said = breach.said()
+                    said = said_of(breach)
                     yield replace(said, message=f"{said.message} (in {test.id})")
     steps = list(looked.attempts())
     own = sum(test.own_steps for test in looked.tests)

@@ -13,7 +13,7 @@ from gates.checks.training_steps.aspects_in_tests import (
     judge_parameters,
     judge_precision,
 )
-from gates.checks.training_steps.collect_tests import RecordedTest, RecordedTests, marks_of, paths_of
+from gates.checks.training_steps.collect import RecordedTest, RecordedTests, marks_of, paths_of
 from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord

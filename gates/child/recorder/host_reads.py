@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
+from ..places import HERE, Place, Places
 from .journal import is_looking
-from .places import HERE, Place, Places
 
 Call = Callable[..., Any]
 METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",

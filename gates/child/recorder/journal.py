@@ -1,19 +1,82 @@
-"""The journal of a run: one line of JSON an event, each with the place in the project that it came from."""
+"""The journal of a run: one sealed line of JSON an event, each with the place in the project that it came from."""
 
+import asyncio
+import fcntl
+import hashlib
+import hmac
+import inspect
 import json
+import os
 import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from types import GeneratorType
+from typing import Any, TypeVar
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .places import Place, Places
-from .sealing import Send
+from ..asking import Unreachable, import_from, named, print_without_us
+from ..places import Place, Places
+
+HIGH = 800  # file descriptors from here on: tests that close the low ones do not mean this one
+
+# bound here, because the tested code may patch modules
+_digest, _sha, _write, _fstat, _open, _pid = hmac.digest, hashlib.sha256, os.write, os.fstat, os.open, os.getpid
+Send = Callable[[str], None]
+
+
+def attached(numbers: str) -> Send:
+    """Return how to send a line on the pipe; `numbers` are the descriptors of pipe, secret and a file for stacks."""
+    pipe, secret, stacks = map(int, numbers.split(","))
+    os.close(stacks)
+    with os.fdopen(secret, "rb") as file:
+        told = json.loads(file.read())
+    return _sealed(_moved(pipe), told["nonce"].encode(), told["again"])
+
+
+def _sealed(pipe: int, key: bytes, again: str) -> Send:
+    """Return what sends a line with its seal; a process that is forked off says nothing."""
+    own, inode, lock = _pid(), _fstat(pipe).st_ino, threading.RLock()
+    last, number = b"", pipe
+
+    def send(line: str) -> None:
+        nonlocal last, number
+        if _pid() != own:
+            return
+        with lock:
+            text = line.encode("utf-8", "backslashreplace")
+            last = _digest(key, last + text, _sha)
+            whole = b"=" + last.hex().encode() + b" " + text + b"\n"
+            number = _there(number, inode, again)
+            while whole:
+                whole = whole[_write(number, whole) :]
+
+    return send
+
+
+def _there(number: int, inode: int, again: str) -> int:
+    """Return the pipe's descriptor, opened again where a test closed it."""
+    try:
+        if _fstat(number).st_ino == inode:
+            return number
+    except OSError:
+        pass
+    return _moved(_open(again, os.O_WRONLY))
+
+
+def _moved(number: int) -> int:
+    """Move a descriptor out of the way, where no program that is started inherits it."""
+    try:
+        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, HIGH)
+    except OSError:  # a low limit of open files
+        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(number)
+    return moved
+
 
 R = TypeVar("R")
 MOST = 5_000
@@ -113,3 +176,43 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
         journal.trouble(what, error)
         return default
+
+
+def begun() -> tuple[dict[str, Any], Journal]:
+    """Return what is asked for, and the journal, which has begun; the project's folders are on the path then."""
+    asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
+    sys.argv, sys.excepthook = [asked["call"]], print_without_us
+    import_from(asked["paths"])
+    journal = Journal(send, asked["root"])
+    journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
+    return asked, journal
+
+
+def found(call: str, journal: Journal) -> Any:  # noqa: ANN401
+    """Return the callable, or leave with what is missing."""
+    try:
+        return named(call)[1]
+    except Unreachable as error:
+        journal.tell("problem", what=str(error))
+        raise SystemExit(2) from error
+
+
+def returned_by(run: Callable[[], object]) -> object:
+    """Return what a call comes to; one that leaves with exit code 0, as a command does, has come to its end, too."""
+    try:
+        return _ended(run())
+    except SystemExit as leaving:
+        if leaving.code not in {None, 0}:
+            raise
+        return None
+
+
+def _ended(returned: object) -> object:
+    """Run a generator or a coroutine to its end: not begun, it would have run nothing."""
+    if inspect.isawaitable(returned):
+        return _ended(asyncio.run(_awaited(returned)))
+    return list(returned) if isinstance(returned, GeneratorType) else returned
+
+
+async def _awaited(returned: Awaitable[object]) -> object:
+    return await returned

@@ -13,7 +13,6 @@ from pydantic import Field, JsonValue
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
-from gates.code.syntax import SourceModule, Unparsed
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import FOLDER
@@ -88,44 +87,33 @@ class ExecutedLines(Evidence):
         contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
         numbers = {name: number for number, name in enumerate(contexts)}
         sets: dict[str, int] = {}
-        functions: list[FunctionLines] = []
-        aside: list[FunctionLines] = []
-        unparsed: list[str] = []
-        resolver = Resolver(task, Sources(context.root))
-        modules: dict[Path, SourceModule] = {}
-        for path in files_of(task.implementation, context.root):
-            try:
-                modules |= {path: resolver.module(path)} if path.suffix == ".py" else {}
-            except Unparsed as error:
-                unparsed.append(str(error))
-        for path, module in modules.items():
-            lines = where.get(os.path.realpath(path), {})
-            bodies = functions_of(module)
-            for asked, function in _functions(module.path, bodies, lines, numbers, sets):
-                (functions if asked else aside).append(function)
+        modules, unparsed = Resolver(task, Sources(context.root)).read()
+        functions = [
+            found
+            for path, module in modules.items()
+            for found in _functions(
+                module.path, functions_of(module), where.get(os.path.realpath(path), {}), numbers, sets
+            )
+        ]
+
+        def told(name: str) -> list[str]:
+            return [text for state in states.values() for text in _texts(state.get(name))]
+
+        started = [each for state in states.values() if isinstance(each := state.get("children"), dict)]
         ended = all(state.get("ended") for state in states.values())
-        unheard = sorted({name for state in states.values() for name in _texts(state.get("unheard"))})
         return cls(
             how="coverage, inside of the test run, one context a test",
             version=next((str(state["version"]) for state in states.values() if state.get("version")), ""),
-            functions=tuple(functions),
+            functions=tuple(function for asked, function in functions if asked),
             contexts=tuple(contexts),
             sets=tuple(sets),
-            children={
-                name: str(program)
-                for state in states.values()
-                if isinstance(started := state.get("children"), dict)
-                for name, program in started.items()
-            },
-            lost=tuple(name for state in states.values() for name in _texts(state.get("lost"))),
-            doubts=(
-                *(() if ended else ("the test run did not come to its end",)),
-                *unheard,
-            ),
-            unparsed=tuple(unparsed),
-            aside=tuple(aside),
+            children={name: str(program) for each in started for name, program in each.items()},
+            lost=tuple(told("lost")),
+            doubts=(*(() if ended else ("the test run did not come to its end",)), *sorted(set(told("unheard")))),
+            unparsed=unparsed,
+            aside=tuple(function for asked, function in functions if not asked),
             in_tests=_in_tests(where, modules, context),
-            foreign=tuple(sorted({file for state in states.values() for file in _texts(state.get("foreign"))})),
+            foreign=tuple(sorted(set(told("foreign")))),
         )
 
     def contexts_of(self, function: FunctionLines) -> frozenset[str]:

@@ -15,7 +15,7 @@ from gates.child import process
 from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import EvidenceUnavailable, GatesError
 from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
@@ -31,10 +31,10 @@ from gates.evidence.tests.test_records import (
     Warned,
 )
 from gates.evidence.tests.unrun import unrun
-from gates.model import CommandRecord
-from gates.project.deleted_tests import deleted_tests
+from gates.project import merge_base as bases
 from gates.project.files import copy_package
 from gates.project.history import History
+from gates.project.two_states import TwoStates
 from gates.task.task import Task
 from gates.terminal import printable
 
@@ -162,8 +162,7 @@ class PytestRun(Evidence):
         forged = (f"{foreign} lines on the witness's pipe are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
-            commands=(CommandRecord(purpose="test suite", argv=_shown(ended, folder, context), ended=ended.ended,
-                                    duration_s=ended.duration_s),),
+            commands=(ended.as_command("test suite", _shown(ended, folder, context)),),
             process=ended,
             tests=tests,
             deselected=tuple(records.deselected()),
@@ -183,7 +182,7 @@ class PytestRun(Evidence):
             untracked=untracked_data(events, task, context),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
-        )  # fmt: skip
+        )
 
 
 def _worker_errors(events: list[Event]) -> Iterator[str]:
@@ -299,3 +298,22 @@ def _untracked(path: Path, tree: Iterable[str], begun: float, context: Context) 
     if known or any(part.startswith(HIDDEN) for part in shown.parts) or not path.is_file():
         return ""
     return "" if path.stat().st_ctime >= begun else str(shown)
+
+
+def deleted_tests(paths: Iterable[str], root: Path, base: str | None) -> tuple[str, ...]:
+    """Return the named files and tests that the merge base has and the work tree has not; none without a base."""
+    paths = tuple(dict.fromkeys(paths))
+    try:
+        history = History(root)
+        states = TwoStates(history, bases.find(history, base).commit, root)
+        old, new = states.named(dict.fromkeys(path.split("::")[0] for path in paths))
+    except GatesError:
+        return ()
+    return tuple(path for path in paths if _is_written(path, old) and not _is_written(path, new))
+
+
+def _is_written(path: str, files: Mapping[str, bytes]) -> bool:
+    """Return whether the file of a test is there, and each class and function that its id names in it."""
+    file, *names = path.split("[")[0].split("::")
+    made = (rb"(?m)^\s*(?:async\s+def|def|class)\s+%b\b" % re.escape(name.encode()) for name in names)
+    return file in files and all(re.search(pattern, files[file]) for pattern in made)

@@ -3,6 +3,7 @@
 No assumption is made about the noise but that it is the same throughout (Theil 1950; Sen 1968, JASA 63).
 """
 
+import math
 import statistics
 from collections.abc import Sequence
 from functools import lru_cache
@@ -50,3 +51,28 @@ def _inversions(n: int) -> tuple[float, ...]:
             longer[i] = running / size
         chances = longer
     return tuple(chances)
+
+
+def within(t: float, freedom: int) -> float:
+    """Return the probability that |T| is at most `t` (Abramowitz and Stegun, Handbook, 26.7.3 and 26.7.4)."""
+    angle = math.atan(t / math.sqrt(freedom))
+    cosine = math.cos(angle)
+    odd = freedom % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for i in range(freedom // 2):
+        total += term
+        term *= cosine**2 * (2 * i + 1 + odd) / (2 * i + 2 + odd)
+    if not odd:
+        return math.sin(angle) * total
+    return 2 / math.pi * (angle + math.sin(angle) * total)
+
+
+def quantile(level: float, freedom: int) -> float:
+    """Return t so that |T| is at most t with the probability `level`."""
+    low, high = 0.0, 1.0
+    while within(high, freedom) < level:
+        high *= 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle, freedom) < level else (low, middle)
+    return high

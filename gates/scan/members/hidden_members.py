@@ -43,7 +43,6 @@ REGISTERS = frozenset({"add_module", "register_module", "register_buffer", "regi
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
-WORDS = ("class ",)
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
 OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})

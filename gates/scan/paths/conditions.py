@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
@@ -25,7 +25,6 @@ SWITCH = re.compile(r"(?i)(^|_)(amp|fp16|mixed(_precision)?|grad_scal\w+|scaling
 MAX_HOPS = 4
 ENUM = "enum.Enum"
 Branches = Iterator[tuple[State, bool]]
-PlaceOf = Callable[[State], Place]
 
 
 def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branches:

@@ -25,15 +25,6 @@ class Happening:
     kinds: tuple[tuple[EventKind, Needs], ...]
     _by_tail: dict[str, list[tuple[EventKind, Needs, Pattern]]] = field(default_factory=dict, compare=False)
 
-    @property
-    def tails(self) -> frozenset[str]:
-        """Return the last names of which code with an event has one, before import resolution."""
-        found: set[str] = set()
-        for kind, _ in self.kinds:
-            for pattern in (*kind.calls, *kind.enters, *kind.leaves):
-                found |= set(tails_of(pattern))
-        return frozenset(found)
-
     def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
         for kind, needs, pattern in self._called(tail_of(node.func)):

@@ -16,7 +16,6 @@ from gates.scan.program.scope import Scope
 TURNS, MOST_TURNS = 2, 8
 OF_TURN = re.compile(r"\[[12]\]")
 Paths = list[State]
-Loop = ast.For | ast.AsyncFor | ast.While
 
 
 class Looping(Calling):

@@ -49,10 +49,6 @@ class Walker(Looping):
                 ]
         return [*ended, *paths]
 
-    def _past(self, test: ast.expr, path: State, scope: Scope) -> State:
-        """Return a path that has come past a condition on which its block is left."""
-        return path.but(guards=(*path.guards, f"past {_asked_by(test, self.place(path, scope))}"))
-
     def _statement(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:  # noqa: C901  # a case for each
         self.count(sum(1 + len(path.words) // 8 for path in paths))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -11,7 +11,6 @@ from gates.code.syntax import SourceModule, constant_truth, leaves, live_stateme
 from gates.scan.program.nodes import SINGLE, below, children, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Owner = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
 PROPERTIES = frozenset({"property", "cached_property"})
 _MAY_BE_DEAD = frozenset(
     {

@@ -19,9 +19,7 @@ CPU = DeviceFacts("cpu", "a CPU", ("avx2",))
     ],
     ids=lambda value: value.name if isinstance(value, DeviceFacts) else "",
 )
-def test_a_device_is_timed_in_what_it_computes_natively(
-    facts: DeviceFacts, timed: tuple[str, ...], lean: tuple[str, ...]
-) -> None:
+def test_what_is_timed_is_native(facts: DeviceFacts, timed: tuple[str, ...], lean: tuple[str, ...]) -> None:
     assert precisions_for(facts) == timed
     assert lean_arms(timed) == lean
 

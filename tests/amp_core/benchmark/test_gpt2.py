@@ -1,9 +1,6 @@
 """Tests of what the GPT-2 script makes of its figures, and of its way on a GPU, with what touches one replaced."""
 
 import dataclasses
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,24 +10,13 @@ from amp_core.benchmark.steps import Timed
 from amp_core.benchmark.timing import Elapsed, Warmup
 from amp_core.benchmark.workload import Workload
 from amp_core.device import DeviceFacts
+from benchmarks import gpt2_cuda as gpt2
 from benchmarks.overflows import Overflows
 
-PATH = Path(__file__).parents[3] / "benchmarks" / "gpt2_cuda.py"
 H200 = DeviceFacts("cuda", "NVIDIA H200", ("bf16", "fp16", "sm_90", "tf32"))
 OVERFLOWS = Overflows(1000, 19, 960, 40, 2.0**20, 10.9, 8.0, "a watch")
 STEP_S = {"fp32": 0.6, "tf32": 0.12, "bf16": 0.075, "bf16_lean": 0.06, "fp16": 0.07, "fp16_lean": 0.062}
 PEAKS = {"fp32": 50e9, "tf32": 50e9, "bf16": 40e9, "bf16_lean": 19e9, "fp16": 40e9, "fp16_lean": 21e9}
-
-
-@pytest.fixture(scope="module")
-def gpt2() -> Any:
-    spec = importlib.util.spec_from_file_location("gpt2_cuda", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["gpt2_cuda"] = module  # dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
 
 
 def timed(arms: dict[str, float]) -> Timed:
@@ -38,48 +24,48 @@ def timed(arms: dict[str, float]) -> Timed:
     return Timed(elapsed, {arm: Warmup(10, True, step_s) for arm, step_s in arms.items()}, 3)
 
 
-def found(gpt2: Any, **changes: Any) -> Any:
+def found(**changes: Any) -> Any:
     peaks = {arm: (peak, peak) for arm, peak in PEAKS.items()}
     seen = gpt2.Found(H200, gpt2.FULL, PEAKS, peaks, OVERFLOWS, timed(STEP_S), 28 * 10**12)
     return dataclasses.replace(seen, **changes)
 
 
-def words(gpt2: Any, seen: Any) -> dict[str, str]:
+def words(seen: Any) -> dict[str, str]:
     return {text: word for text, _, word in gpt2.bars(seen)}
 
 
-def test_each_bar_is_judged_by_its_own_figure(gpt2: Any) -> None:
-    seen = words(gpt2, found(gpt2))
+def test_each_bar_is_judged_by_its_own_figure() -> None:
+    seen = words(found())
     assert {text for text, word in seen.items() if word != "met"} == {
         "bf16 at least 1.7x over tf32",  # 1.6
         "bf16 MFU at least 40%",  # 28 TFLOP in 75 ms are 37.7 % of 989.5 TFLOP/s
         "fp16_lean peak memory at least 60% below fp32",  # 58 %
     }
     assert len(seen) == 15
-    assert found(gpt2).mfu("bf16").value == pytest.approx(28 / 0.075 / 989.5)
-    assert found(gpt2).mfu("fp32").value == pytest.approx(28 / 0.6 / 67.0)
+    assert found().mfu("bf16").value == pytest.approx(28 / 0.075 / 989.5)
+    assert found().mfu("fp32").value == pytest.approx(28 / 0.6 / 67.0)
 
 
-def test_what_was_not_measured_meets_no_bar(gpt2: Any) -> None:
-    nothing = found(gpt2, peaks={}, timed=timed({"fp32": 0.6}), facts=dataclasses.replace(H200, name="a new GPU"))
-    seen = words(gpt2, nothing)
+def test_what_was_not_measured_meets_no_bar() -> None:
+    nothing = found(peaks={}, timed=timed({"fp32": 0.6}), facts=dataclasses.replace(H200, name="a new GPU"))
+    seen = words(nothing)
     assert seen.pop("1000 fp16 steps with overflows") == "met"
     assert set(seen.values()) == {"not measured"}
     assert "| fp32 | 600.00 | 54,613 | 1.00 [1.00, 1.00] | unknown | unknown |" in gpt2.report(nothing, tiny=False)
 
 
-def test_memory_is_judged_by_the_worst_pairing(gpt2: Any) -> None:
+def test_memory_is_judged_by_the_worst_pairing() -> None:
     peaks = {"fp32": (50e9, 48e9), "bf16_lean": (19e9, 19.5e9)}
-    assert found(gpt2, peaks=peaks).saved("bf16_lean") == pytest.approx(1 - 19.5 / 48)
+    assert found(peaks=peaks).saved("bf16_lean") == pytest.approx(1 - 19.5 / 48)
 
 
-def test_a_run_that_lost_an_overflow_misses_its_bar(gpt2: Any) -> None:
+def test_a_run_that_lost_an_overflow_misses_its_bar() -> None:
     lost = dataclasses.replace(OVERFLOWS, skipped=18, applied=982)
-    assert words(gpt2, found(gpt2, overflows=lost))["1000 fp16 steps with overflows"] == "not met"
+    assert words(found(overflows=lost))["1000 fp16 steps with overflows"] == "not met"
 
 
-def test_the_report_and_the_samples_tell_predictions_from_measurements(gpt2: Any) -> None:
-    seen = found(gpt2, peaks={"fp32": (50e9, 50e9), "bf16": None})
+def test_the_report_and_the_samples_tell_predictions_from_measurements() -> None:
+    seen = found(peaks={"fp32": (50e9, 50e9), "bf16": None})
     text = gpt2.report(seen, tiny=False)
     assert "| fp32 | 46.57 | 0.0% | 46.57 | 0.0% | +0.0% |" in text
     assert "| bf16 | does not fit |  | 37.25 | 20.0% |  |" in text
@@ -88,7 +74,7 @@ def test_the_report_and_the_samples_tell_predictions_from_measurements(gpt2: Any
     assert list(metrics["predicted_peak_memory_bytes"].arms) == list(PEAKS)
 
 
-def test_on_a_gpu_arms_that_do_not_fit_are_not_timed(gpt2: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_gpu_arms_that_do_not_fit_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
 
     def peak(workload: Workload, precision: str, *_: Any, **__: Any) -> tuple[float, ...] | None:

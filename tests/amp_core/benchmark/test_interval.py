@@ -14,10 +14,8 @@ from gates.task.task import Measure
 def test_the_interval_is_the_one_that_the_gates_compute(n: int) -> None:
     draw = random.Random(n)
     arms = {name: tuple(draw.uniform(1.0, 2.0) for _ in range(n)) for name in ("fp32", "bf16")}
-    measure = Measure.model_validate(
-        {"from": "amp", "ratio": ["fp32", "bf16"], "of": "t", "at_least": 1.0, "on": "any"}
-    )
-    theirs = estimate(measure, Metric(unit="s", direction="lower", paired=True, arms=arms))
+    asked = {"from": "amp", "ratio": ["fp32", "bf16"], "of": "t", "at_least": 1.0, "on": "any"}
+    theirs = estimate(Measure.model_validate(asked), Metric(unit="s", direction="lower", paired=True, arms=arms))
     ours = ratio(arms["fp32"], arms["bf16"])
     assert (ours.value, ours.low, ours.high, ours.n) == pytest.approx((theirs.value, theirs.low, theirs.high, n))
 

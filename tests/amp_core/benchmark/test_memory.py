@@ -17,19 +17,6 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SMALL = Workload(GPTConfig(vocab_size=64, context=32, layers=1, heads=2, width=32), batch_size=4)
 
 
-def a_setup(device: torch.device = CPU) -> Setup:
-    cpu = Setup.on(CPU, Plan(), ("fp32", "bf16", "fp16"))
-    return dataclasses.replace(cpu, workload=SMALL, device=device)
-
-
-def test_without_a_gpu_nothing_is_called_measured() -> None:
-    found = measure_memory(a_setup())
-    assert list(found.metrics) == ["saved_for_backward_bytes", "predicted_peak_memory_bytes"]
-    assert found.settings == {"predicted_peak_memory_bytes": "an estimate from tensor sizes alone, no measurement"}
-    for metric in found.metrics.values():
-        assert {arm: len(values) for arm, values in metric.arms.items()} == dict.fromkeys(("fp32", "bf16", "fp16"), 1)
-
-
 @pytest.mark.criterion("T035/AC5")
 def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """The branch for a GPU, with what touches one replaced."""
@@ -37,32 +24,15 @@ def test_on_a_gpu_the_peak_is_measured_and_predicted_apart(monkeypatch: pytest.M
     monkeypatch.setattr(memory, "saved_memory", lambda *_: 1.0)
     monkeypatch.setattr(Workload, "batches", lambda *_, **__: ())
     monkeypatch.setattr(memory, "predicted_memory", lambda *_: 100.0)
-    found = measure_memory(a_setup(CUDA)).metrics
+    cpu = Setup.on(CPU, Plan(), ("fp32", "bf16", "fp16"))
+    found = measure_memory(dataclasses.replace(cpu, workload=SMALL, device=CUDA)).metrics
     arms = ("fp32", "bf16", "fp16", "bf16_lean", "fp16_lean")
     assert found["peak_memory_bytes"].arms == dict.fromkeys(arms, (123.0,) * 6)
     assert found["predicted_peak_memory_bytes"].arms == dict.fromkeys(arms, (100.0,))
 
 
-@pytest.mark.parametrize("arm", ["fp32", "bf16", "fp16", "fp16_lean"])
-@pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
-def test_a_predicted_peak_holds_parameters_gradients_moments_and_what_is_saved(arm: str, device: torch.device) -> None:
-    params = sum(param.numel() for param in SMALL.build(CPU).parameters())
-    least = 4 * 4 * params
-    saved = saved_memory(SMALL, arm, CPU)
-    assert least < predicted_memory(SMALL, arm, device) < 1.3 * least + 3 * saved
-
-
-def test_half_precision_saves_less_for_backward() -> None:
-    saved = {arm: saved_memory(SMALL, arm, CPU) for arm in ("fp32", "bf16", "fp16")}
-    assert saved["bf16"] == pytest.approx(saved["fp16"], abs=8)  # fp16 also keeps its loss, to scale it
-    assert saved["bf16"] < 0.9 * saved["fp32"]
-    assert saved_memory(SMALL, "bf16_lean", CPU) < 0.9 * saved["bf16"]
-
-
-@pytest.mark.parametrize(("device", "like_cuda"), [(CPU, False), (CUDA, True)], ids=["cpu", "cuda"])
-def test_a_gpus_prediction_follows_its_own_autocast_policy(
-    device: torch.device, like_cuda: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("arm", "device"), [("fp32", CPU), ("bf16", CPU), ("fp16", CUDA), ("fp16_lean", CUDA)])
+def test_a_predicted_peak_holds_a_step(arm: str, device: torch.device, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
     def note(make_step: Callable[[], Callable[[], object]], *, like_cuda: bool) -> Peak:
@@ -70,8 +40,16 @@ def test_a_gpus_prediction_follows_its_own_autocast_policy(
         return predict_peak(make_step, like_cuda=like_cuda)
 
     monkeypatch.setattr(memory, "predict_peak", note)
-    predicted_memory(SMALL, "bf16", device)
-    assert seen == [like_cuda]
+    least = 4 * 4 * sum(param.numel() for param in SMALL.build(CPU).parameters())  # values, gradients, two moments
+    assert least < predicted_memory(SMALL, arm, device) < 1.3 * least + 3 * saved_memory(SMALL, arm, CPU)
+    assert seen == [device == CUDA]
+
+
+def test_half_precision_saves_less_for_backward() -> None:
+    saved = {arm: saved_memory(SMALL, arm, CPU) for arm in ("fp32", "bf16", "fp16")}
+    assert saved["bf16"] == pytest.approx(saved["fp16"], abs=8)  # fp16 also keeps its loss, to scale it
+    assert saved["bf16"] < 0.9 * saved["fp32"]
+    assert saved_memory(SMALL, "bf16_lean", CPU) < 0.9 * saved["bf16"]
 
 
 def test_predicting_is_done_without_the_memory() -> None:

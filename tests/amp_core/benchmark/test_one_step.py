@@ -25,11 +25,8 @@ def test_step_trains_as_the_benchmark_does(arm: str) -> None:
 
 
 def test_loss_that_is_not_finite_is_no_step() -> None:
-    step = Step(
-        TrainingWorker(lambda _: torch.tensor(float("nan")), ((torch.zeros(1),),), precision_for("fp32", "cpu")),
-        "bf16",
-        1,
-    )
+    worker = TrainingWorker(lambda _: torch.tensor(float("nan")), ((torch.zeros(1),),), precision_for("fp32", "cpu"))
+    step = Step(worker, "bf16", 1)
     for _ in range(CHECKED_EVERY - 1):
         step()
     with pytest.raises(BenchmarkFailed, match="arm 'bf16' reached a loss that is not finite"):

@@ -17,14 +17,14 @@ from building import (
     written,
 )
 from covering import a_function, executed
+from recording import ORDER, a_recorded, happened, recorded
 
 from gates.checks.criteria.collect import KnownCriteria, Misspelt
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import SourceTree, Watchful
 from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
-from gates.evidence.watchful import Watchful
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages.business_logic import GATE
@@ -105,6 +105,30 @@ def site(*, ok: bool, line: int = 1) -> RuleSite:
 def test_rule_passes_and_fails_by_site() -> None:
     seen = bl(RULED, "BL001", ruled(site(ok=True), site(ok=False, line=2)))
     assert [(f.outcome, str(f.location)) for f in seen] == [(P, "pkg/core.py:1"), (F, "pkg/core.py:2")]
+
+
+READ = ("scaled_backward pkg/train.py:7", "clip pkg/train.py:7")
+
+
+@pytest.mark.parametrize(
+    ("order", "trace", "expected"),
+    [(ORDER, READ, [P]), (ORDER, (*READ[:1], "clip pkg/train.py:8"), [F]), (ORDER, (), [F]),
+     ((*ORDER[:5], "clip", "unscale", *ORDER[7:]), READ, [F, F])],
+    ids=["read as broken and recorded as kept", "a line that was not recorded", "no path", "broken in both"],
+)  # fmt: skip
+def test_recorder_decides_where_it_saw_the_lines_that_were_read(
+    order: tuple[str, ...], trace: tuple[str, ...], expected: list[Outcome]
+) -> None:
+    read = site(ok=False).model_copy(update={"trace": trace})
+    run = recorded(a_recorded(events=happened(*order)))
+    assert [f.outcome for f in bl(RULED, "BL001", ruled(read), run)] == expected
+
+
+def test_what_is_read_as_kept_and_recorded_as_broken_fails() -> None:
+    events = happened(*ORDER[:5], "clip", "unscale", *ORDER[7:])
+    broken, kept = bl(RULED, "BL001", ruled(site(ok=True)), recorded(a_recorded(events=events)))
+    assert (broken.outcome, str(broken.location), kept.outcome) == (F, "pkg/train.py:7", P)
+    assert "amp-step-order, recorded in pkg.train:few(2): Gradients are clipped" in broken.message
 
 
 def test_rule_that_finds_nothing_shows_nothing() -> None:

@@ -4,7 +4,7 @@ from building import a_criterion, a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.proof import judge
-from gates.checks.proof.collect import LastProof
+from gates.checks.proof.judge import LastProof
 from gates.model import Finding, Level, Location, Outcome
 from gates.proving.proof import CriterionProof, End, Proof, Source, TriedFault
 

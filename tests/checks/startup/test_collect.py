@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from building import a_context, a_task, written
 
-from gates.checks.startup.collect import Imported, Startup
-from gates.checks.startup.endings import Ending
+from gates.checks.startup.collect import Ending, Imported, Startup
+from gates.checks.startup.judge import OURS, owner_of
 from gates.checks.startup.wheel import BuildEnding
-from gates.evidence.owners import OURS, owner_of
 from gates.model import Location
 
 BACKEND = """\

@@ -9,8 +9,7 @@ from pathlib import Path
 from gates.checks.measures.base.baseline import Baseline
 from gates.checks.measures.base.own_code import loaded, refuse_other_code
 from gates.context import Context
-from gates.evidence._attempt import attempt
-from gates.evidence._timed import attempts_key
+from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding.spending import looks_until

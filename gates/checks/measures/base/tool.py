@@ -1,16 +1,15 @@
 """Another tool's benchmarks run in two folders in turn: of each run, the median of each benchmark."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from gates.checks.measures.base.arms import Sides
 from gates.checks.measures.base.own_code import Noted, refuse_other_code
 from gates.child import process
+from gates.evidence._timed import turns
 from gates.measuring import machine
 from gates.measuring.comparison import BASELINE, CANDIDATE
-from gates.measuring.formats import read_times
-from gates.measuring.samples import BadSamples, Metric, Samples
+from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.wire import ArmFailed
 from gates.task.measurement import Arm, Measurement
 
@@ -31,14 +30,9 @@ def compare_benchmarks(sides: Sides, measurement: Measurement, device: str, fold
             is_ours=sides.is_ours,
         )  # fmt: skip
     taken: list[dict[str, Times]] = []
-    begun, longest = time.monotonic(), 0.0
-    for number in range(measurement.restarts):
-        started = time.monotonic()
-        if number and started - begun + longest > measurement.budget_s:
-            break
+    for number in turns(measurement):
         order = (BASELINE, CANDIDATE) if number % 2 == 0 else (CANDIDATE, BASELINE)
         taken.append({side: _run(sides, side, measurement, device, folder / f"{side}-{number}") for side in order})
-        longest = max(longest, time.monotonic() - started)
     names = set.intersection(*(set(times) for pair in taken for times in pair.values()))
     return {
         name: _samples(measurement, [{side: pair[side][name] for side in pair} for pair in taken]) for name in names

@@ -18,8 +18,7 @@ from warnings import WarningMessage
 
 import pytest
 
-from . import canaries, order
-from .inside import watched_function, watched_test
+from .inside import judged, running, shuffle, watched_function, watched_test
 from .wire import Wire
 
 PLAIN = (str, int, float, bool, type(None))
@@ -136,7 +135,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Take another order where one is asked for."""
     if wire.seed:
-        order.shuffle(items, wire.seed)
+        shuffle(items, wire.seed)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -187,10 +186,10 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     options = session.config.option
     runs_here = not options.collectonly and getattr(options, "dist", "no") == "no"
     if runs_here:
-        wire.tell("canaries", when="before", said=canaries.judged(session))
+        wire.tell("canaries", when="before", said=judged(session))
     result = yield
     if runs_here:
-        wire.tell("canaries", when="after", said=canaries.judged(session))
+        wire.tell("canaries", when="after", said=judged(session))
     return result
 
 
@@ -208,7 +207,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Watch the test from the inside of all that is wrapped around it."""
-    if canaries.running:
+    if running:
         return (yield)
     wire.tell("phase", id=item.nodeid, when="call")
     told: dict[str, object] = {}
@@ -224,7 +223,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     """Note that the test function is really called, and what it raises."""
-    watched = None if canaries.running else watched_function(pyfuncitem.obj, _told_of(pyfuncitem))
+    watched = None if running else watched_function(pyfuncitem.obj, _told_of(pyfuncitem))
     if watched is None or type(pyfuncitem) is not pytest.Function:
         return (yield)
     function = pyfuncitem.obj
@@ -243,7 +242,7 @@ def _told_of(item: pytest.Item) -> dict[str, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Tell that the test itself is over."""
-    if not canaries.running:
+    if not running:
         wire.tell("phase", id=item.nodeid, when="teardown")
 
 
@@ -253,7 +252,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     before = _raw(call)
     yield
     failed, error = max(before, _raw(call))
-    if failed and not canaries.running:
+    if failed and not running:
         expected = error == "XFailed" or any(True for _ in item.iter_markers("xfail"))
         wire.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
 

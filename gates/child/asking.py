@@ -1,0 +1,139 @@
+"""What a program of ours is asked in the project's interpreter, how it finds that, and the journal of what it tells."""
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from hmac import new as hashed
+from json import dumps
+from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
+from os import open as opened
+from types import TracebackType
+from typing import Any, NoReturn
+
+from .places import HERE
+
+
+class Unreachable(Exception):
+    """What was asked for cannot be called as it was asked; the message says why."""
+
+
+class Teller:
+    """Tells of what was seen; needs nothing that the project may have replaced in a module, or closed."""
+
+    def __init__(self, path: str, secret: str) -> None:
+        self._owner = getpid()
+        self._path = os.path.abspath(path)  # noqa: PTH100  # the project may leave the folder
+        self._secret = secret.encode()
+
+    def __call__(self, word: str, **facts: object) -> None:
+        """Write a line; a child that the project forked, and that came back here, ends instead."""
+        if getpid() != self._owner:
+            os._exit(1)
+        text = dumps({"word": word, **facts}).encode()
+        file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
+        write(file, b"=" + hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
+        close(file)
+
+    def forked(self) -> None:
+        """Go on telling in a fork of ours."""
+        self._owner = getpid()
+
+
+def asked() -> tuple[dict[str, Any], Teller]:
+    """Return what is asked for, and what tells of it; the project's folders are on the path then.
+
+    The secret that is asked with signs the journal, so that no line of it is the project's.
+    """
+    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123
+        question = json.load(file)
+    os.remove(sys.argv[1])  # noqa: PTH107
+    tell = Teller(sys.argv[2], question["secret"])
+    sys.argv = [question.get("call") or question["shared"]]
+    import_from(question["paths"])
+    return question, tell
+
+
+def import_from(paths: list[str]) -> None:
+    """Put the project's folders on the path: the first in the place of our own, the others before all installed."""
+    sys.path[:1] = paths[:1]
+    first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
+    sys.path[first:first] = paths[1:]
+
+
+def named(path: str) -> tuple[Any, Any]:
+    """Return what a path `module:name.name` names, and what that is an attribute of; else raise `Unreachable`."""
+    module, _, names = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            raise Unreachable(f"there is no module {error.name!r}") from error
+        raise
+    owner = None
+    for name in names.split("."):
+        if not hasattr(found, name):
+            raise Unreachable(f"{module} has no {names!r}")
+        owner, found = found, getattr(found, name)
+    return owner, found
+
+
+def resolve(path: str) -> tuple[Any, Any]:
+    """Return the same as `named`; what is not installed makes it unreachable, too."""
+    try:
+        return named(path)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if importlib.util.find_spec(missing.partition(".")[0]) is None:
+            module = path.partition(":")[0]
+            raise Unreachable(f"{module} needs {missing!r}, which is not installed") from error
+        raise
+
+
+def found(path: str) -> Callable[..., Any]:
+    """Return what is called by its path; raise `Unreachable` where there is nothing that can be."""
+    thing = resolve(path)[1]
+    if not callable(thing):
+        raise Unreachable(f"{path} is a {type(thing).__name__}, which cannot be called")
+    return thing  # type: ignore[no-any-return]  # whatever can be called
+
+
+def said(error: BaseException, most: int = 300) -> str:
+    """Return an exception in one line."""
+    text = " ".join(message_of(error).split())[:most]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """Return what an exception says, and nothing where its text cannot be had."""
+    try:
+        return str(error)[:2000]
+    except Exception:  # noqa: BLE001  # the project's code
+        return ""
+
+
+def print_without_us(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print a traceback without the frames of our programs, and of what runs them."""
+    shown = traceback.TracebackException(kind, error, trace)
+    ours = (HERE, "<frozen runpy>")
+    shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(ours)])
+    sys.stderr.write("".join(shown.format()))
+
+
+def leave(code: int = 0) -> NoReturn:
+    """Leave at once: what the project leaves running is none of what was asked for."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # the project closed it
+            continue
+    os._exit(code)
+
+
+def give_up(tell: Teller, problem: str, place: list[object] | None = None) -> NoReturn:
+    """Tell why it cannot be done, and leave."""
+    tell("problem", what=problem, place=place)
+    leave(2)

@@ -1,0 +1,322 @@
+"""Where what is kept was allocated, and what keeps it: read in a run of its own, with every allocation traced."""
+
+import gc
+import importlib
+import linecache
+import sys
+import traceback
+import tracemalloc
+import types
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..places import HERE, Place, Places
+from .rungs import bound_of, held_by, reached
+from .tensors import Graphs, is_tensor, storage_of, torch_of_project
+
+KINDS = (list, dict, set, deque)
+MOST_NAMED = 6
+NEWEST = 8
+DEEP = 2
+SEARCHES = 40  # of all objects
+
+
+class Growing:
+    """Notes the sizes of all containers, epoch by epoch."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[int, list[int]] = {}
+
+    def look(self) -> None:
+        """Note the size of each container that grew since it was last seen; forget the others."""
+        first = not self._sizes
+        seen: dict[int, list[int]] = {}
+        for each in gc.get_objects():
+            if issubclass(type(each), KINDS) and each is not self._sizes:
+                before = self._sizes.get(id(each))
+                size = _length(each)
+                if first or (before is not None and size > before[-1]):
+                    seen[id(each)] = [*(before or []), size]
+        self._sizes = seen
+
+    def told(self, epoch: Callable[[], None], places: Places) -> "Iterator[dict[str, Any]]":
+        """Yield what is known of each container that grew with every epoch, the heaviest first."""
+        grew = [each for each in gc.get_objects() if issubclass(type(each), KINDS) and self._grew(each)]
+        weighed = sorted(((held_by(_newest(each)), i) for i, each in enumerate(grew)), reverse=True)[:MOST_NAMED]
+        chosen = [grew[i] for _, i in weighed]
+        del grew
+        search = Owners(chosen)
+        owners = [search.name(each) for each in chosen]
+        lines = Watch(chosen, places).lines_of(epoch)
+        for (size, _), owner, line, each in zip(weighed, owners, lines, chosen, strict=True):
+            rate = (self._sizes[id(each)][-1] - self._sizes[id(each)][0]) / (len(self._sizes[id(each)]) - 1)
+            path, number = line or (None, None)
+            tensors = [one for one in reached(_newest(each)) if hasattr(type(one), "untyped_storage")]
+            graphs = sum(getattr(one, "grad_fn", None) is not None for one in tensors)
+            yield {"owner": owner, "kind": type(each).__name__, "rate": rate, "entry": size / NEWEST, "path": path,
+                   "line": number, "tensors": len(tensors), "graphs": graphs}  # fmt: skip
+
+    def _grew(self, each: object) -> bool:
+        sizes = self._sizes.get(id(each), [])
+        return each is not self._sizes and len(sizes) > 2 and not bound_of(each)
+
+
+def _length(each: Any) -> int:  # noqa: ANN401
+    """Return the size of a container, whatever a subclass says of it."""
+    if type(each) in KINDS:
+        return len(each)
+    kind: Any = next(kind for kind in KINDS if issubclass(type(each), kind))
+    return int(kind.__len__(each))
+
+
+def _newest(each: Any) -> list[Any]:  # noqa: ANN401
+    if isinstance(each, dict):
+        return [*each.values()][-NEWEST:]
+    return [*each][-NEWEST:]
+
+
+class Owners:
+    """Finds the names by which containers are reached; each search among all objects is dear, so there are few."""
+
+    def __init__(self, others: list[Any]) -> None:
+        self._others = others
+        self._left = SEARCHES
+
+    def name(self, thing: object, depth: int = 0) -> str:
+        """Return a global, an attribute or a variable that a container is reached by; empty where none is found."""
+        referrers = self._referrers(thing)
+        for each in referrers:
+            if found := self._named(each, thing):
+                return found
+        around = [each for each in referrers if isinstance(each, (list, tuple, dict))] if depth < DEEP else []
+        return next((found for each in around if (found := self.name(each, depth + 1))), "")
+
+    def _referrers(self, thing: object) -> list[Any]:
+        """Return what refers to something, without what we hold ourselves."""
+        if not self._left:
+            return []
+        self._left -= 1
+        found = gc.get_referrers(thing)
+        return [each for each in found if each is not self._others and not _is_ours(each)]
+
+    def _named(self, each: Any, thing: object) -> str:  # noqa: ANN401
+        if isinstance(each, types.CellType):
+            return self._of_cell(each)
+        frame = getattr(each, "gi_frame", None) or getattr(each, "cr_frame", None) or each
+        if isinstance(frame, types.FrameType):
+            names = [name for name, value in [*frame.f_locals.items()] if value is thing]
+            return f"{names[0]} in {frame.f_code.co_name}" if names else ""
+        if isinstance(each, dict):
+            return self._of_dict(each, thing)
+        names = [name for name, value in [*getattr(each, "__dict__", {}).items()] if value is thing]
+        return _attribute(each, names[0]) if names else ""
+
+    def _of_dict(self, each: Any, thing: object) -> str:  # noqa: ANN401
+        name = next((key for key, value in [*each.items()] if value is thing and isinstance(key, str)), "")
+        if not name:
+            return ""
+        module = each.get("__name__") if "__builtins__" in each or "__spec__" in each else None
+        if isinstance(module, str):
+            return f"{module}.{name}"
+        holder = next((o for o in self._referrers(each) if getattr(o, "__dict__", None) is each), None)
+        return _attribute(holder, name) if holder is not None else ""
+
+    def _of_cell(self, cell: types.CellType) -> str:
+        for each in self._referrers(cell):
+            for function in self._referrers(each) if isinstance(each, tuple) else ():
+                if isinstance(function, types.FunctionType) and function.__closure__ is each:
+                    at = [one is cell for one in each or ()].index(True)
+                    return f"{function.__code__.co_freevars[at]} in {function.__qualname__}"
+        return ""
+
+
+def _is_ours(each: object) -> bool:
+    return isinstance(each, types.FrameType) and each.f_code.co_filename.startswith(HERE)
+
+
+def _attribute(holder: object, name: str) -> str:
+    kind = holder if isinstance(holder, type) else type(holder)
+    return f"{kind.__qualname__}.{name}"
+
+
+class Watch:
+    """Finds the lines after which containers are larger, with every line of the project in this thread traced."""
+
+    def __init__(self, watched: list[Any], places: Places) -> None:
+        self._watched = watched
+        self._places = places
+        self._sizes = [_length(each) for each in watched]
+        self._grown: list[dict[Place, int]] = [{} for _ in watched]
+        self._at: dict[int, Place] = {}
+
+    def lines_of(self, epoch: Callable[[], None]) -> "list[Place | None]":
+        """Run one epoch and return, for each container, the line after which it had grown most often."""
+        sys.settrace(self._trace)
+        try:
+            epoch()
+        finally:
+            sys.settrace(None)
+        return [max(grown, key=lambda line: grown[line], default=None) for grown in self._grown]
+
+    def _trace(self, frame: types.FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+        """Compare after each line; what grew by the time that a function is called grew in the line that calls it."""
+        shown = self._places.shown(frame.f_code.co_filename)
+        if shown is None:
+            return None
+        before = self._at.get(id(frame.f_back if event == "call" else frame))
+        if before is not None:
+            self._compare(before)
+        if event == "return":
+            self._at.pop(id(frame), None)
+        else:
+            self._at[id(frame)] = (shown, frame.f_lineno)
+        return self._trace
+
+    def _compare(self, line: Place) -> None:
+        for i, each in enumerate(self._watched):
+            size = _length(each)
+            if size > self._sizes[i]:
+                self._grown[i][line] = self._grown[i].get(line, 0) + size - self._sizes[i]
+            self._sizes[i] = size
+
+
+class Making:
+    """Keeps, for each storage, the innermost line of the project when it was made."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self.lines: dict[int, Place | None] = {}
+
+    def begin(self) -> None:
+        """Look at each operation from now on, in this thread."""
+        mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+
+        def look(_mode: object, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            return self.seen(func, args, kwargs or {})
+
+        def no(_kind: type) -> bool:
+            return False  # to skip it, torch would import all of dynamo first, traced: minutes
+
+        kind: Any = type("Look", (mode,), {"__torch_dispatch__": look, "_should_skip_dynamo": classmethod(no)})
+        kind().__enter__()
+
+    def seen(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:  # noqa: ANN401
+        """Do an operation; note the storages that it returns and was not given."""
+        given = {key for tensor in _tensors((args, kwargs)) for key, _ in storage_of(tensor)}
+        result = func(*args, **kwargs)
+        new = {key for tensor in _tensors(result) for key, _ in storage_of(tensor)} - given
+        if new:
+            line = self._places.of(sys._getframe())  # noqa: SLF001  # as logging does
+            self.lines.update(dict.fromkeys(new, line))
+        return result
+
+
+def _tensors(value: Any) -> Iterator[Any]:  # noqa: ANN401
+    if is_tensor(value):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+FRAMES = 40
+MOST = 5
+
+
+class Locating:
+    """Compares what is there with what was there when it began."""
+
+    def __init__(self, root: str) -> None:
+        self.places = Places(root)
+        self._graphs = Graphs()
+        self._growing = Growing()
+        self._making = Making(self.places)
+        # the last two make the texts that nodes of graphs know their lines by
+        self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
+        self._lines: dict[str, Place | None] = {}
+        self._before: dict[str, Counter[Place]] = {}
+
+    def begin(self) -> None:
+        """Trace from now on: allocations know their stack, nodes of graphs the line that made them."""
+        torch = torch_of_project()
+        if torch is not None:
+            torch.autograd.set_detect_anomaly(True, check_nan=False)
+            self._making.begin()
+        tracemalloc.start(FRAMES)
+
+    def mark(self) -> None:
+        """Take what was allocated by now as given; it is what each epoch has, once."""
+        self._before = self._by_line()
+        self._growing.look()
+
+    def look(self) -> None:
+        """Note the sizes of all containers."""
+        self._growing.look()
+
+    def allocated(self) -> "Iterator[dict[str, Any]]":
+        """Yield, for each rung, the lines of the project with what they allocated since and is there, most first."""
+        for rung, sizes in self._by_line().items():
+            grown = sizes - self._before.get(rung, Counter())
+            for (path, line), size in grown.most_common(MOST):
+                yield {"rung": rung, "path": path, "line": line, "size": size}
+
+    def holders(self, epoch: Callable[[], None]) -> "Iterator[dict[str, Any]]":
+        """Yield the containers that grew with each epoch, with their owners and the lines that make them grow."""
+        yield from self._growing.told(epoch, self.places)
+
+    def _by_line(self) -> "dict[str, Counter[Place]]":
+        gc.collect()
+        found = {"python": Counter[Place]()}
+        for each in tracemalloc.take_snapshot().statistics("traceback"):
+            line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
+            if line is not None and not each.traceback[-1].filename.startswith(self._makers):
+                found["python"][line] += each.size
+        return found if torch_of_project() is None else {**found, **self._of_tensors()}
+
+    def _of_tensors(self) -> "dict[str, Counter[Place]]":
+        """Count storages by the line that made their tensor, saved ones and nodes by that of the node."""
+        tensors = [each for each in gc.get_objects() if is_tensor(each)]
+        nodes = self._graphs.nodes(tensors)
+        held = [(None, tensor) for tensor in tensors]
+        made: dict[int, tuple[Place, int]] = {}
+        for node, tensor in [*self._graphs.saved(nodes), *held]:
+            for key, size in storage_of(tensor):
+                line = self._making.lines.get(key) or (self._made(node) if node is not None else None)
+                if line is not None:
+                    made[key] = line, size
+        sizes: Counter[Place] = Counter()
+        for line, size in made.values():
+            sizes[line] += size
+        return {"tensors": sizes, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
+
+    def _made(self, node: Any) -> "Place | None":  # noqa: ANN401
+        """Return the line that made a node; one from before tracing began knows none."""
+        stack = node.metadata.get("traceback_")
+        if not stack:
+            return None
+        text = "".join(stack)
+        if text not in self._lines:
+            self._lines[text] = self._innermost(_frames(text))
+        return self._lines[text]
+
+    def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Place | None":
+        """Return the last of some frames, oldest first, that lies in the project."""
+        found = None
+        for filename, line in frames:
+            shown = self.places.shown(filename)
+            if shown is not None:
+                found = (shown, line)
+        return found
+
+
+def _frames(text: str) -> "Iterator[tuple[str, int]]":
+    for line in text.splitlines():
+        head, _, rest = line.strip().partition('File "')
+        path, _, after = rest.partition('", line ')
+        number = after.partition(",")[0]
+        if not head and number.isdigit():
+            yield path, int(number)

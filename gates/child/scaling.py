@@ -1,0 +1,339 @@
+"""Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
+
+    python -m gates_probe.scaling QUESTION JOURNAL
+
+The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
+another left behind.
+"""
+
+import ctypes
+import gc
+import inspect
+import os
+import resource
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from random import Random
+from types import FrameType
+from typing import Any
+
+from .asking import Teller, Unreachable, asked, found, give_up, leave, said
+from .calculating.calling import built
+from .places import Places
+
+SEGMENT_S = 0.005
+WARM = 3
+LEAST, MOST = 4, 60
+Step = Callable[[], object]
+
+
+def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: Teller) -> None:
+    """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+    began = time.monotonic()
+    steps = {size: make(size) for size in sizes}
+    counts = {size: _warmed(step) for size, step in steps.items()}
+    tell("device", type=_device())
+    gc.collect()
+    gc.disable()
+    shuffle = Random(number).shuffle  # noqa: S311  # one of our own
+    for done in range(MOST):
+        if done >= LEAST and time.monotonic() - began > share_s:
+            break
+        order = list(sizes)
+        shuffle(order)
+        took = {size: _timed(steps[size], counts[size]) for size in order}
+        tell("round", restart=number, wall=[took[n][0] for n in sizes], cpu=[took[n][1] for n in sizes])
+
+
+def peak_of(make: Callable[[], Step]) -> float:
+    """Return the most memory that making a step and doing it three times takes, above what there was before."""
+    gc.collect()
+    _trim()
+    torch = _cuda()
+    before = _resident()
+    if torch:
+        torch.cuda.reset_peak_memory_stats()
+    _reset_peak()
+    step = make()
+    for _ in range(3):
+        called(step)
+    torch = _cuda()
+    if torch:
+        torch.cuda.synchronize()
+        return float(torch.cuda.max_memory_allocated())
+    return float(max(0, _peak() - before))
+
+
+def calls_of(make: Callable[[], Step]) -> float:
+    """Return how many functions, Python's and built in, a step calls; the first step is not counted."""
+    step = make()
+    called(step)
+    count = 0
+
+    def look(_frame: object, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(look)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return float(count)
+
+
+def called(step: Step) -> object:
+    """Do a step; raise `TypeError` where nothing was done."""
+    result = step()
+    if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
+    return result
+
+
+def _warmed(step: Step) -> int:
+    """Return how many steps are timed together, so that a clock can tell."""
+    for _ in range(WARM - 1):
+        called(step)
+    began = time.perf_counter()
+    called(step)
+    _synchronize()
+    return max(1, min(10_000, round(SEGMENT_S / max(time.perf_counter() - began, 1e-7))))
+
+
+def _timed(step: Step, count: int) -> tuple[float, float]:
+    step()  # what another size left in the caches is not this one's
+    _synchronize()
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(count):
+        step()
+    _synchronize()
+    return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
+
+
+def _cuda() -> Any:  # noqa: ANN401  # the project's torch, if it computes on a GPU
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def _device() -> str:
+    return "cuda" if _cuda() else "cpu"
+
+
+def _synchronize() -> None:
+    torch = _cuda()
+    if torch:
+        torch.cuda.synchronize()
+
+
+def _trim() -> None:
+    """Give back what the C library holds for later, so that no size lives on what another one left."""
+    with suppress(OSError, AttributeError):  # glibc alone has it
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _field(name: str) -> int:
+    with suppress(OSError, ValueError, IndexError), open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
+        for line in file:
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _resident() -> int:
+    return _field("VmRSS") or _peak()
+
+
+def _peak() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _reset_peak() -> None:
+    with suppress(OSError):
+        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
+        os.write(file, b"5")
+        os.close(file)
+
+
+ENOUGH_S = 0.05
+MOST_STEPS = 200
+MOST_LINES = 60
+PAGE = os.sysconf("SC_PAGE_SIZE")
+Line = tuple[str, int]
+
+
+def lines_of(step: Callable[[], object], of: str, places: Places) -> dict[str, object]:
+    """Return what the lines take of a step: seconds, bytes or calls; those that take most."""
+    if of != "peak_memory_bytes":
+        called(step)  # what is made once is no part of a step
+    looking = _Looking(places, of)
+    began, steps = time.perf_counter(), 0
+    while not steps or (of not in {"peak_memory_bytes", "python_calls"} and steps < MOST_STEPS
+                        and time.perf_counter() - began < ENOUGH_S):  # fmt: skip
+        looking.look(step)
+        steps += 1
+    most = sorted(looking.taken.items(), key=lambda item: -item[1])[:MOST_LINES]
+    return {"lines": [[*line, looking.functions[line], value / steps, looking.counts[line] / steps]
+                      for line, value in most]}  # fmt: skip
+
+
+class _Looking:
+    """Gives what passes between two lines to the first of them."""
+
+    def __init__(self, places: Places, of: str) -> None:
+        self._places = places
+        self._calls = 0
+        self._counting = of == "python_calls"
+        self._file = os.open("/proc/self/statm", os.O_RDONLY) if of == "peak_memory_bytes" else -1
+        self._now: Callable[[], float] = {
+            "python_calls": lambda: self._calls, "peak_memory_bytes": self._resident,
+            "step_cpu_time_s": time.process_time,
+        }.get(of, time.perf_counter)  # fmt: skip
+        self._stack: list[Line | None] = [None]
+        self._last = 0.0
+        self.taken: dict[Line, float] = defaultdict(float)
+        self.counts: dict[Line, int] = defaultdict(int)
+        self.functions: dict[Line, str] = {}
+
+    def look(self, step: Callable[[], object]) -> None:
+        """Look at one step."""
+        self._last = self._now()
+        sys.settrace(self._entered)
+        if self._counting:
+            sys.setprofile(self._called)
+        try:
+            step()
+        finally:
+            sys.setprofile(None)
+            sys.settrace(None)
+            self._stack[1:] = []
+
+    def _called(self, _frame: object, event: str, _arg: object) -> None:
+        self._calls += event in ("call", "c_call")
+
+    def _entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+        if self._places.shown(frame.f_code.co_filename) is None:
+            return None
+        self._pass()
+        self._stack.append(None)
+        self._last = self._now()
+        return self._moved
+
+    def _moved(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+        self._pass()
+        if event == "line":
+            line = (self._places.shown(frame.f_code.co_filename) or "", frame.f_lineno)
+            self._stack[-1] = line
+            self.counts[line] += 1
+            if line not in self.functions:
+                self.functions[line] = frame.f_code.co_qualname
+        elif event == "return" and len(self._stack) > 1:
+            self._stack.pop()
+        self._last = self._now()
+        return self._moved
+
+    def _pass(self) -> None:
+        line = self._stack[-1]
+        if line is not None:
+            self.taken[line] += max(0.0, self._now() - self._last)
+
+    def _resident(self) -> float:
+        return float(int(os.pread(self._file, 100, 0).split()[1]) * PAGE)
+
+
+SHARE = 0.75  # of the time limit, after which nothing new is begun
+
+
+class Unfit(Exception):
+    """What was returned is no step; the message says what it is."""
+
+
+def main() -> None:
+    """Do what was asked for, and leave at once when it was told."""
+    question, tell = asked()
+    try:
+        make = found(question["call"])
+    except Unreachable as error:
+        give_up(tell, str(error))
+    except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
+        give_up(tell, said(error), Places(question["root"]).innermost(error.__traceback__))
+    until = time.monotonic() + SHARE * question["limit_s"]
+    for name, work in _works(question, make):
+        if time.monotonic() > until or not _forked(question, tell, name, work):
+            break
+    tell("end")
+    leave()
+
+
+def _works(question: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, Callable[[Teller], None]]]:
+    """Return what is to be done, each in a process of its own, with its name."""
+    sizes, of = question["sizes"], question["of"]
+
+    def step(size: int) -> Callable[[], object]:
+        return _step(make, question, size)
+
+    def values(number: int) -> Callable[[Teller], None]:
+        def work(tell: Teller) -> None:
+            called(step(sizes[0]))  # what is loaded or made once is no part of a step
+            measure = peak_of if of == "peak_memory_bytes" else calls_of
+            for size in sizes:
+                tell("value", size=size, restart=number, value=measure(partial(step, size)))
+
+        return work
+
+    def lines(size: int) -> Callable[[Teller], None]:
+        return lambda tell: tell("lines", size=size, **lines_of(step(size), of, Places(question["root"])))
+
+    if question["where"]:
+        return [(f"size {size}", lines(size)) for size in (sizes[0], sizes[-1])]
+    share = question["budget_s"] / question["restarts"]
+
+    def times(number: int) -> Callable[[Teller], None]:
+        return lambda tell: times_of(step, sizes, number, share, tell)
+
+    measured = values if of in {"peak_memory_bytes", "python_calls"} else times
+    return [(f"start {number + 1}", measured(number)) for number in range(question["restarts"])]
+
+
+def _step(make: Callable[..., Any], question: dict[str, Any], size: int) -> Callable[[], object]:
+    made = make(*built(question["args"]), **built(question["kwargs"]), **{question["argument"]: size})
+    if not callable(made):
+        raise Unfit(f"it returned {type(made).__name__}, expected the step: a function without arguments")
+    return made  # type: ignore[no-any-return]  # whatever can be called
+
+
+def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
+    """Do something in a fork; return whether it came to its end, and tell why not."""
+    pid = os.fork()
+    if not pid:
+        tell.forked()
+        _child(question, tell, name, work)
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status):
+        tell("problem", what=f"at {name} it was killed by {signal.Signals(os.WTERMSIG(status)).name}", place=None)
+    elif os.waitstatus_to_exitcode(status) == 0:
+        tell("problem", what=f"at {name} it ended by itself", place=None)
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == DONE
+
+
+DONE = 77
+
+
+def _child(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> None:
+    code = DONE
+    try:
+        work(tell)
+    except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
+        what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
+        tell("problem", what=what, place=Places(question["root"]).innermost(error.__traceback__))
+        code = 2
+    leave(code)
+
+
+if __name__ == "__main__":
+    main()
