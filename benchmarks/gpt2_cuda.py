@@ -16,15 +16,16 @@ import torch
 
 from amp_core.benchmark.arms import HALF, LEAN, precision_of
 from amp_core.benchmark.interval import LEAST, Interval, around_median, ratio
-from amp_core.benchmark.markdown import describe_machine, environment, table
 from amp_core.benchmark.memory import peak_or_none, predicted_memory, release
 from amp_core.benchmark.steps import Timed, time_workers
+from amp_core.benchmark.suite import environment
 from amp_core.benchmark.timing import clock_for
 from amp_core.benchmark.workload import Workload
 from amp_core.device import DeviceFacts, DeviceUnavailable, inspect, pick
 from amp_core.model import GPTConfig, next_token_loss
 from amp_core.samples import Direction, Metric, Samples, refuse_unwritable, write, write_text
 from amp_core.throughput import Throughput, count_training_flops, peak_for
+from benchmarks.markdown import describe_machine, table
 from benchmarks.overflows import Overflows, take_overflowing_steps
 
 GPT2 = Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768, tied=True), batch_size=32)
