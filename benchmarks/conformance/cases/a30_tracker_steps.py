@@ -59,6 +59,9 @@ def judge(subject: Subject) -> Result:
     log = OFFERS.of(subject)
     if find_spec("wandb") is None:
         raise NotApplicableError("wandb is not installed")
+    import wandb
+
+    wandb.teardown()  # or the environment that is put back would name a process of wandb's that has ended
     quiet = patch.dict(os.environ, {"WANDB_SILENT": "true", "WANDB_MODE": "offline"})
     with tempfile.TemporaryDirectory() as name, quiet:
         log(Path(name))
