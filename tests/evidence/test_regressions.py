@@ -43,15 +43,14 @@ def problem(root: Path, **task: Any) -> str:
     return seen.problem or seen.runs[0].run.problem
 
 
-@pytest.mark.parametrize(("limits", "expected"), [({}, (F, F)), ({"block_at": 49}, (P, F))])
-def test_a_slowed_commit_blocks_or_warns(
-    tmp_path: Path, limits: dict[str, float], expected: tuple[Outcome, ...]
-) -> None:
+def test_a_slowed_commit_blocks_or_warns(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", after=slower(8))
-    seen, outcomes = seen_in(root, regressions=[limits])
+    seen, outcomes = seen_in(root)
+    warned = judge(a_regressing_task({"block_at": 49}), evidence(seen))
     assert (seen.base, seen.commit) == ("main", git(root, "rev-parse", "main"))
     assert seen.changed == ("pkg/core.py",)
-    assert outcomes == expected
+    assert outcomes == (F, F)
+    assert [finding.outcome for finding in warned] == [P, F]
     assert not (tmp_path / "p-evidence/regressions/tree").exists()
 
 
