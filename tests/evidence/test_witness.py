@@ -109,25 +109,7 @@ def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> 
     assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
 
 
-QUIET = """
-import contextlib, functools, pytest, unittest
-def quiet(f):
-    @functools.wraps(f)
-    def g(*a, **k):
-        with contextlib.suppress(AssertionError):
-            f(*a, **k)
-    return g
-"""
-WRAPS = "def pytest_collection_modifyitems(items):\n    for item in items: item.obj = quiet(item.obj)\n"
-FIXTURE = "@pytest.fixture(autouse=True)\ndef fixed(request):\n    request.node.obj = quiet(request.node.obj)\n"
-UNITTEST = """
-class TestIt(unittest.TestCase):
-    def test_it(self):
-        with contextlib.suppress(AssertionError):
-            self.assertEqual(1, 2)
-"""
 BAD = "def test_it():\n    assert 1 == 2\n"
-TRIES = "def test_it():\n    assert 1\n    try:\n        assert 0\n    except AssertionError:\n        pass\n"
 
 
 FORGED = """
