@@ -24,6 +24,7 @@ from building import (
     clean,
     entries,
     evidence,
+    folded,
     measured,
 )
 from bundling import a_cuda_task, handed
@@ -45,7 +46,7 @@ from gates.checks.policy.collect import Mode
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Decision, Finding, Outcome, Revision
+from gates.model import Decision, Finding, Outcome
 from gates.render.format import Format
 from gates.report import Report
 from gates.scan.engine import Scanner
@@ -143,6 +144,15 @@ def test_no_evidence_never_passes(gate: Gate, task: Task) -> None:
     assert pipeline.judge(gate, task, EvidenceSet()).decision in {Decision.INCONCLUSIVE, Decision.NOT_APPLICABLE}
 
 
+def test_check_that_a_task_does_not_ask_for_says_nothing() -> None:
+    silent = {check.name: check for gate in GATES for check in gate.checks if not list(check.plan(a_task()))}
+    asked = {"calculations", "concurrency", "hot_path", "leaks", "proof", "recorded_tests", "regressions", "scaling"}
+    assert asked | {"training_steps"} <= silent.keys()
+    nothing = TASKS["of nothing but a criterion"]
+    assert [name for name, check in silent.items() if list(check.judge(a_task(), EvidenceSet()))] == []
+    assert [name for name in asked if list(silent[name].page(nothing, EvidenceSet()))] == []
+
+
 @gate
 @task
 def test_what_is_planned_is_decided_once_by_documented_rules_and_the_same_again(gate: Gate, task: Task) -> None:
@@ -221,23 +231,10 @@ def test_code_rule_keeps_its_own_examples(rule: Rule) -> None:
     assert rule.source == f"gates/rules/{rule.id}.yaml"
 
 
-def a_report(task: Task, seen: EvidenceSet) -> Report:
-    return pipeline.fold(
-        task,
-        tuple(pipeline.judge(g, task, seen) for g in GATES),
-        seen,
-        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
-        environment={"processor": "a processor", "platform": "a platform"},
-        started_at="2026-01-01T00:00:00Z",
-        duration_s=0,
-        files=(),
-    )
-
-
 @cache
 def reports(name: str) -> list[Report]:
     """The reports of a task that differ from each other: a page sees nothing but its report."""
-    made = (a_report(TASKS[name], seen) for seen in sets(TASKS[name]))
+    made = (folded(TASKS[name], seen, GATES) for seen in sets(TASKS[name]))
     return [*{report.model_dump_json(): report for report in made}.values()]
 
 
@@ -253,7 +250,7 @@ def test_format_renders_every_report_to_files_that_say_the_verdict(form: Format,
 
 
 def test_formats_write_files_of_their_own() -> None:
-    report = a_report(a_task(), all_evidence(a_task()))
+    report = folded(a_task(), all_evidence(a_task()), GATES)
     names = [name for form in FORMATS for name in form.render(report, None)]
     assert len(set(names)) == len(names)
 

@@ -20,6 +20,7 @@ from building import (
     all_evidence,
     entries,
     every_finding,
+    folded,
     gates,
     measured,
     result,
@@ -29,7 +30,7 @@ from building import (
 from gates import pipeline
 from gates.check import Check, Evidence, EvidenceSet
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Decision, Finding, Level, Planned, Revision, Status
+from gates.model import Decision, Finding, Level, Planned, Status
 from gates.report import Report
 from gates.task.selection import left_out, narrowed
 from gates.task.task import Task
@@ -76,22 +77,12 @@ def test_gate_that_does_not_decide_what_it_planned_passes_nothing(fault: str) ->
     assert "GT001" in {f.rule for f in report.findings}
 
 
-def folded(task: Task, *instead: Evidence) -> Report:
-    evidence = all_evidence(task, *instead)
-    return pipeline.fold(
-        task,
-        tuple(pipeline.judge(gate, task, evidence) for gate in pipeline.applying(task)),
-        evidence,
-        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
-        environment={},
-        started_at="2026-01-01T00:00:00Z",
-        duration_s=0,
-        files=(),
-    )
+def of(task: Task, *instead: Evidence) -> Report:
+    return folded(task, all_evidence(task, *instead))
 
 
 def test_good_evidence_is_a_pass_with_a_full_score() -> None:
-    report = folded(a_task())
+    report = of(a_task())
     assert (report.verdict.decision, report.verdict.exit_code, report.score.total) == (Decision.PASS, 0, 100)
     assert [c.status for c in report.criteria] == [Status.PASS, Status.PASS]
 
@@ -108,7 +99,7 @@ HOLLOW: dict[str, tuple[dict[str, Any], Evidence]] = {
 def test_must_criterion_that_nothing_was_seen_to_hold_is_no_pass(case: str) -> None:
     measure, seen = HOLLOW[case]
     task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", tests=[], measures=[measure])])
-    report = folded(task, seen)
+    report = of(task, seen)
     assert report.criteria[1].status is not Status.PASS
     assert report.verdict.decision is not Decision.PASS
 
@@ -129,7 +120,7 @@ def test_task_that_requires_nothing_passes_only_where_all_was_seen_to_hold(
     criteria = [a_criterion(level=level), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])]
     task = a_task(criteria=criteria, entry_points=[], coverage_at_least=share)
     slow = measured(samples(old=[1.0, 1.01] * 6, new=[1.01, 1.0] * 6))
-    report = folded(task, *([slow] if wrong else []))
+    report = of(task, *([slow] if wrong else []))
     assert report.verdict.decision is decision
     said = [f.message for f in report.every_finding if f.rule == "GT004"]
     assert bool(said) == (decision is Decision.INCONCLUSIVE)
@@ -152,7 +143,7 @@ PIECES: list[Evidence] = [
 @pytest.mark.parametrize("i", range(len(PIECES)))
 def test_pass_is_said_only_when_every_must_criterion_passed(i: int, level: Level) -> None:
     task = a_task(criteria=[a_criterion(), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])])
-    report = folded(task, PIECES[i])
+    report = of(task, PIECES[i])
     musts = {c.status for c in report.criteria if c.level is Level.MUST}
     if report.verdict.decision is Decision.PASS:
         assert musts == {Status.PASS}
@@ -162,18 +153,18 @@ def test_pass_is_said_only_when_every_must_criterion_passed(i: int, level: Level
 
 @pytest.mark.parametrize("i", range(len(PIECES)))
 def test_scores_of_every_report_add_up(i: int) -> None:
-    report = folded(a_task(), PIECES[i])
+    report = of(a_task(), PIECES[i])
     for score in (report.score, *(gate.score for gate in report.gates)):
         assert score.total == sum(line.got for line in score.lines)
         assert score.of == sum(line.of for line in score.lines) == 100
 
 
 def test_same_evidence_gives_the_same_report() -> None:
-    assert folded(a_task()).model_dump_json() == folded(a_task()).model_dump_json()
+    assert of(a_task()).model_dump_json() == of(a_task()).model_dump_json()
 
 
 def test_report_survives_its_json() -> None:
-    report = folded(a_task())
+    report = of(a_task())
     assert Report.model_validate_json(report.model_dump_json(by_alias=True)) == report
 
 

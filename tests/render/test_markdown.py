@@ -15,13 +15,13 @@ from building import (
     a_tree,
     all_evidence,
     entries,
+    folded,
     measured,
     missed,
     samples,
     written,
 )
 
-from gates import pipeline
 from gates.check import EvidenceSet
 from gates.code.symbols import Use
 from gates.errors import GatesError, UsageError
@@ -42,16 +42,12 @@ EVIL = "<script>|`x`|</script>\u202e](x) **b**"
 
 def a_report(task: Task, seen: EvidenceSet) -> Report:
     digest = FileDigest(path="pkg/core.py", sha256="a" * 64, bytes=54)
-    return pipeline.fold(
-        task,
-        tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)),
-        seen,
-        revision=Revision(commit="c" * 40, dirty=True, digest="b" * 64, files=(digest,)),
+    return folded(
+        task, seen, revision=Revision(commit="c" * 40, dirty=True, digest="b" * 64, files=(digest,)),
         environment={"gates": "0.1.0", "platform": "a platform", "processor": "a processor"},
-        started_at="2026-01-02T03:04:05Z",
-        duration_s=12.5,
+        started_at="2026-01-02T03:04:05Z", duration_s=12.5,
         files=(FileDigest(path="pytest/run.stdout.txt", sha256="e" * 64, bytes=321),),
-    )
+    )  # fmt: skip
 
 
 def passing() -> Report:
