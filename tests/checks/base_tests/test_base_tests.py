@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import a_context, a_run, a_task, evidence, written
+from building import a_context, a_run, a_task, evidence, pytest_options, written
 
 from gates.check import EvidenceSet
 from gates.checks.base_tests.collect import BaseTests
@@ -38,8 +38,10 @@ criteria:
     code: [{symbol: "pkg.core:double"}]
     tests: [tests]
 """
-BASE = {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": TEST, "tasks/T1.yaml": TASK,
-        "tests/data.txt": "1"}  # fmt: skip
+BASE = {
+    "pyproject.toml": pytest_options(), "pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": TEST,
+    "tests/data.txt": "1", "tasks/T1.yaml": TASK,
+}  # fmt: skip
 WEAKENED: dict[str, str] = {
     "expected_values_are_copied": TEST.replace("(7, 14)", "(7, 15)"),
     "rows_are_deleted": TEST.replace(", (7, 14)", ""),
