@@ -30,6 +30,15 @@ def test_flaky(request) -> None:
 """
 
 
+@pytest.fixture
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the packages of this environment, tens of thousands of files, be looked at by the first test alone."""
+    monkeypatch.setattr(kept, "importable", lambda *_: iter(()))
+
+
+few = pytest.mark.usefixtures("_few")
+
+
 def run(project: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
     return gates(project, "run", "T1", *words, env=env or OWN)
 
@@ -54,6 +63,7 @@ def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path)
         assert "evidence of" not in run(project, *words, env=env).out
 
 
+@few
 def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> None:
     project = a_project(
         tmp_path / "p",
@@ -72,12 +82,14 @@ def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> No
     assert "PASS (evidence of the run of" in run(project).out
 
 
+@few
 def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"tests/test_core.py": FLAKY, ".gitignore": "*.tmp\n"})
     run(project, "--repeat", "2", *TESTS)
     assert "evidence of the run of" not in run(project, "--repeat", "2", *TESTS).out
 
 
+@few
 def test_nothing_is_kept_where_a_file_changed_during_the_run(tmp_path: Path) -> None:
     test = "from pathlib import Path\nfrom pkg.core import double\n\ndef test_double():\n"
     test += "    Path('data.txt').write_text('5')\n    assert double(2) == 4\n"
@@ -139,6 +151,7 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     assert len({*map(tuple, (before, linked, kept.importable(*here)))}) == 3
 
 
+@few
 def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
