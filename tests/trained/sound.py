@@ -336,7 +336,7 @@ def taken_up_again() -> None:
 
 
 def of_more_steps_than_a_journal_holds() -> None:
-    _scaled(net(), gradient_scaler(), 1000)
+    _scaled(net(), gradient_scaler(), 600)
 
 
 def given_after_clearing() -> None:
