@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 WRONG_USAGE = 2
 
@@ -21,18 +21,6 @@ class OneLineParser(argparse.ArgumentParser):
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print warnings as one plain line each on stderr while the context lasts."""
-
     with warnings.catch_warnings():
-        warnings.showwarning = _show
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
         yield
-
-
-def _show(
-    message: Warning | str,
-    category: type[Warning],  # noqa: ARG001  the signature is the warnings module's
-    filename: str,  # noqa: ARG001
-    lineno: int,  # noqa: ARG001
-    file: TextIO | None = None,
-    line: str | None = None,  # noqa: ARG001
-) -> None:
-    print(f"warning: {message}", file=file or sys.stderr)

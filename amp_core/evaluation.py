@@ -38,8 +38,10 @@ def evaluate(model: nn.Module, batches: Iterable[Batch], device: torch.device, p
             (sequences,) = to_device(batch, device)
             with precision.autocast():
                 logits = model(sequences[:, :-1])
-            sums.append(_summed(logits.float().flatten(0, 1), sequences[:, 1:].flatten()))
-            tokens += sequences[:, 1:].numel()
+            scores, targets = logits.float().flatten(0, 1), sequences[:, 1:].flatten()
+            loss_sum = functional.cross_entropy(scores, targets, reduction="sum")
+            sums.append(torch.stack([loss_sum, (scores.argmax(1) == targets).sum().float()]))
+            tokens += targets.numel()
     if not tokens:
         raise ValueError("nothing to evaluate: the loader has no batch")
     loss, correct = torch.stack(sums).sum(0).tolist()
@@ -64,9 +66,3 @@ def modes_kept(model: nn.Module) -> Iterator[None]:
     finally:
         for module, training in before:
             module.training = training
-
-
-def _summed(logits: Tensor, targets: Tensor) -> Tensor:
-    """Return the summed loss and the number of right predictions, float32 (2,), for float32 logits (n, vocab)."""
-    loss = functional.cross_entropy(logits, targets, reduction="sum")
-    return torch.stack([loss, (logits.argmax(1) == targets).sum().float()])

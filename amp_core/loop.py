@@ -13,10 +13,9 @@ from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, samples_in
 from amp_core.evaluation import evaluating
 from amp_core.parallel import from_every_rank, is_first, of_this_rank
-from amp_core.progress import bar
 from amp_core.randomness import random_state, restore_random_state
 from amp_core.scaler import ScaleState
-from amp_core.step import Batch, TrainStep
+from amp_core.step import Batch, StepResult, TrainStep
 from amp_core.tracking import Tracker
 
 Validate: TypeAlias = Callable[[], float | Mapping[str, float]]
@@ -60,15 +59,15 @@ class Validations:
     best: float = math.inf
     stale: int = 0
 
-    def note(self, step: int, found: float | Mapping[str, float], plan: Plan) -> bool:
-        """Take what a validation found, and return whether it is the best; a number that is not finite is none.
+    def note(self, step: int, found: Mapping[str, float], plan: Plan) -> bool:
+        """Take a validation's metrics, and return whether it is the best; a number that is not finite is none.
 
         Raises:
             ValueError: the metric that decides is not there.
         """
-        if isinstance(found, Mapping) and plan.monitor not in found:
+        if plan.monitor not in found:
             raise ValueError(f"expected {plan.monitor!r} among a validation's metrics, found {sorted(found)}")
-        value = float(found[plan.monitor] if isinstance(found, Mapping) else found)
+        value = found[plan.monitor]
         loss = -value if plan.largest else value
         self.seen.append((step, value))
         better = loss < self.best - plan.min_delta
@@ -109,23 +108,21 @@ class Checkpoints:
         """Return the newest checkpoint, or None."""
         return max(self._all(), default=None, key=_step_of)
 
-    def save(self, step: int, state: Mapping[str, Any]) -> None:
-        """Write a checkpoint, and only then remove those that are too old; of several ranks, the first one does."""
-        if not is_first():
-            return
-        checkpoint.save(self.folder / f"step-{step:08}.pt", {"run": self.run, **state})
-        for old in sorted(self._all(), key=_step_of)[: -self.keep]:
+    def save(self, step: int, state: Mapping[str, Any]) -> Path | None:
+        """Write a checkpoint, and only then remove those that are too old; return its path, on the first rank alone."""
+        path = self._write(self.folder / f"step-{step:08}.pt", state)
+        for old in sorted(self._all(), key=_step_of)[: -self.keep] if path else ():
             old.unlink(missing_ok=True)
+        return path
 
     @property
     def best(self) -> Path:
         """Return where the checkpoint of the best validation is, if there was one."""
         return self.folder / "best.pt"
 
-    def save_best(self, state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of the best validation so far."""
-        if is_first():
-            checkpoint.save(self.best, {"run": self.run, **state})
+    def save_best(self, state: Mapping[str, Any]) -> Path | None:
+        """Write the checkpoint of the best validation so far; return its path, on the first rank alone."""
+        return self._write(self.best, state)
 
     def load(self, path: Path) -> dict[str, Any]:
         """Read a checkpoint of this run.
@@ -148,12 +145,22 @@ class Checkpoints:
                 )
         return state
 
+    def _write(self, path: Path, state: Mapping[str, Any]) -> Path | None:
+        if not is_first():
+            return None
+        checkpoint.save(path, {"run": self.run, **state})
+        return path
+
     def _all(self) -> Iterator[Path]:
         return (path for path in self.folder.glob("step-*.pt") if re.fullmatch(r"step-\d{8,}", path.stem))
 
 
 def _step_of(path: Path) -> int:
     return int(path.stem.removeprefix("step-"))
+
+
+def ignore(*_: object) -> None:
+    """Do nothing, where nobody gave a hook."""
 
 
 def fit(
@@ -165,86 +172,119 @@ def fit(
     validate: Validate | None = None,
     checkpoints: Checkpoints | None = None,
     resume: bool = False,
-    show_progress: bool = False,
+    on_step: Callable[[int, StepResult], object] = ignore,
+    on_validation: Callable[[int, Mapping[str, float]], object] = ignore,
+    on_checkpoint: Callable[[Path], object] = ignore,
 ) -> FitResult:
     """Train as planned; with `resume`, from the newest checkpoint on, to the same bits as without the interruption.
 
     A checkpoint holds the model, optimizers, scaler, schedule, averages, random generators, the loader's position
     and the early stop's; the last step is saved, too. `validate()` returns a loss, or metrics by name; it runs in
-    `evaluating(step)`. The state of the best validation is `best.pt`; a run that stops early ends with it.
-    `plan.steps` is the run's total. A collapse is seen at the tracker's next flush. Ranks that train together all call
-    this; the first one writes, all resume from its folder. Their validations must agree
-    (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
+    `evaluating(step)`, and every sink gets them as `val/loss` and so on, with the last step. The state of the best
+    validation is `best.pt`; a run that stops early ends with it. `plan.steps` is the run's total. A collapse is seen at
+    the tracker's next flush. Ranks that train together all call this; the first one writes, all resume from its folder.
+    Their validations must agree (`amp_core.parallel.mean_over_ranks`), or they would stop at different steps.
+
+    Hooks get the number of steps so far and the last one's result, or a validation's metrics; `on_checkpoint` gets the
+    path of a checkpoint, on the rank that wrote it.
 
     Raises:
         ScaleCollapsed: training makes no progress.
         CheckpointError: a checkpoint cannot be resumed from, or one is there and `resume` was not asked for.
     """
-    validations = _begin(step, stream, tracker, checkpoints, resume=resume)
-    if not step.model.training:
-        step.model.train()
-    with bar(plan.steps, tracker.step, shown=show_progress) as advance:
-        while tracker.step < plan.steps and not _out_of_patience(plan, validations):
-            flushed = _take(step, stream, tracker, plan)
-            if flushed or tracker.step == plan.steps:
-                step.read()
-                advance(tracker.step)
-            if validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
-                with tracker.paused():
-                    with evaluating(step):
-                        better = validations.note(tracker.step, validate(), plan)
-                    if better and checkpoints is not None:
-                        checkpoints.save_best(_state(step, stream, tracker, validations))
-            ended = tracker.step == plan.steps or _out_of_patience(plan, validations)
-            if checkpoints is not None and (ended or tracker.step % checkpoints.every == 0):
-                with tracker.paused():  # which flushes: what a checkpoint has seen, the sinks have seen
-                    checkpoints.save(tracker.step, _state(step, stream, tracker, validations))
-    stopped = tracker.step < plan.steps
-    state = step.read()
-    if stopped and checkpoints is not None and checkpoints.best.exists():
-        step.load_state_dict(checkpoints.load(checkpoints.best)["step"])
-    return FitResult(state, tracker.step, stopped, tuple(validations.seen))
+    run = _Run(step, stream, tracker, plan, validate, checkpoints, on_step, on_validation, on_checkpoint)
+    run.begin(resume=resume)
+    while not run.ended:
+        run.advance()
+    return run.finish()
 
 
-def _take(step: TrainStep, stream: Stream, tracker: Tracker, plan: Plan) -> bool:
-    """Take one optimizer step; return whether the tracker flushed."""
-    window = [next(stream) for _ in range(plan.accumulate)]
-    tokens = 0 if plan.tokens is None else sum(map(plan.tokens, window))
-    return tracker.add(step(*window), samples=sum(map(samples_in, window)), tokens=tokens)
+@dataclass
+class _Run:
+    """A run under way: what `fit` was given, and the validations so far."""
 
+    step: TrainStep
+    stream: Stream
+    tracker: Tracker
+    plan: Plan
+    validate: Validate | None
+    checkpoints: Checkpoints | None
+    on_step: Callable[[int, StepResult], object]
+    on_validation: Callable[[int, Mapping[str, float]], object]
+    on_checkpoint: Callable[[Path], object]
+    validations: Validations = field(default_factory=Validations)
 
-def _out_of_patience(plan: Plan, validations: Validations) -> bool:
-    return plan.patience is not None and validations.stale >= plan.patience
+    @property
+    def ended(self) -> bool:
+        plan, stale = self.plan, self.validations.stale
+        return self.tracker.step >= plan.steps or (plan.patience is not None and stale >= plan.patience)
 
+    def begin(self, *, resume: bool) -> None:
+        latest = None if self.checkpoints is None else self.checkpoints.latest()
+        if self.checkpoints is not None and latest is not None:
+            if not resume:
+                raise CheckpointError(
+                    f"{str(self.checkpoints.folder)!r} already holds {latest.name}: resume, or choose another folder"
+                )
+            self._load(self.checkpoints.load(latest))
+        if not self.step.model.training:
+            self.step.model.train()
 
-def _begin(
-    step: TrainStep, stream: Stream, tracker: Tracker, checkpoints: Checkpoints | None, *, resume: bool
-) -> Validations:
-    latest = None if checkpoints is None else checkpoints.latest()
-    if checkpoints is None or latest is None:
-        return Validations()
-    if not resume:
-        raise CheckpointError(
-            f"{str(checkpoints.folder)!r} already holds {latest.name}: resume, or choose another folder"
-        )
-    state = checkpoints.load(latest)
-    old, new = state["step"]["precision"], step.precision.name
-    if old != new:
-        warnings.warn(f"going on in {new} from a checkpoint in {old}: the bits will differ", stacklevel=3)
-    step.load_state_dict(state["step"])
-    stream.load_state_dict(state["stream"])
-    tracker.load_state_dict(state["tracker"])
-    generators = of_this_rank(state["random"])
-    if generators is not None:  # another number of ranks draws others anyway
-        restore_random_state(generators)
-    return Validations(**state["validations"])
+    def advance(self) -> None:
+        """Take one optimizer step, and do what is due after it."""
+        plan, tracker = self.plan, self.tracker
+        window = [next(self.stream) for _ in range(plan.accumulate)]
+        result = self.step(*window)
+        tokens = 0 if plan.tokens is None else sum(map(plan.tokens, window))
+        if tracker.add(result, samples=sum(map(samples_in, window)), tokens=tokens) or tracker.step == plan.steps:
+            self.step.read()
+        self.on_step(tracker.step, result)
+        if self.validate is not None and plan.validate_every and tracker.step % plan.validate_every == 0:
+            with tracker.paused():
+                self._validate(self.validate)
+        if self.checkpoints is not None and (self.ended or tracker.step % self.checkpoints.every == 0):
+            with tracker.paused():  # which flushes: what a checkpoint has seen, the sinks have seen
+                self._tell(self.checkpoints.save(tracker.step, self._state()))
 
+    def finish(self) -> FitResult:
+        stopped = self.tracker.step < self.plan.steps
+        state = self.step.read()
+        if stopped and self.checkpoints is not None and self.checkpoints.best.exists():
+            self.step.load_state_dict(self.checkpoints.load(self.checkpoints.best)["step"])
+        return FitResult(state, self.tracker.step, stopped, tuple(self.validations.seen))
 
-def _state(step: TrainStep, stream: Stream, tracker: Tracker, validations: Validations) -> dict[str, Any]:
-    return {
-        "step": step.state_dict(),
-        "stream": stream.state_dict(),
-        "tracker": tracker.state_dict(),
-        "validations": asdict(validations),
-        "random": from_every_rank(random_state()),
-    }
+    def _validate(self, validate: Validate) -> None:
+        with evaluating(self.step):
+            found = validate()
+        named = found if isinstance(found, Mapping) else {self.plan.monitor: found}
+        metrics = {name: float(value) for name, value in named.items()}
+        self.tracker.log(**{f"val/{name}": value for name, value in metrics.items()})
+        better = self.validations.note(self.tracker.step, metrics, self.plan)
+        self.on_validation(self.tracker.step, metrics)
+        if better and self.checkpoints is not None:
+            self._tell(self.checkpoints.save_best(self._state()))
+
+    def _tell(self, path: Path | None) -> None:
+        if path is not None:
+            self.on_checkpoint(path)
+
+    def _load(self, state: Mapping[str, Any]) -> None:
+        old, new = state["step"]["precision"], self.step.precision.name
+        if old != new:
+            warnings.warn(f"going on in {new} from a checkpoint in {old}: the bits will differ", stacklevel=4)
+        self.step.load_state_dict(state["step"])
+        self.stream.load_state_dict(state["stream"])
+        self.tracker.load_state_dict(state["tracker"])
+        generators = of_this_rank(state["random"])
+        if generators is not None:  # another number of ranks draws others anyway
+            restore_random_state(generators)
+        self.validations = Validations(**state["validations"])
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "step": self.step.state_dict(),
+            "stream": self.stream.state_dict(),
+            "tracker": self.tracker.state_dict(),
+            "validations": asdict(self.validations),
+            "random": from_every_rank(random_state()),
+        }

@@ -168,12 +168,9 @@ def _as_asked(asked: Precision, device: DeviceFacts) -> Resolved:
         return Resolved(asked, f"{asked.name} was requested by name")
     reason = f"{asked.name} was requested by name; {device.name} has no instructions for it and emulates it"
     warn = device.type in ("cuda", "xpu", "mps")
-    message = f"{device.name} has no native {asked.name}: it is emulated and slow, {_other(asked)!r} may be faster"
+    other = "fp16" if asked.name == "bf16" else "bf16"
+    message = f"{device.name} has no native {asked.name}: it is emulated and slow, {other!r} may be faster"
     return Resolved(asked, reason, (message,) if warn else (), native=False)
-
-
-def _other(asked: Precision) -> str:
-    return "fp16" if asked.name == "bf16" else "bf16"
 
 
 def _fall_back(fp32: Precision, message: str) -> Resolved:

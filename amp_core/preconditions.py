@@ -36,18 +36,23 @@ def as_precision(precision: Precision | Resolved | str, device: torch.device) ->
     return precision
 
 
-def as_loss(loss: object) -> Tensor:
-    """Return what a loss function returned, as a scalar.
+def as_loss_and_metrics(returned: object) -> tuple[Tensor, Mapping[str, float | Tensor]]:
+    """Return what a loss function returned, as a scalar and metrics by name, if there are any.
 
     Raises:
-        ValueError: it is no tensor with one element.
+        ValueError: the loss is no tensor with one element, or a metric is no number.
     """
-    if isinstance(loss, Tensor) and loss.ndim == 0:
-        return loss
-    if isinstance(loss, Tensor) and loss.numel() == 1:
-        return loss.reshape(())
-    found = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
-    raise ValueError(f"loss_fn must return one number, a scalar tensor, found {found}")
+    loss, metrics = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, {})
+    if not isinstance(loss, Tensor) or loss.numel() != 1 or not isinstance(metrics, Mapping):
+        found = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
+        beside = "" if isinstance(metrics, Mapping) else f" and a {type(metrics).__name__}"
+        raise ValueError(
+            f"loss_fn must return one number, a scalar tensor, or that and a mapping of metrics, found {found}{beside}"
+        )
+    for name, value in metrics.items():
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueError(f"the metric {name!r} must be one number, found a tensor of shape {tuple(value.shape)}")
+    return loss if loss.ndim == 0 else loss.reshape(()), metrics
 
 
 def refuse_what_is_no_batch(batch: object) -> None:
@@ -98,7 +103,8 @@ def refuse_foreign(
         return
     if not isinstance(schedule, Schedule):
         raise ValueError(  # noqa: TRY004  as the others
-            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}"
+            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}:"
+            " Schedule.of(scheduler, steps=...) makes one of torch's own"
         )
     if groups[0]["lr"] is not schedule.lr:
         raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")

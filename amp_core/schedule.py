@@ -1,11 +1,15 @@
 """Learning rates as a function of the steps that were really applied."""
 
+import copy
 import math
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 
 class Schedule:
@@ -27,11 +31,26 @@ class Schedule:
         if steps < 1:
             raise ValueError(f"steps must be at least 1 for a schedule, found {steps!r}")
         device = _device_of(_groups(optimizer), device)
-        self._factors = torch.tensor([factor(step) for step in range(steps)], device=device)
-        self._base = [torch.tensor(float(group["lr"]), device=device) for group in _groups(optimizer)]
-        self._rates = [base.clone() for base in self._base]
+        self._factors = torch.tensor([[factor(step)] for step in range(steps)], device=device)
+        self._base = torch.tensor([[float(group["lr"]) for group in _groups(optimizer)]], device=device)
+        self._all = self._base.clone()  # the rates of all groups, (1, groups), so that they move in one kernel
+        self._rates = self._all[0].unbind()
         self.bind(optimizer)
         self.advance(torch.zeros((), device=device))
+
+    @classmethod
+    def of(cls, *schedulers: LRScheduler, steps: int) -> Self:
+        """Return the rates of torch's own schedulers, one an optimizer, from where they stand; call them no more.
+
+        Raises:
+            ValueError: one needs a metric, or moves more than learning rates.
+        """
+        rates = [list(chain(*rows)) for rows in zip(*(_rates_of(each, steps) for each in schedulers), strict=True)]
+        self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=steps)
+        self._factors = torch.tensor(rates, device=self.lr.device)
+        self._base.fill_(1.0)
+        self.advance(torch.zeros((), device=self.lr.device))
+        return self
 
     @property
     def lr(self) -> Tensor:
@@ -59,9 +78,28 @@ class Schedule:
 
     def advance(self, applied: Tensor) -> None:
         """Set the rates for the next step; `applied` is a whole number in a scalar on the device, of any dtype."""
-        factor = self._factors.take(applied.clamp(max=self._factors.numel() - 1).long())
-        for rate, base in zip(self._rates, self._base, strict=True):
-            torch.mul(base, factor, out=rate)
+        factors = self._factors.index_select(0, applied.clamp(max=len(self._factors) - 1).long())
+        torch.mul(self._base, factors, out=self._all)
+
+
+def _rates_of(scheduler: LRScheduler, steps: int) -> list[list[float]]:
+    """Return the rates of each group, step by step, by a copy of the scheduler on an optimizer without parameters."""
+    if isinstance(scheduler, ReduceLROnPlateau):
+        raise ValueError("ReduceLROnPlateau follows a metric: call its step in fit's on_validation")  # noqa: TRY004
+    optimizer = torch.optim.SGD([torch.zeros(0)])
+    groups = [{**group, "params": [], "lr": float(group["lr"])} for group in scheduler.optimizer.param_groups]
+    optimizer.param_groups = groups
+    others = [{**group, "lr": None} for group in groups]
+    moved = copy.deepcopy(scheduler, {id(scheduler.optimizer): optimizer})
+    rates = [[group["lr"] for group in groups]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch misses the optimizer's steps
+        for _ in range(steps - 1):
+            moved.step()
+            rates.append([group["lr"] for group in groups])
+            if others != [{**group, "lr": None} for group in groups]:
+                raise ValueError(f"{type(scheduler).__name__} moves more than rates: pass cycle_momentum=False")
+    return rates
 
 
 def _device_of(groups: list[dict[str, Any]], asked: torch.device | str | None) -> torch.device:

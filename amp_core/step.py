@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
@@ -16,12 +16,12 @@ from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
-from amp_core.parallel import gathered, sharded, total_over_ranks, without_sync
+from amp_core.parallel import gathered, sharded, without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
     announce_host_read,
-    as_loss,
+    as_loss_and_metrics,
     as_precision,
     refuse_closures,
     refuse_foreign,
@@ -32,9 +32,11 @@ from amp_core.preconditions import (
 )
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
 from amp_core.schedule import Schedule
+from amp_core.window import Weight, mean_loss, mean_metrics, on_device, weights_of
 
 Batch: TypeAlias = tuple[Tensor, ...]
 LossFn: TypeAlias = Callable[[nn.Module, Batch], Tensor]
+MetricsFn: TypeAlias = Callable[[nn.Module, Batch], Tensor | tuple[Tensor, Mapping[str, float | Tensor]]]
 Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 
 
@@ -42,8 +44,8 @@ Weigh: TypeAlias = Callable[[Batch], float | Tensor]
 class StepResult:
     """What one step came to: scalars on the device, so that reading them is the caller's choice.
 
-    `loss` is the mean over the window. `grad_norm` is that of the true gradients, before clipping. `lr` and
-    `loss_scale` are those that the step used. `found_inf` is 1 if the step was skipped, else 0.
+    `loss` and `metrics` are means over the window. `grad_norm` is that of the true gradients, before clipping. `lr`
+    and `loss_scale` are those that the step used. `found_inf` is 1 if the step was skipped, else 0.
     """
 
     loss: Tensor
@@ -51,16 +53,17 @@ class StepResult:
     lr: Tensor
     loss_scale: Tensor
     found_inf: Tensor
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class TrainStep:
     """A training step: forward under autocast, scaled backward, unscale, clip, step or skip, update.
 
     `step(batch)` takes one optimizer step; `step(*window)` takes one over a window of micro-batches, whose gradients
-    are accumulated. `loss_fn(model, batch)` returns a batch's mean loss. The micro-batches of a window weigh the
-    same, or as `weigh(batch)` says, such as by the number of their target tokens (over all ranks, in a distributed
-    model); a shorter last window is right by itself. A window begins without gradients: what another step, or a
-    `backward` of one's own, left in the model does not count.
+    are accumulated. `loss_fn(model, batch)` returns a batch's mean loss, or that and a mapping of metrics, which stay
+    on the device. The micro-batches of a window weigh the same, or as `weigh(batch)` says, such as by the number of
+    their target tokens (over all ranks, in a distributed model); a shorter last window is right by itself. A window
+    begins without gradients: what another step, or a `backward` of one's own, left in the model does not count.
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
@@ -78,7 +81,7 @@ class TrainStep:
         model: nn.Module,
         optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
         precision: Precision | Resolved | str,
-        loss_fn: LossFn,
+        loss_fn: MetricsFn,
         *,
         max_grad_norm: float | None = 1.0,
         schedule: Schedule | None = None,
@@ -162,7 +165,7 @@ class TrainStep:
             raise
 
     def _take(self, window: Sequence[Batch]) -> StepResult:
-        loss = self._accumulate(window)
+        loss, metrics = self._accumulate(window)
         lr, loss_scale = self._kept_lr(), self._kept_scale()
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
@@ -180,7 +183,7 @@ class TrainStep:
             self.ema.update(self.scaler.found_inf)
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf)
+        return StepResult(loss, norms.total, lr, loss_scale, self.scaler.found_inf, metrics)
 
     def read(self) -> ScaleState:
         """Return the scaler's state on the host, in one copy.
@@ -271,36 +274,35 @@ class TrainStep:
         """Return the loss scale of this step; a dynamic scaler changes it in place."""
         return self.scaler.loss_scale.clone() if self.scaler.dynamic else self.scaler.loss_scale
 
-    def _accumulate(self, window: Sequence[Batch]) -> Tensor:
-        """Run forward and backward over a window; return its detached mean loss."""
+    def _accumulate(self, window: Sequence[Batch]) -> tuple[Tensor, dict[str, Tensor]]:
+        """Run forward and backward over a window; return its detached mean loss, and its mean metrics."""
         if not window:
             raise ValueError("a step needs at least one batch, found none: is the loader empty?")
         weights = self._weights(window)
-        mean: Tensor | None = None
+        losses, metrics = [], []
         for index, (batch, weight) in enumerate(zip(window, weights, strict=True)):
             last = index == len(window) - 1
             with nullcontext() if last else without_sync(self.model):
-                loss = self._forward(batch)
+                loss, named = self._forward(batch)
                 weighted = loss if weight is None else loss * weight
                 scaled = self.scaler.scale(weighted)
                 scaled.backward()
-            share = _share(weighted.detach(), weight)
-            mean = share if mean is None else mean + share
-        assert mean is not None
-        return mean
+            losses.append(weighted.detach())
+            metrics.append({name: on_device(value, self.device) for name, value in named.items()})
+        return mean_loss(losses, weights), mean_metrics(metrics, weights)
 
-    def _forward(self, batch: Batch) -> Tensor:
-        """Return a batch's loss, of the first one with a look at the dtypes that it is computed in."""
+    def _forward(self, batch: Batch) -> tuple[Tensor, Mapping[str, float | Tensor]]:
+        """Return a batch's loss and metrics, of the first one with a look at the dtypes that they are computed in."""
         refuse_what_is_no_batch(batch)
         if self._has_run:
             with self.precision.autocast():
-                return as_loss(self.loss_fn(self.model, batch))
+                return as_loss_and_metrics(self.loss_fn(self.model, batch))
         with observed_dtypes(self.model) as dtypes, self.precision.autocast():
-            loss = as_loss(self.loss_fn(self.model, batch))
+            found = as_loss_and_metrics(self.loss_fn(self.model, batch))
         warn_unless_seen(dtypes, self.precision)
         self.observed_dtypes = frozenset(dtypes)
         self._has_run = True
-        return loss
+        return found
 
     def _clear_gradients(self) -> None:
         """Clear all gradients of the model, and of what the optimizers hold besides."""
@@ -318,26 +320,13 @@ class TrainStep:
                 f"{self._half_taken} ended the last step after parameters had moved: load a state to go on from"
             )
 
-    def _weights(self, window: Sequence[Batch]) -> Sequence[float | Tensor | None]:
+    def _weights(self, window: Sequence[Batch]) -> Sequence[Weight]:
         """Return each micro-batch's weight in the mean over the window, and over the ranks; None for 1."""
         if self.weigh is None:
             return [None] if len(window) == 1 else [1.0 / len(window)] * len(window)
-        counts = [self._on_device(self.weigh(batch)) for batch in window]
-        total, ranks = total_over_ranks(self.model, torch.stack(counts).sum())
-        return [count * ranks / total for count in counts]  # ranks: their gradients are averaged, not summed
-
-    def _on_device(self, count: float | Tensor) -> Tensor:
-        if isinstance(count, Tensor):
-            return count.to(self.device, torch.float32)
-        return torch.full((), float(count), device=self.device)  # a fill, where a copy would wait for the device
+        return weights_of([self.weigh(batch) for batch in window], self.model, self.device)
 
     def _blame(self) -> str:
         if self._norms is None:
             return "no gradient was seen"
         return self._norms.first_non_finite({id(param): name for name, param in self.model.named_parameters()})
-
-
-def _share(weighted: Tensor, weight: float | Tensor | None) -> Tensor:
-    """Return a micro-batch's part in the window's mean loss, float32; one that weighs nothing has none, even if NaN."""
-    share = weighted if weighted.dtype is torch.float32 else weighted.float()
-    return share.masked_fill(weight == 0.0, 0.0) if isinstance(weight, Tensor) else share

@@ -11,6 +11,7 @@ from torch import nn
 from amp_core.step import Batch, LossFn
 
 NVIDIA = "NVIDIA's data sheet, dense"
+AMPERE = {"fp32": 19.5, "tf32": 156.0, "bf16": 312.0, "fp16": 312.0}
 HOPPER_SXM = {"fp32": 67.0, "tf32": 494.5, "bf16": 989.5, "fp16": 989.5}
 
 # TFLOP/s by the whole name that torch gives the device, so that a slice of one is not taken for it. Dense: where a data
@@ -20,10 +21,7 @@ PEAKS: dict[str, tuple[str, dict[str, float]]] = {
     r"NVIDIA H200": (NVIDIA, HOPPER_SXM),
     r"NVIDIA H100 80GB HBM3": (NVIDIA, HOPPER_SXM),
     r"NVIDIA H100 PCIe": (NVIDIA, {"fp32": 51.0, "tf32": 378.0, "bf16": 756.5, "fp16": 756.5}),
-    r"(NVIDIA )?A100-(SXM4|PCIE)-[48]0GB|NVIDIA A100 80GB PCIe": (
-        NVIDIA,
-        {"fp32": 19.5, "tf32": 156.0, "bf16": 312.0, "fp16": 312.0},
-    ),
+    r"(NVIDIA )?A100-(SXM4|PCIE)-[48]0GB|NVIDIA A100 80GB PCIe": (NVIDIA, AMPERE),
     r"NVIDIA A10": (NVIDIA, {"fp32": 31.2, "tf32": 62.5, "bf16": 125.0, "fp16": 125.0}),
     r"NVIDIA L40S": (NVIDIA, {"fp32": 91.6, "tf32": 183.0, "bf16": 362.0, "fp16": 362.0}),
     r"NVIDIA L4": (NVIDIA, {"fp32": 30.3, "tf32": 60.0, "bf16": 121.0, "fp16": 121.0}),

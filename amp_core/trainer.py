@@ -4,7 +4,7 @@ import hashlib
 import math
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from amp_core.data import Stream, loader
 from amp_core.device import inspect, pick
 from amp_core.ema import Ema
 from amp_core.evaluation import Evaluation, evaluate
-from amp_core.loop import Checkpoints, FitResult, Plan, fit
+from amp_core.loop import Checkpoints, FitResult, Plan, fit, ignore
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.precision import Precision, Resolved, resolve
 from amp_core.schedule import Schedule, warmup_cosine
-from amp_core.step import Batch, TrainStep
+from amp_core.step import Batch, StepResult, TrainStep
 from amp_core.throughput import Throughput, count_training_flops, peak_for
 from amp_core.tracking import MemorySink, Sink, StepRecord, Tracker
 
@@ -118,12 +118,13 @@ def train(
     checkpoints: Path | None = None,
     save_every: int = 50,
     resume: bool = False,
-    show_progress: bool = False,
+    on_step: Callable[[int, StepResult], object] = ignore,
 ) -> TrainResult:
     """Train as configured, and evaluate; the same configuration on the same device gives the same result.
 
     A fallback is announced once by a warning, and named in the result. With a folder for `checkpoints`, one is
     written every `save_every` steps; `resume` goes on from the newest, to the same bits as without a break.
+    `on_step` is the loop's hook.
 
     Raises:
         ValueError: the configuration asks for what does not exist, or leaves a loader without a batch.
@@ -152,7 +153,7 @@ def train(
             validate=lambda: evaluate(model, val_loader, device, resolved.precision).loss,
             checkpoints=folder,
             resume=resume,
-            show_progress=show_progress,
+            on_step=on_step,
         )
         with step.with_averages():
             evaluation = evaluate(model, val_loader, device, resolved.precision)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from amp_core.benchmark.interval import LEAST, Interval, difference
-from amp_core.benchmark.markdown import describe_machine, table
 from amp_core.benchmark.quality import Runs, refuse_untrained, train_arms
 from amp_core.benchmark.timing import threads
 from amp_core.device import inspect, pick
 from amp_core.model import GPTConfig
 from amp_core.samples import write_text
 from amp_core.trainer import TrainConfig
+from benchmarks.markdown import describe_machine, table
 
 ARMS = ("fp32", "bf16", "fp16")
 BARS = {"val_accuracy": 0.003, "val_loss": 5e-4}

@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 
 from amp_core.benchmark.interval import LEAST, Interval, ratio
-from amp_core.benchmark.markdown import describe_load, describe_machine, table
 from amp_core.benchmark.steps import Timed, time_arms
 from amp_core.benchmark.timing import clock_for, threads
 from amp_core.benchmark.workload import Workload
 from amp_core.device import DeviceFacts, inspect
 from amp_core.model import GPTConfig
 from amp_core.samples import write_text
+from benchmarks.markdown import describe_load, describe_machine, table
 
 CPU = torch.device("cpu")
 ARMS = ("fp32", "bf16")

@@ -14,28 +14,23 @@ from pathlib import Path
 
 import torch
 
+from amp_core.benchmark.arms import HALF, LEAN, precision_of
 from amp_core.benchmark.interval import LEAST, Interval, around_median, ratio
-from amp_core.benchmark.markdown import describe_machine, environment, table
 from amp_core.benchmark.memory import peak_or_none, predicted_memory, release
 from amp_core.benchmark.steps import Timed, time_workers
+from amp_core.benchmark.suite import environment
 from amp_core.benchmark.timing import clock_for
 from amp_core.benchmark.workload import Workload
 from amp_core.device import DeviceFacts, DeviceUnavailable, inspect, pick
 from amp_core.model import GPTConfig, next_token_loss
 from amp_core.samples import Direction, Metric, Samples, refuse_unwritable, write, write_text
 from amp_core.throughput import Throughput, count_training_flops, peak_for
+from benchmarks.markdown import describe_machine, table
 from benchmarks.overflows import Overflows, take_overflowing_steps
 
 GPT2 = Workload(GPTConfig(vocab_size=50304, context=1024, layers=12, heads=12, width=768, tied=True), batch_size=32)
 TINY = Workload(GPTConfig(vocab_size=64, context=16, layers=2, heads=2, width=32, tied=True), batch_size=4)
-ARMS = {  # precision, and whether the model is lean
-    "fp32": ("fp32", False),
-    "tf32": ("tf32", False),
-    "bf16": ("bf16", False),
-    "bf16_lean": ("bf16", True),
-    "fp16": ("fp16", False),
-    "fp16_lean": ("fp16", True),
-}
+ARMS = ("fp32", "tf32", *(name + end for name in HALF for end in ("", LEAN)))
 SPEED_BARS = {"tf32": 1.7, "fp32": 6.0}  # how many times faster a 16-bit arm is
 MEMORY_BAR = 0.60  # below the peak of plain fp32, for the lean arms
 MFU_BAR = 0.40
@@ -83,7 +78,7 @@ class Found:
 
     def mfu(self, arm: str) -> Interval | None:
         """Return the share of the device's peak in the arm's precision; None where no data sheet says."""
-        peak = peak_for(self.facts.name, ARMS[arm][0])
+        peak = peak_for(self.facts.name, precision_of(arm, self.facts.type).name)
         if peak is None:
             return None
         tokens = self.size.workload.tokens
@@ -134,12 +129,13 @@ def _parser() -> argparse.ArgumentParser:
 def measure(device: torch.device, size: Size) -> Found:
     """Measure memory while the device is empty, then the overflows, then the times."""
     facts, workload = inspect(device), size.workload
-    arms = [arm for arm, (name, _) in ARMS.items() if device.type == "cpu" or name in ("fp32", *facts.capabilities)]
-    predicted = {arm: predicted_memory(_shaped(workload, arm), ARMS[arm][0], device) for arm in arms}
+    names = ARMS if device.type == "cpu" else ("fp32", *facts.capabilities)
+    arms = [arm for arm in ARMS if precision_of(arm, device.type).name in names]
+    predicted = {arm: predicted_memory(workload, arm, device) for arm in arms}
     peaks: dict[str, tuple[float, ...] | None] = {}
     if device.type == "cuda":
         for arm in arms:
-            peaks[arm] = peak_or_none(_shaped(workload, arm), ARMS[arm][0], device, repeats=PEAK_REPEATS)
+            peaks[arm] = peak_or_none(workload, arm, device, repeats=PEAK_REPEATS)
         arms = [arm for arm in arms if peaks[arm]]
     overflows = take_overflowing_steps(
         dataclasses.replace(workload, batch_size=size.overflow_batch),
@@ -150,15 +146,11 @@ def measure(device: torch.device, size: Size) -> Found:
     )
     release(device)
     batches = workload.batches(device)
-    workers = {arm: _shaped(workload, arm).worker(ARMS[arm][0], device, batches) for arm in arms}
+    workers = {arm: workload.worker(arm, device, batches) for arm in arms}
     timed = time_workers(workers, clock_for(device), rounds=size.rounds, segment_s=size.segment_s)
     cpu = torch.device("cpu")
     flops = count_training_flops(workload.build(cpu), next_token_loss, workload.batches(cpu, count=1)[0])
     return Found(facts, size, predicted, peaks, overflows, timed, flops)
-
-
-def _shaped(workload: Workload, arm: str) -> Workload:
-    return dataclasses.replace(workload, model=dataclasses.replace(workload.model, lean=ARMS[arm][1]))
 
 
 def as_samples(found: Found) -> Samples:
@@ -249,7 +241,7 @@ def _overflow_line(seen: Overflows) -> str:
 
 def bars(found: Found) -> list[tuple[str, str, str]]:
     """Return each bar, what was found, and the word for it: met, not met, or not measured."""
-    halves = [arm for arm, (name, _) in ARMS.items() if name in ("bf16", "fp16")]
+    halves = [arm for arm in ARMS if arm.startswith(HALF)]
     lines = []
     for arm in halves:
         for over, least in SPEED_BARS.items():

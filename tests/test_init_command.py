@@ -76,6 +76,15 @@ def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) ->
     }
 
 
+def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
+    test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
+    locks = top + test.format("cached_lock") + test.format("cached_wait")
+    files = {"tests/test_lru.py": top + test.format("popitem"), "tests/test_locks.py": locks}
+    files["caches/__init__.py"] = "class LRUCache:\n    def popitem(self): return 1\n"
+    task = proposed(written(tmp_path / "project", files), "T1", "--criterion", "An LRU cache drops an item")
+    assert bound(task)["AC1"][1] == ("tests/test_lru.py::test_popitem",)
+
+
 def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
     for words in ("init -q -b main", "add -A", "commit -qm base", "checkout -qb change"):

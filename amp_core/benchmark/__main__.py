@@ -43,24 +43,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"), help="where to measure")
     parser.add_argument("--out", required=True, type=Path, help="the samples file to write (JSON)")
     parser.add_argument("--smoke", action="store_true", help="measure everything, but less of each")
-    parser.add_argument(
-        "--precisions",
-        type=_names,
-        default=(),
-        metavar="NAMES",
-        help="what to time, such as fp32,bf16,fp16 (default: what the device computes natively; on a CPU fp32,bf16)",
-    )
+    native = "what to time, such as fp32,bf16,fp16 (default: what the device computes natively; on a CPU fp32,bf16)"
+    parser.add_argument("--precisions", type=_names, default=(), metavar="NAMES", help=native)
     parser.add_argument(
         "--parts", type=_parts, default=tuple(PARTS), metavar="NAMES", help=f"some of {','.join(PARTS)} (default: all)"
     )
     parser.add_argument("--rounds", type=_number(LEAST), help="rounds of timing, at least 6 (default 24)")
     parser.add_argument("--seeds", type=_number(LEAST), help="training seeds, at least 6 (default 8)")
-    parser.add_argument(
-        "--threads",
-        type=_number(1),
-        default=1,
-        help="CPU threads; more than one suffers on a shared machine (default 1)",
-    )
+    parser.add_argument("--threads", type=_number(1), default=1, help="CPU threads; one suffers least (default 1)")
     return parser
 
 

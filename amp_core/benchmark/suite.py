@@ -1,8 +1,10 @@
 """The whole benchmark: its parts one after the other, and what they found as one set of samples."""
 
+import platform
 from collections.abc import Callable, Mapping
 
-from amp_core.benchmark.markdown import environment
+import torch
+
 from amp_core.benchmark.memory import measure_memory
 from amp_core.benchmark.quality import measure_quality
 from amp_core.benchmark.setup import Measured, Setup
@@ -32,3 +34,15 @@ def run(setup: Setup, parts: Mapping[str, Callable[[Setup], Measured]] = PARTS) 
             metrics |= found.metrics
             settings |= found.settings
         return Samples(setup.facts, environment(), settings, setup.describe_timing(), metrics)
+
+
+def environment() -> dict[str, str]:
+    """Return what a reader needs to know of the machine besides the device."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+        "threads": str(torch.get_num_threads()),
+        "cuda": torch.version.cuda or "none",
+        "cudnn": str(torch.backends.cudnn.version() or "none"),  # type: ignore[no-untyped-call]  # as torch has it
+    }

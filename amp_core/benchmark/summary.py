@@ -1,6 +1,5 @@
 """What the samples come to, as text: medians by arm, and their interval beside the baseline."""
 
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -8,30 +7,25 @@ from amp_core.benchmark.arms import BASELINE
 from amp_core.benchmark.interval import LEAST, difference, ratio
 from amp_core.samples import Direction, Metric, Samples
 
-PERCENTILES = (50, 90, 99)
 SHOWN = {"s": (1e3, "ms"), "B": (2.0**-20, "MiB")}  # factor and name of the unit in the text
 
 
 def summarise(samples: Samples) -> str:
     """Return medians by arm and, where an arm stands beside the baseline, their quotient or difference.
 
-    A quotient above 1 is in the arm's favour: it takes less time or memory, or does more work in a second.
+    A quotient above 1 is in the arm's favour: it takes less time or memory, or does more work in a second. Metrics
+    whose samples are not paired are left out.
     """
     lines = [f"{samples.device.name} ({samples.device.type}), baseline {samples.settings['baseline']}"]
-    for name, metric in samples.metrics.items():
+    paired = {name: metric for name, metric in samples.metrics.items() if metric.paired}
+    for name, metric in paired.items():
         _, unit = SHOWN.get(metric.unit, (1.0, metric.unit))
         lines.append(f"{name} [{unit}]")
-        lines += [f"  {row}" for row in (_paired_rows(metric) if metric.paired else _percentile_rows(metric))]
+        lines += [f"  {row}" for row in _rows(metric)]
     return "\n".join(lines)
 
 
-def percentile(values: Sequence[float], percent: float) -> float:
-    """Return a percentile by the nearest rank: a value that occurred, with `percent` of all at or below it."""
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
-
-
-def _paired_rows(metric: Metric) -> Iterator[str]:
+def _rows(metric: Metric) -> Iterator[str]:
     factor, _ = SHOWN.get(metric.unit, (1.0, metric.unit))
     for arm, values in metric.arms.items():
         yield f"{arm:<14} {factor * statistics.median(values):>12.5g}  {_beside_baseline(metric, arm)}".rstrip()
@@ -52,10 +46,3 @@ def _quotient(above: Sequence[float], below: Sequence[float]) -> str:
     if len(above) < LEAST:
         return f"{statistics.median(above) / statistics.median(below):.3f}"
     return f"{ratio(above, below):.3f}"
-
-
-def _percentile_rows(metric: Metric) -> Iterator[str]:
-    factor, _ = SHOWN.get(metric.unit, (1.0, metric.unit))
-    for arm, values in metric.arms.items():
-        found = "  ".join(f"p{percent} {factor * percentile(values, percent):.4g}" for percent in PERCENTILES)
-        yield f"{arm:<14} {found}  (n={len(values)})"

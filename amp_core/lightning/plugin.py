@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from lightning.pytorch import LightningModule
@@ -20,12 +20,8 @@ from amp_core.preconditions import refuse_closures, refuse_half_precision
 from amp_core.scaler import LossScaler, ScaleState
 from amp_core.schedule import Schedule
 
-LIGHTNING_NAMES: dict[str, Literal["32-true", "bf16-mixed", "16-mixed"]] = {
-    "fp32": "32-true",
-    "tf32": "32-true",
-    "bf16": "bf16-mixed",
-    "fp16": "16-mixed",
-}
+Name: TypeAlias = Literal["32-true", "bf16-mixed", "16-mixed"]
+NAMES: dict[str, Name] = {"fp32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
 class AmpPrecision(LightningPrecision):
@@ -204,7 +200,7 @@ class AmpPrecision(LightningPrecision):
     def _resolve_on(self, device: torch.device) -> None:
         first = self._resolved is None
         self._resolved = resolve(self.requested, self.use_amp, inspect(device))
-        self.precision = LIGHTNING_NAMES[self._resolved.precision.name]
+        self.precision = NAMES[self._resolved.precision.name]
         if first:
             for message in self._resolved.warnings:
                 warnings.warn(message, stacklevel=2)

@@ -2,20 +2,9 @@
 
 from amp_core.tracking.jsonl import JsonlSink
 from amp_core.tracking.memory import MemorySink
-from amp_core.tracking.records import METRICS, Flush, Rates, StepRecord
+from amp_core.tracking.records import Flush, StepRecord
 from amp_core.tracking.tensorboard import TensorBoardSink
 from amp_core.tracking.tracker import Sink, Tracker
 from amp_core.tracking.wandb import WandbSink
 
-__all__ = [
-    "METRICS",
-    "Flush",
-    "JsonlSink",
-    "MemorySink",
-    "Rates",
-    "Sink",
-    "StepRecord",
-    "TensorBoardSink",
-    "Tracker",
-    "WandbSink",
-]
+__all__ = ["Flush", "JsonlSink", "MemorySink", "Sink", "StepRecord", "TensorBoardSink", "Tracker", "WandbSink"]

@@ -1,6 +1,7 @@
 """A sink that writes JSON lines, and goes on where a resumed run does."""
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,9 +36,20 @@ class JsonlSink:
 
     def write(self, flush: Flush) -> None:
         """Write the steps as lines; if that fails, leave the lines before and close the file."""
+        self._append(flush.steps[0].step, flush.rows())
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write the numbers as a line of their own; the same if that fails."""
+        self._append(step, [{"step": step, **numbers}])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _append(self, first: int, rows: Iterable[Mapping[str, float | None]]) -> None:
         if self._end is None:
-            self._end = _end_before(self._file, flush.steps[0].step)
-        lines = "".join(f"{_as_line(row)}\n" for row in flush.rows()).encode()
+            self._end = _end_before(self._file, first)
+        lines = "".join(f"{_as_line(row)}\n" for row in rows).encode()
         try:
             self._file.seek(self._end)
             self._file.truncate()
@@ -48,12 +60,8 @@ class JsonlSink:
             raise
         self._end += len(lines)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
-
-def _as_line(row: dict[str, float | None]) -> str:
+def _as_line(row: Mapping[str, float | None]) -> str:
     return json.dumps({name: finite(value) for name, value in row.items()}, allow_nan=False)
 
 

@@ -1,8 +1,9 @@
 """What is known of a run's steps, as plain numbers on the host."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 METRICS = {
     "loss": "train/loss",
@@ -25,7 +26,7 @@ METRICS = {
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One optimizer step on the host, as StepResult has it on the device."""
+    """One optimizer step on the host, as StepResult has it on the device; `metrics` are those of the loss function."""
 
     step: int
     loss: float
@@ -33,10 +34,16 @@ class StepRecord:
     lr: float
     loss_scale: float
     found_inf: float
+    metrics: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+
+    def row(self) -> dict[str, float | None]:
+        """Return all numbers by name, the metrics among them."""
+        row: dict[str, Any] = asdict(self)
+        return {"step": self.step, **row.pop("metrics"), **row}
 
     def as_json(self) -> dict[str, float | None]:
         """Return the numbers by name; one that is not finite becomes None, as JSON has no word for it."""
-        return {name: finite(value) for name, value in asdict(self).items()}
+        return {name: finite(value) for name, value in self.row().items()}
 
 
 @dataclass(frozen=True)
@@ -70,15 +77,20 @@ class Flush:
 
     def rows(self) -> Iterator[dict[str, float | None]]:
         """Yield each step's numbers by name, `step` among them; the last has the rates, too."""
-        *others, last = (asdict(record) for record in self.steps)
+        *others, last = (record.row() for record in self.steps)
         yield from others
         yield last | asdict(self.rates)
 
     def metrics(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield each step's number, and what is known of it under the names of METRICS."""
+        """Yield each step's number, and what is known of it under the names of METRICS; others begin with train/."""
         for record, row in zip(self.steps, self.rows(), strict=True):
-            named = {METRICS[name]: value for name, value in row.items() if name in METRICS and value is not None}
-            yield record.step, named
+            del row["step"]
+            yield record.step, {service_name(name): value for name, value in row.items() if value is not None}
+
+
+def service_name(name: str) -> str:
+    """Return the name of a number in a service that groups by prefix."""
+    return METRICS.get(name, name if "/" in name else f"train/{name}")
 
 
 def finite(value: float | None) -> float | None:

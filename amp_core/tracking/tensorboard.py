@@ -1,5 +1,6 @@
 """A sink that writes TensorBoard's event files."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,23 @@ class TensorBoardSink:
 
     def write(self, flush: Flush) -> None:
         """Write each step's scalars."""
-        if self._open is None:
-            return
-        if self._writer is None:
-            self._writer = self._open(str(self._folder), purge_step=flush.steps[0].step)
-        for step, values in flush.metrics():
-            for name, value in values.items():
-                self._writer.add_scalar(name, value, step)
-        self._writer.flush()
+        self._add(flush.metrics())
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Write the numbers as scalars of the step."""
+        self._add([(step, numbers)])
 
     def close(self) -> None:
         """Close the event file."""
         if self._writer is not None:
             self._writer.close()
+
+    def _add(self, scalars: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+        if self._open is None:
+            return
+        for step, values in scalars:
+            if self._writer is None:
+                self._writer = self._open(str(self._folder), purge_step=step)
+            for name, value in values.items():
+                self._writer.add_scalar(name, value, step)
+        self._writer.flush()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from typing import Protocol, Self
 
 import torch
@@ -15,11 +16,17 @@ from amp_core.step import StepResult
 from amp_core.throughput import Throughput
 from amp_core.tracking.outage import report
 from amp_core.tracking.pace import Pace
-from amp_core.tracking.records import Flush, StepRecord
+from amp_core.tracking.records import METRICS, Flush, StepRecord
+
+RESERVED = {"step", *METRICS}
+SCALARS = 5  # that each step has, besides its metrics
 
 
 class Sink(Protocol):
-    """Somewhere that records go. If it raises, it is reported once, by its `name` if it has one, and left out."""
+    """Somewhere that records go. If it raises, it is reported once, by its `name` if it has one, and left out.
+
+    One with a method `log(step, numbers)` gets other numbers of a step that was written, such as a validation's.
+    """
 
     def write(self, flush: Flush) -> None:
         """Take the steps since the last call, in order."""
@@ -55,7 +62,7 @@ class Tracker:
         self.sinks = list(sinks)
         self.step = 0
         self.skipped = 0
-        self._pending: list[Tensor] = []
+        self._pending: list[tuple[Tensor, tuple[str, ...]]] = []  # scalars, and the names of those that are metrics
         self._lock = threading.RLock()  # a flush may be part of an addition
         self._pace = Pace(throughput, stream, clock)
 
@@ -64,10 +71,17 @@ class Tracker:
 
         They are copied on their device, so that tensors changed in place later do no harm. `samples` and `tokens`
         are those that this process trained on in the step; 0 means not counted.
+
+        Raises:
+            ValueError: a metric has the name of a number that each step has.
         """
-        scalars = torch.stack((result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf))
+        names = tuple(result.metrics)
+        if taken := RESERVED.intersection(names):
+            raise ValueError(f"a metric needs another name than {min(taken)!r}, which the tracker gives by itself")
+        fixed = (result.loss.detach(), result.grad_norm, result.lr, result.loss_scale, result.found_inf)
+        scalars = torch.stack((*fixed, *result.metrics.values()))
         with self._lock:
-            self._pending.append(scalars)
+            self._pending.append((scalars, names))
             self._pace.count(samples, tokens)
             self.step += 1
             if len(self._pending) < self.every:
@@ -78,18 +92,29 @@ class Tracker:
     def flush(self) -> None:
         """Copy what is pending to the host, and hand it to every sink."""
         with self._lock:
-            if self._pending:
-                self._flush()
+            pending, self._pending = self._pending, []
+            if pending:
+                self._hand_over(pending)
 
-    def _flush(self) -> None:
-        pending, self._pending = torch.stack(self._pending), []
-        first = self.step - len(pending)
-        rows = pending.tolist()  # the one copy; it waits for the device
-        steps = tuple(StepRecord(first + offset, *row) for offset, row in enumerate(rows))
+    def _hand_over(self, pending: list[tuple[Tensor, tuple[str, ...]]]) -> None:
+        scalars = torch.cat([each for each, _ in pending])
+        numbers = iter(scalars.tolist())  # the one copy; it waits for the device
+        steps = tuple(
+            StepRecord(step, *islice(numbers, SCALARS), metrics=dict(zip(names, numbers, strict=False)))
+            for step, (_, names) in enumerate(pending, self.step - len(pending))
+        )
         self.skipped += sum(record.found_inf > 0.0 for record in steps)
-        flush = Flush(steps, self._pace.rates(steps, skipped=self.skipped, device=pending.device))
+        flush = Flush(steps, self._pace.rates(steps, skipped=self.skipped, device=scalars.device))
         for sink in tuple(self.sinks):
             self._attempt(sink, "log", partial(sink.write, flush))
+
+    def log(self, **numbers: float) -> None:
+        """Hand numbers of the last step, such as a validation's, to every sink, after the step's own."""
+        with self._lock:
+            self.flush()
+            for sink in tuple(self.sinks):
+                if log := getattr(sink, "log", None):
+                    self._attempt(sink, "log", partial(log, max(self.step - 1, 0), numbers))
 
     @contextmanager
     def paused(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """A sink that logs to Weights & Biases."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,13 @@ class WandbSink:
 
     def write(self, flush: Flush) -> None:
         """Log each step under its own number."""
-        if self._run is None:
-            return
         for step, values in flush.metrics():
-            self._run.log(values, step=step)
+            self.log(step, values)
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Log the numbers under the step's number."""
+        if self._run is not None:
+            self._run.log(dict(numbers), step=step)
 
     def close(self) -> None:
         """Finish the run."""

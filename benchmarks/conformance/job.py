@@ -76,7 +76,8 @@ class Job:
     `factor` is the learning rate's factor as a function of steps. `scaler_given=False` leaves fp16 to what the library
     makes of the name alone; `compiled=True` wraps the model by torch.compile, with a backend that compiles nothing.
     `save_to` and `resume_from` are folders. With `ranks` above 1 this process is one of them, under torchrun: the model
-    is replicated by DDP, or sharded by FSDP2. Unobserved, nothing is looked at between steps.
+    is replicated by DDP, or sharded by FSDP2. Unobserved, nothing is looked at between steps. `between` is what the
+    user's program does besides after each window, such as a step of a GAN's other half.
     """
 
     windows: Sequence[Window]
@@ -90,6 +91,7 @@ class Job:
     init_scale: float = 2.0**16
     growth_interval: int = 2000
     epochs: int = 1
+    between: Callable[[], object] = lambda: None
     scaler_given: bool = True
     compiled: bool = False
     observed: bool = True

@@ -48,6 +48,7 @@ class Stepwise:
             runner.step(window)
             if job.observed:
                 steps.append(runner.see())
+            job.between()
         if job.save_to is not None:
             runner.save(job.save_to)
         return Trace(start, tuple(steps) or (runner.see(),))

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from gates.measuring.deciding import student
+from gates.measuring.deciding.slope import quantile
 
 BLOCK, PASS, OPEN = "BLOCK", "PASS", "INCONCLUSIVE"
 
@@ -14,7 +14,7 @@ def mean_interval(a: Sequence[float], b: Sequence[float], limit: float) -> str:
     x, y = [math.log(v) for v in a], [math.log(v) for v in b]
     parts = [statistics.variance(v) / len(v) for v in (x, y)]
     freedom = sum(parts) ** 2 / sum(part**2 / (len(v) - 1) for part, v in zip(parts, (x, y), strict=True))
-    reach = student.quantile(0.95, max(1, int(freedom))) * math.sqrt(sum(parts))
+    reach = quantile(0.95, max(1, int(freedom))) * math.sqrt(sum(parts))
     middle = statistics.fmean(y) - statistics.fmean(x)
     if middle - reach > math.log(limit):
         return BLOCK
@@ -37,7 +37,7 @@ def pyperf(a: Sequence[float], b: Sequence[float], limit: float) -> str:
     n, m = len(a), len(b)
     pooled = ((n - 1) * statistics.variance(a) + (m - 1) * statistics.variance(b)) / (n + m - 2)
     t = abs(statistics.fmean(a) - statistics.fmean(b)) / math.sqrt(pooled * (1 / n + 1 / m))
-    significant = t > student.quantile(0.95, n + m - 2)
+    significant = t > quantile(0.95, n + m - 2)
     return BLOCK if significant and statistics.fmean(b) / statistics.fmean(a) > limit else PASS
 
 

@@ -13,7 +13,7 @@ from amp_core.benchmark.summary import summarise
 from amp_core.device import pick
 from amp_core.samples import refuse_unwritable, write
 from benchmarks.wider import plots
-from benchmarks.wider.inference import measure_inference
+from benchmarks.wider.inference import measure_inference, summarise_latencies
 from benchmarks.wider.scaling import measure_scaling
 
 WIDER = {**PARTS, "inference": measure_inference, "scaling": measure_scaling}
@@ -38,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     write(arguments.out, samples)
     print(summarise(samples))
+    print(summarise_latencies(samples.metrics))
     if arguments.plots is not None:
         print(f"drew {', '.join(str(path) for path in plots.draw(samples, arguments.plots))}")
     return 0

@@ -1,13 +1,14 @@
 """The latency of one forward pass, by batch size: evaluation mode, inference mode, the arm's autocast."""
 
 import dataclasses
+import math
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from amp_core.benchmark.arms import precision_of
 from amp_core.benchmark.setup import BenchmarkFailed, Measured, Setup
-from amp_core.benchmark.summary import percentile
 from amp_core.benchmark.timing import collection_paused, latencies, order
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPT
@@ -16,6 +17,7 @@ from amp_core.samples import Direction, Metric
 
 BATCH_SIZES = (1, 8, 32)
 WARMUP_FORWARDS = 3
+PERCENTILES = (50, 90, 99)
 
 
 class InferenceWorker:
@@ -49,6 +51,24 @@ def measure_inference(setup: Setup) -> Measured:
         metrics[f"inference_latency_s_batch_{size}"] = Metric("s", Direction.LOWER, paired=False, arms=every)
         metrics[f"inference_p50_s_batch_{size}"] = Metric("s", Direction.LOWER, paired=True, arms=medians)
     return Measured(metrics, {"inference": _describe(setup)})
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return a percentile by the nearest rank: a value that occurred, with `percent` of all at or below it."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]
+
+
+def summarise_latencies(metrics: Mapping[str, Metric]) -> str:
+    """Return the percentiles of single latencies by arm, as text."""
+    lines = []
+    for name, metric in metrics.items():
+        if not metric.paired:
+            lines.append(f"{name} [ms]")
+            for arm, values in metric.arms.items():
+                found = "  ".join(f"p{percent} {1e3 * percentile(values, percent):.4g}" for percent in PERCENTILES)
+                lines.append(f"  {arm:<14} {found}  (n={len(values)})")
+    return "\n".join(lines)
 
 
 def _describe(setup: Setup) -> str:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from amp_core.benchmark.arms import BASELINE, BY_HAND
 from amp_core.benchmark.interval import LEAST, around_median
-from amp_core.benchmark.summary import PERCENTILES, percentile
 from amp_core.samples import Metric, Samples, write_text
+from benchmarks.wider.inference import PERCENTILES, percentile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,7 +4,8 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from amp_core.arguments import WRONG_USAGE, OneLineParser, plain_warnings
@@ -31,13 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         return _say(error, WRONG_USAGE)
     try:
-        with plain_warnings():
+        with plain_warnings(), _bar(config.steps, shown=not arguments.quiet) as show:
             result = train(
                 config,
                 checkpoints=arguments.checkpoints,
                 save_every=arguments.save_every,
                 resume=arguments.resume,
-                show_progress=not arguments.quiet,
+                on_step=lambda number, _: show(number),
             )
     except ScaleCollapsed as error:
         return _say(error, 1)
@@ -70,6 +71,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quiet", action="store_true", help="no progress bar, which only a terminal shows anyway")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the result, with every step, to FILE")
     return parser
+
+
+@contextmanager
+def _bar(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Yield a function that moves a progress bar on stderr to a step; where no terminal shows it, it does nothing."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda _: None
+        return
+    from rich.console import Console  # only now: importing it costs more than a run without a bar should pay
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("training", total=total)
+        yield lambda step: progress.update(task, completed=step)
 
 
 def _config(arguments: argparse.Namespace) -> TrainConfig:

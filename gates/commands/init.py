@@ -276,7 +276,7 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
                 for one in filter(_is_test, members):
                     own = getattr(one, "name", "")
                     steps = (shown, own) if one is node else (shown, getattr(node, "name", ""), own)
-                    yield Named("::".join(steps), _words(own), _names(one) | shared)
+                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one) | shared)
 
 
 def _is_test(node: ast.stmt) -> bool:

@@ -93,7 +93,7 @@ def _not_tried(task: Task, measurement: Measurement, device: str, context: Conte
         return None
     bundle = answering(task, measurement, device, context) if task.bundles else ""
     more = f", and {bundle} answers for it" if bundle else ""
-    problem = f"not tried here: this machine shows no {device} device{more}"
+    problem = f"this machine shows no {device} device{more}"
     return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
 
 

@@ -208,7 +208,13 @@ Judged = Callable[[float], Outcome]
 
 
 def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
-    """Return the outcome of each criterion, judged by its interval at an error that several of them share."""
+    """Return the outcome of each criterion, judged by its interval at an error that several of them share.
+
+    A pass needs all of them, so each may be tested at the full level (an intersection-union test). One failure blocks,
+    so failures share the error by Holm's step-down procedure. Those that passed are left out of the family: who is on
+    the good side by a whole interval cannot fail by chance. That they are picked by the same samples is paid for by the
+    share of the error that a pass leaves (Zhao, Small and Su, JASA 114, 2019, on conservative nulls).
+    """
     plain = [judged(alpha) for judged in criteria]
     family = [i for i, outcome in enumerate(plain) if outcome is not Outcome.PASSED]
     if len(family) < len(plain):

@@ -110,7 +110,12 @@ OPPOSITE = {(Outcome.PASSED, Outcome.FAILED), (Outcome.FAILED, Outcome.PASSED)}
 
 
 def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, seen: Estimate) -> Iterator[str]:
-    """Yield why what the workers told is not believed: by the gate's clock it is on the other side of the limit."""
+    """Yield why what the workers told is not believed: by the gate's clock it is on the other side of the limit.
+
+    The gate sees when it asks and when it is answered. In between lies more than the timed steps: the step that is
+    discarded, and the way of question and answer. Segments of all arms are about as long, so that in a comparison this
+    cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one.
+    """
     metric = samples.metrics.get(WALL if name == CPU else name)
     if name not in {WALL, CPU, RATE} or metric is None or measure.kind == "slope":
         return

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from gates.measuring import answers
 from gates.measuring.answers import Source
-from gates.measuring.deciding.outlook import smallest_effect
 from gates.measuring.deciding.spending import looks_until
-from gates.measuring.interval import NotEnough
+from gates.measuring.interval import NotEnough, smallest_effect
 from gates.measuring.rounds import apart, copies_until
 from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken

@@ -152,7 +152,7 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
         more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
         return f"{_without_id(criterion, report)}{more}"
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
-    shown = measured[:2] + ([f"{len(measured) - 2} more measures"] if len(measured) > 2 else [])
+    shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
     tests = [tallied(criterion.tests)] if criterion.tests else []
     code = [f"code in {counted(len({t.location.path for t in criterion.code if t.location}), 'file')}"]
     return "; ".join([*shown, *tests, *(code if criterion.code else [])])

@@ -31,8 +31,8 @@ def a_stream(value: float = 1.0) -> Stream:
     return Stream(loader(TensorDataset(torch.full((6, 1), value)), batch_size=2, device=CPU, seed=0), CPU)
 
 
-def run(plan: Plan, step: TrainStep | None = None, **options: Any) -> FitResult:
-    with Tracker(5, []) as tracker:
+def run(plan: Plan, step: TrainStep | None = None, *sinks: MemorySink, **options: Any) -> FitResult:
+    with Tracker(5, sinks) as tracker:
         return fit(step or a_step(), a_stream(), tracker, plan, **options)
 
 
@@ -58,8 +58,9 @@ def test_each_step_takes_its_batches_and_tells_the_tracker_how_much_that_was() -
 
 
 def test_validation_happens_on_time_and_patience_ends_training() -> None:
-    losses = iter([3.0, 2.0, 2.5, math.nan, 9.9])
-    result = run(Plan(100, validate_every=3, patience=2), validate=lambda: next(losses))
+    losses, sink = iter([3.0, 2.0, 2.5, math.nan, 9.9]), MemorySink()
+    result = run(Plan(100, validate_every=3, patience=2), None, sink, validate=lambda: next(losses))
+    assert sink.logged[:3] == [(2, {"val/loss": 3.0}), (5, {"val/loss": 2.0}), (8, {"val/loss": 2.5})]
     assert result.stopped_early
     assert result.steps == 12
     assert [step for step, _ in result.validations] == [3, 6, 9, 12]
@@ -67,9 +68,10 @@ def test_validation_happens_on_time_and_patience_ends_training() -> None:
 
 def test_an_improvement_smaller_than_min_delta_is_none() -> None:
     validations, plan = Validations(), Plan(9, min_delta=0.1)
-    assert [validations.note(step, loss, plan) for step, loss in enumerate([1.0, 0.95, 0.85])] == [True, False, True]
+    noted = [validations.note(step, {"loss": loss}, plan) for step, loss in enumerate([1.0, 0.95, 0.85])]
+    assert noted == [True, False, True]
     assert (validations.best, validations.stale) == (0.85, 0)
-    assert not validations.note(3, 0.76, plan)
+    assert not validations.note(3, {"loss": 0.76}, plan)
     assert (validations.best, validations.stale) == (0.85, 1)
 
 
@@ -170,7 +172,7 @@ def test_bare_tensors_are_no_batches() -> None:
 
 
 def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
-    step, weights = a_step(), []
+    step, weights, sink = a_step(), list[list[Any]](), MemorySink()
     accuracies = iter([0.1, 0.9, 0.4, 0.5])
 
     def validate() -> dict[str, float]:
@@ -178,7 +180,8 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
         return {"loss": -float(len(weights)), "accuracy": next(accuracies)}
 
     plan = Plan(100, validate_every=2, patience=2, monitor="accuracy", largest=True)
-    result = run(plan, step, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1))
+    result = run(plan, step, sink, validate=validate, checkpoints=Checkpoints(tmp_path, every=9, keep=1))
+    assert sink.logged[1] == (3, {"val/loss": -2.0, "val/accuracy": 0.9})
     assert result.validations == ((2, 0.1), (4, 0.9), (6, 0.4), (8, 0.5))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best.pt", "step-00000008.pt"]
     assert all(torch.equal(one, other) for one, other in zip(weights[1], step.model.parameters(), strict=True))
@@ -187,3 +190,20 @@ def test_an_early_stop_ends_with_the_best_by_name(tmp_path: Path) -> None:
 def test_a_metric_that_a_validation_does_not_give_is_named() -> None:
     with pytest.raises(ValueError, match=r"^expected 'f1' among a validation's metrics, found \['loss'\]$"):
         Validations().note(1, {"loss": 0.5}, Plan(1, monitor="f1"))
+
+
+def test_hooks_see_each_step_validation_and_checkpoint(tmp_path: Path) -> None:
+    step, seen = a_step(), list[Any]()
+    run(
+        Plan(3, validate_every=2),
+        step,
+        validate=lambda: 0.5,
+        checkpoints=Checkpoints(tmp_path, every=2),
+        on_step=lambda number, result: seen.append((number, result.found_inf.item())),
+        on_validation=lambda number, metrics: seen.append((number, metrics, step.model.training)),
+        on_checkpoint=lambda path: seen.append((path.name, path.is_file())),
+    )
+    assert seen == [
+        (1, 0.0), (2, 0.0), (2, {"loss": 0.5}, True), ("best.pt", True), ("step-00000002.pt", True),
+        (3, 0.0), ("step-00000003.pt", True)
+    ]  # fmt: skip

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from products import convolutions
+from products import on_cuda
 
 from amp_core.device import DeviceFacts
 from amp_core.precision import (
@@ -114,16 +114,15 @@ def test_tf32_is_kept_where_the_device_has_it_and_announced_as_fp32_elsewhere() 
 
 
 def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_error() -> None:
-    before = convolutions()
+    before = on_cuda()
     assert [precision_for(name, "cuda").matmul for name in ("fp32", "tf32", "bf16", "fp16")] == [
         "highest", "high", "highest", "highest",
     ]  # fmt: skip
     for rounded, setting in ((True, "tf32"), (False, "ieee")):
         with pytest.raises(KeyError), float32_products("cuda", rounded=rounded):
-            assert torch.backends.cuda.matmul.fp32_precision == setting
-            assert convolutions() == setting
+            assert on_cuda() == (setting, setting)
             raise KeyError
-        assert convolutions() == before
+        assert on_cuda() == before
 
 
 @pytest.mark.criterion("T035/AC7")

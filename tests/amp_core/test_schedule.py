@@ -1,20 +1,61 @@
 """Tests of learning rates by applied steps."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
+from torch.optim import lr_scheduler
 
 from amp_core.schedule import Schedule, warmup_cosine
+from amp_core.step import TrainStep
+
+SCHEDULERS: dict[str, Callable[[torch.optim.Optimizer], lr_scheduler.LRScheduler]] = {
+    "cosine": lambda optimizer: lr_scheduler.CosineAnnealingLR(optimizer, 5),
+    "one cycle": lambda optimizer: lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=9, cycle_momentum=False),
+    "lambda": lambda optimizer: lr_scheduler.LambdaLR(optimizer, lambda step: step / 4),
+    "warmup": lambda optimizer: lr_scheduler.SequentialLR(
+        optimizer,
+        [lr_scheduler.LinearLR(optimizer, 0.1, total_iters=3), lr_scheduler.ExponentialLR(optimizer, 0.9)],
+        milestones=[3],
+    ),
+}
+
+
+def of_two_groups() -> tuple[nn.Sequential, torch.optim.Optimizer]:
+    model = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    groups = [{"params": part.parameters(), "lr": lr} for part, lr in zip(model, (0.4, 0.1), strict=True)]
+    return model, torch.optim.AdamW(groups, fused=True)
+
+
+@pytest.mark.parametrize("make", SCHEDULERS.values(), ids=SCHEDULERS)
+def test_torch_s_own_schedulers_follow_applied_steps(make: Callable[..., lr_scheduler.LRScheduler]) -> None:
+    (model, ours), (_, other) = of_two_groups(), of_two_groups()
+    theirs, schedule = make(other), Schedule.of(make(ours), steps=9)
+    step = TrainStep(model, ours, "fp16", lambda module, batch: module(batch[0]).float().mean(), schedule=schedule)
+    for index in range(11):
+        rates = [float(group["lr"]) for group in other.param_groups]
+        assert [group["lr"].item() for group in ours.param_groups] == pytest.approx(rates)
+        if not step((torch.tensor([[math.inf if index in (2, 5) else 1.0]]),)).found_inf:
+            other.step()
+            theirs.step()
+
+
+def test_what_follows_more_than_steps_or_moves_more_than_rates_is_refused() -> None:
+    optimizer = of_two_groups()[1]
+    with pytest.raises(ValueError, match=r"^ReduceLROnPlateau follows a metric: call its step in fit's on_validation$"):
+        Schedule.of(lr_scheduler.ReduceLROnPlateau(optimizer), steps=9)
+    with pytest.raises(ValueError, match=r"^OneCycleLR moves more than rates: pass cycle_momentum=False$"):
+        Schedule.of(lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=9), steps=9)
 
 
 def test_each_group_keeps_its_own_base_rate() -> None:
-    one, other = nn.Linear(1, 1), nn.Linear(1, 1)
-    groups = [{"params": one.parameters(), "lr": 1.0}, {"params": other.parameters(), "lr": 0.1}]
-    optimizer = torch.optim.AdamW(groups, fused=True)
+    _, optimizer = of_two_groups()
     schedule = Schedule(optimizer, lambda step: 1.0 - step / 4, steps=4, device="cpu")
     schedule.advance(torch.tensor(2))
-    assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.5, 0.05])
-    assert schedule.lr.item() == 0.5
+    assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.2, 0.05])
+    assert schedule.lr.item() == pytest.approx(0.2)
 
 
 def test_the_last_rate_stays_after_the_table_s_end() -> None:

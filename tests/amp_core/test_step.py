@@ -271,8 +271,15 @@ def test_accumulated_windows_equal_one_large_batch(name: str, weigh: Any, sizes:
     window = [a_batch(seed, rows=size) for seed, size in enumerate(sizes)]
     inputs, targets = (torch.cat([batch[index] for batch in window]) for index in (0, 1))
     one = a_step(name)((inputs, targets, torch.tensor(1.0)))
-    several, equally = a_step(name, weigh=weigh)(*window), a_step(name)(*window)
+
+    def measured(model: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor | float]]:
+        return squared_error(model, batch), {"rows": len(batch[0]), "first": batch[0][:1, 0]}
+
+    several, equally = a_step(name, weigh=weigh, loss=measured)(*window), a_step(name)(*window)
     tolerance = 1e-6 if name == "fp32" else 2e-2
+    assert several.metrics["rows"].item() == pytest.approx(sum(size * size for size in sizes) / 12)
+    first = sum(size * batch[0][0, 0].item() for size, batch in zip(sizes, window, strict=True)) / 12
+    assert several.metrics["first"].item() == pytest.approx(first)
     torch.testing.assert_close(several.loss, one.loss, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(several.grad_norm, one.grad_norm, rtol=tolerance, atol=tolerance)
     assert (abs(equally.grad_norm - one.grad_norm) > 0.05) == (weigh is not None)  # a mean of means is another thing
@@ -624,7 +631,16 @@ def test_what_no_step_can_be_made_of_is_refused(message: str) -> None:
 def test_what_is_no_loss_or_no_precision_is_refused() -> None:
     step = a_step("fp32")
     step.loss_fn = lambda model, batch: model(batch[0])
-    with pytest.raises(ValueError, match=r"^loss_fn must return one number, a scalar tensor, found .* shape \(5, 2\)$"):
+    with pytest.raises(ValueError, match=r"^loss_fn must return one number, a scalar tensor, or .* shape \(5, 2\)$"):
+        step(a_batch())
+    step.loss_fn = lambda model, batch: (squared_error(model, batch), {"each": batch[0][0]})
+    with pytest.raises(ValueError, match=r"^the metric 'each' must be one number, found a tensor of shape \(6,\)$"):
+        step(a_batch())
+    step.loss_fn = lambda model, batch: (squared_error(model, batch), {str(batch[2].item()): 1.0})
+    with pytest.raises(ValueError, match=r"must have the same metrics, found \['1.0'\] and \['2.0'\]$"):
+        step(a_batch(), a_batch(factor=2.0))
+    step.loss_fn = lambda model, batch: (squared_error(model, batch), batch[0])  # type: ignore[assignment, return-value]
+    with pytest.raises(ValueError, match=r"or that and a mapping of metrics, found .* shape \(\) and a Tensor$"):
         step(a_batch())
     with pytest.raises(ValueError, match=r"^precision must be a name such as 'bf16', .* found 3.5$"):
         TrainStep(step.model, step.optimizer, 3.5, squared_error)  # type: ignore[arg-type]

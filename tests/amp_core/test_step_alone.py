@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from products import rounding
+from products import rounding, settable
 from torch import Tensor, nn
 
 from amp_core.precision import precision_for
@@ -126,6 +126,7 @@ def test_half_a_step_is_neither_gone_on_from_nor_saved() -> None:
     assert step((torch.ones(4, 2),)).found_inf.item() == 0.0
 
 
+@settable
 @pytest.mark.parametrize(("name", "setting"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")])
 def test_float32_products_are_as_asked_while_a_step_runs(name: str, setting: str) -> None:
     """Of torch's two ways to set them, the newer: reading the older one would then raise."""

@@ -3,6 +3,8 @@
 import math
 import time
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,7 @@ from torch.utils.data import TensorDataset
 from amp_audit import host_reads
 from amp_core.data import Stream, loader
 from amp_core.precision import precision_for
-from amp_core.step import StepResult, TrainStep
+from amp_core.step import Batch, StepResult, TrainStep
 from amp_core.throughput import Peak, Throughput
 from amp_core.tracking import Flush, MemorySink, StepRecord, Tracker, pace
 
@@ -44,6 +46,9 @@ class Broken:
 
     def write(self, _: Flush) -> None:
         self.act("write")
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        self.act("log")
 
     def close(self) -> None:
         self.act("close")
@@ -105,7 +110,7 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
     result = a_result(3.0)
     with Tracker(2, [sink]) as tracker:
         tracker.add(StepResult(weight * 2, result.grad_norm, result.lr, result.loss_scale, result.found_inf))
-        assert not tracker._pending[0].requires_grad
+        assert not tracker._pending[0][0].requires_grad
     assert sink.records == [StepRecord(0, 3.0, 4.0, 5.0, 1.0, 0.0)]
 
 
@@ -113,7 +118,12 @@ def test_a_loss_of_any_dtype_is_kept_exactly_and_without_its_graph(dtype: torch.
 def test_nothing_is_read_by_the_host_between_two_flushes(name: str) -> None:
     model, batch = nn.Linear(4, 1), (torch.ones(3, 4),)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-    step = TrainStep(model, optimizer, precision_for(name, "cpu"), lambda m, batch: m(batch[0]).float().mean())
+
+    def loss_fn(module: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor | float]]:
+        loss: Tensor = module(batch[0]).float().mean()
+        return loss, {"double": 2 * loss, "rows": len(batch[0])}
+
+    step = TrainStep(model, optimizer, precision_for(name, "cpu"), loss_fn)
     with Tracker(4, [MemorySink()]) as tracker:
         for _ in range(4):
             tracker.add(step(batch), samples=3)
@@ -152,6 +162,7 @@ def test_rates_are_counts_by_the_time_since_the_last_flush() -> None:
     assert (second.steps_per_s, second.samples_per_s, second.tokens_per_s, second.mfu) == (4.0, 32.0, 1024.0, 0.512)
 
 
+@pytest.mark.criterion("T035/AC4")
 def test_what_nobody_counts_has_no_rate() -> None:
     sink = MemorySink()
     with Tracker(1, [sink]) as tracker:
@@ -270,6 +281,15 @@ def test_a_sink_that_breaks_is_reported_once_and_the_others_get_every_step() -> 
     assert before.closed == after.closed == 1
 
 
+def test_numbers_that_a_sink_cannot_log_reach_the_others() -> None:
+    sink = MemorySink()
+    tracker = Tracker(9, [Broken("log"), sink])
+    tracker.add(a_result())
+    with pytest.warns(UserWarning, match=r"^Broken could not log \(OSError: cannot log\)"):
+        tracker.log(temperature=0.5)
+    assert (sink.records[0].step, sink.logged, tracker.sinks) == (0, [(0, {"temperature": 0.5})], [sink])
+
+
 def test_a_sink_that_cannot_be_closed_is_reported_and_the_others_are_closed() -> None:
     broken, after = Broken("close"), Counting()
     with (
@@ -287,6 +307,16 @@ def test_ctrl_c_in_a_sink_still_stops_training() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         Tracker(1, [Interrupted()]).add(a_result())
+
+
+def test_metrics_may_differ_from_step_to_step_but_not_take_a_name_of_the_tracker() -> None:
+    sink = MemorySink()
+    with Tracker(9, [sink]) as tracker:
+        for names in ((), ("b", "a"), ("c",)):
+            tracker.add(replace(a_result(), metrics={name: torch.tensor(float(ord(name))) for name in names}))
+        with pytest.raises(ValueError, match="a metric needs another name than 'lr', "):
+            tracker.add(replace(a_result(), metrics={"lr": torch.tensor(1.0)}))
+    assert [record.metrics for record in sink.records] == [{}, {"b": 98.0, "a": 97.0}, {"c": 99.0}]
 
 
 @pytest.mark.criterion("T035/AC4")

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from amp_core.precision import precision_for
 from amp_core.step import Batch, StepResult, TrainStep
-from amp_core.tracking import METRICS, JsonlSink, MemorySink, StepRecord, TensorBoardSink, Tracker, WandbSink
+from amp_core.tracking import JsonlSink, MemorySink, StepRecord, TensorBoardSink, Tracker, WandbSink
+from amp_core.tracking.records import METRICS
 
 BLOCK = 32768  # bytes of a block in wandb's record log
 FRAME = struct.Struct("<IHB")  # checksum, length, and kind: 1 whole, 2 first, 3 middle, 4 last part of a record
@@ -29,9 +30,9 @@ def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
 
-    def loss_fn(module: nn.Module, batch: Batch) -> Tensor:
+    def loss_fn(module: nn.Module, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         loss: Tensor = module(batch[0]).float().square().mean() * batch[1] * 0.01
-        return loss
+        return loss, {"error": loss, "gan/error": 2 * loss}
 
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     step = TrainStep(model, optimizer, precision_for("fp16", "cpu"), loss_fn)
@@ -39,6 +40,7 @@ def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3
         for index in range(steps):
             factor = torch.tensor(float("inf") if index == bad else 1.0)
             tracker.add(step((torch.ones(3, 4), factor)), samples=3)
+        tracker.log(**{"val/loss": math.inf, "val/accuracy": 0.5})
 
 
 def add(tracker: Tracker, steps: Sequence[float]) -> None:
@@ -62,12 +64,15 @@ def run_from(step: int, losses: Sequence[float], sink: Any, every: int = 2) -> N
 def test_json_lines_have_every_step_with_null_for_what_is_not_finite_and_rates_at_each_flush(tmp_path: Path) -> None:
     memory, path = MemorySink(), tmp_path / "steps.jsonl"
     train_with_an_overflow([memory, JsonlSink(path)])
-    rows = rows_of(path)
+    *rows, last = rows_of(path)
     assert [
         {name: row[name] for name in record.as_json()} for record, row in zip(memory.records, rows, strict=True)
     ] == [record.as_json() for record in memory.records]
+    assert last == {"step": 6, "val/loss": None, "val/accuracy": 0.5}
+    assert memory.logged == [(6, {"val/loss": math.inf, "val/accuracy": 0.5})]
     assert rows[3]["loss"] is rows[3]["grad_norm"] is None
-    assert rows[4]["loss"] == pytest.approx(memory.records[4].loss)
+    JsonlSink(path).close()  # which refuses a file of something else
+    assert rows[4]["loss"] == rows[4]["error"] == pytest.approx(memory.records[4].loss)
     rated = [row for row in rows if "samples_per_s" in row]
     assert [row["samples_per_s"] for row in rated] == [rates.samples_per_s for rates in memory.rates]
     assert [(row["step"], row["applied"], row["skipped"]) for row in rated] == [(2, 3, 0), (5, 5, 1), (6, 6, 1)]
@@ -160,6 +165,9 @@ def test_tensorboard_has_every_step_and_the_rates_of_every_flush(tmp_path: Path)
     assert [step for step, _ in scalars["speed/samples_per_s"]] == [2, 5, 6]
     assert scalars["amp/skipped"] == [(2, 0.0), (5, 1.0), (6, 1.0)]
     assert "speed/mfu" not in scalars  # nobody knows it
+    last = memory.records[6].loss
+    assert [scalars[name][6][1] for name in ("train/error", "gan/error")] == pytest.approx([last, 2 * last])
+    assert scalars["val/accuracy"] == [(6, 0.5)]
 
 
 def test_tensorboard_shows_a_resumed_run_without_the_steps_it_took_again(tmp_path: Path) -> None:
@@ -189,7 +197,9 @@ def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
         record.ParseFromString(blob)
         if record.WhichOneof("record_type") == "history":
             items = {"/".join(item.nested_key) or item.key: json.loads(item.value_json) for item in record.history.item}
-            history[record.history.step.num] = {name: items[name] for name in METRICS.values() if name in items}
+            history[record.history.step.num] = {
+                name: items[name] for name in (*METRICS.values(), "val/accuracy") if name in items
+            }
     return history
 
 
@@ -229,6 +239,7 @@ def test_wandb_has_the_loss_scale_of_every_step_and_the_rates_of_every_flush(tmp
             assert logged[record.step]["train/lr"] == pytest.approx(record.lr)
     assert [step for step, values in logged.items() if "speed/samples_per_s" in values] == [2, 5, 6]
     assert [logged[step]["amp/skipped"] for step in (2, 5, 6)] == [0, 1, 1]
+    assert logged[6]["val/accuracy"] == 0.5
 
 
 class BrokenRun:
@@ -294,7 +305,10 @@ def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_n
     assert [record.found_inf for record in memory.records] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     assert [(rates.applied, rates.skipped) for rates in memory.rates] == [(3, 0), (5, 1), (6, 1)]
     assert [rates.loss_scale_growth for rates in memory.rates] == [0.0, -1 / 3, 0.0]
-    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step"}
+    assert [dict(record.metrics) for record in memory.records] == [
+        {"error": record.loss, "gan/error": 2 * record.loss} for record in memory.records
+    ]
+    numbers = {*vars(memory.records[0]), *vars(memory.rates[0])} - {"step", "metrics"}
     assert numbers == set(METRICS)
     assert len(set(METRICS.values())) == len(METRICS)
 

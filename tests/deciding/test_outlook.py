@@ -3,8 +3,7 @@
 import pytest
 from building import a_measure
 
-from gates.measuring.deciding.outlook import pairs_needed
-from gates.measuring.interval import Estimate
+from gates.measuring.interval import Estimate, pairs_needed
 from gates.task.task import Measure
 
 SLOWER = Measure.model_validate(a_measure(ratio=["new", "old"], at_least=None, at_most=1.05))

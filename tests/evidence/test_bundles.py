@@ -170,14 +170,14 @@ def test_device_that_is_not_here_is_not_tried_where_a_bundle_answers_for_it(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run,) = runs_of(context, monkeypatch)
-    assert run.problem == "not tried here: this machine shows no cuda device, and a.json answers for it"
+    assert run.problem == "this machine shows no cuda device, and a.json answers for it"
     assert (run.process, run.samples) == (None, None)
 
 
 def test_a_bundle_that_answers_a_part_is_not_said_to_answer(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = [a_measure(on="cuda"), a_measure(on="cuda", at_least=1.6)]
     (run,) = runs_of(context, monkeypatch, criteria=[a_criterion(id="AC2", tests=[], measures=limits)])
-    assert run.problem == "not tried here: this machine shows no cuda device"
+    assert run.problem == "this machine shows no cuda device"
     monkeypatch.setattr(machine, "may_have", lambda _device: True)
     (run,) = Measurements.collect(a_cuda_task(bundles=("a.json",)), context).runs
     assert run.process is not None

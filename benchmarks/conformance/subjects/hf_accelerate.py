@@ -76,8 +76,10 @@ class Loop:
                     part.step()
                 for optimizer in self.optimizers:
                     optimizer.zero_grad()
-            if self.accelerator.sync_gradients and self.job.observed:
-                steps.append(self.see())
+            if self.accelerator.sync_gradients:
+                if self.job.observed:
+                    steps.append(self.see())
+                self.job.between()
 
     def weight(self, batch: Batch) -> float:
         """Return a batch's weight without Accelerate's division, as in its recipe for samples of variable size."""

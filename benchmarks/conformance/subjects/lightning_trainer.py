@@ -86,7 +86,7 @@ def _classes() -> tuple[Any, Any]:
 
     class Watch(Callback):
         def __init__(self, job: Job) -> None:
-            self.observed = job.observed
+            self.job = job
             self.ends = _window_ends(job)
             self.steps: list[Seen] = []
 
@@ -94,8 +94,10 @@ def _classes() -> tuple[Any, Any]:
             self.start = self.see(trainer, module)
 
         def on_train_batch_end(self, trainer: Any, module: Any, _: Any, __: Any, index: int) -> None:
-            if self.observed and index in self.ends:
-                self.steps.append(self.see(trainer, module))
+            if index in self.ends:
+                if self.job.observed:
+                    self.steps.append(self.see(trainer, module))
+                self.job.between()
 
         def see(self, trainer: Any, module: Any) -> Seen:
             scaler = getattr(trainer.precision_plugin, "scaler", None)

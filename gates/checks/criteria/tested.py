@@ -1,5 +1,6 @@
 """The tests that speak for a criterion: each must have been seen, and seen to pass."""
 
+import shlex
 from collections.abc import Iterator
 
 from gates.about import About
@@ -112,6 +113,7 @@ def _not_passed(
             subject=test.id, message=f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}",
             expected="passed", actual=ended, evidence=LOG,
             remediation="Make the test pass." if failed else _to_mend(criterion, test),
+            command=f"python -m pytest {shlex.quote(test.id)}" if failed else "",
         )  # fmt: skip
     if len(bad) > NAMED:
         yield about(

@@ -12,9 +12,8 @@ from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
 from gates.judging.figures import sparkline
 from gates.measuring.comparison import comparisons_of
-from gates.measuring.deciding.outlook import pairs_needed
 from gates.measuring.fitness import TIMED
-from gates.measuring.interval import NotEnough, values_of
+from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task

@@ -9,9 +9,8 @@ from gates.command_line import shown
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.deciding.design import LEAST_RESTARTS
-from gates.measuring.deciding.outlook import pairs_needed, smallest_effect
 from gates.measuring.fitness import TIMED, noise
-from gates.measuring.interval import METHOD
+from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.report import Section

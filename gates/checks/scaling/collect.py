@@ -40,6 +40,10 @@ class Power:
 def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> Power:
     """Return the exponent from the values of each size in each round of each start.
 
+    A constant part, such as the start of a step, makes the slope in logarithms too small, a fit with a constant part
+    follows the noise of the smallest sizes. So the exponent lies between the two: `slope` over the upper half of the
+    sizes, below which it is not, and `affine`, the k of a + b * n ** k with a >= 0.
+
     Each start gives its medians. The interval begins where Student's interval of the slopes of the starts begins, and
     ends where the higher of the two intervals ends; where nothing grows, no k can be told, and the slope alone counts.
     Raises `ValueError` where there are fewer than two starts, or values that are not above 0.

@@ -16,7 +16,10 @@ OFTEN = 0.25
 
 
 class Forcing:
-    """Pauses at random steps of the project's lines."""
+    """Pauses at random steps of the project's lines.
+
+    What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
+    """
 
     def __init__(self, places: Places, seed: int, chance: float) -> None:
         self._places = places

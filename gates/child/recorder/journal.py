@@ -39,7 +39,11 @@ def attached(numbers: str) -> Send:
 
 
 def _sealed(pipe: int, key: bytes, again: str) -> Send:
-    """Return what sends a line with its seal; a process that is forked off says nothing."""
+    """Return what sends a line with its seal, made with a secret and the line before; a forked process says nothing.
+
+    The secret is read once, before the project is imported. What others write between the lines, leave out, repeat or
+    put in another order has no seal that fits; and what was told cannot be taken back.
+    """
     own, inode, lock = _pid(), _fstat(pipe).st_ino, threading.RLock()
     last, number = b"", pipe
 

@@ -77,9 +77,9 @@ def test_the_report_and_the_samples_tell_predictions_from_measurements() -> None
 def test_on_a_gpu_arms_that_do_not_fit_are_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
 
-    def peak(workload: Workload, precision: str, *_: Any, **__: Any) -> tuple[float, ...] | None:
-        steps.append(f"peak {precision}{' lean' * workload.model.lean}")
-        return None if precision == "fp32" else (1e9, 1e9)
+    def peak(_workload: Workload, arm: str, *_: Any, **__: Any) -> tuple[float, ...] | None:
+        steps.append(f"peak {arm}")
+        return None if arm == "fp32" else (1e9, 1e9)
 
     def overflow(workload: Workload, *_: Any, **__: Any) -> Overflows:
         steps.append(f"overflows at batch {workload.batch_size}")
@@ -101,7 +101,7 @@ def test_on_a_gpu_arms_that_do_not_fit_are_not_timed(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Workload, "worker", lambda _, precision, *__: precision)
     seen = gpt2.measure(torch.device("cuda"), gpt2.SMALL)
     assert steps == [
-        "peak fp32", "peak tf32", "peak fp16", "peak fp16 lean",
+        "peak fp32", "peak tf32", "peak fp16", "peak fp16_lean",
         "overflows at batch 4", "release", "times of tf32 fp16 fp16_lean",
     ]  # fmt: skip
     assert seen.peaks["fp32"] is None

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from products import rounding
+from products import rounding, settable
 from torch import Tensor
 
 from amp_core.benchmark.arms import timed_arms
@@ -34,6 +34,7 @@ def test_every_arm_starts_alike_and_really_trains() -> None:
     assert losses["fp32"][8] < losses["fp32"][0]
 
 
+@settable
 @pytest.mark.parametrize(("arm", "setting"), [("fp32", "ieee"), ("tf32", "tf32"), ("bf16", "ieee")])
 def test_an_arm_steps_with_its_own_matrix_product_setting_and_puts_it_back(arm: str, setting: str) -> None:
     seen: list[str] = []

@@ -37,8 +37,3 @@ def test_too_few_samples_are_compared_without_an_interval() -> None:
         "  fp32                      2",
         "  bf16                      1  fp32 / bf16 2.000",
     ]
-
-
-def test_single_latencies_are_given_as_percentiles() -> None:
-    metric = Metric("s", Direction.LOWER, paired=False, arms={"fp32": tuple(n / 1000 for n in range(1, 101))})
-    assert summary_of(latency=metric)[-1] == "  fp32           p50 50  p90 90  p99 99  (n=100)"

@@ -8,11 +8,11 @@ from products import rounding
 from torch import Tensor
 
 from amp_core.benchmark.setup import BenchmarkFailed, Plan, Setup
-from amp_core.benchmark.summary import percentile
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPT, GPTConfig
 from amp_core.precision import precision_for
-from benchmarks.wider.inference import BATCH_SIZES, InferenceWorker, measure_inference
+from amp_core.samples import Direction, Metric
+from benchmarks.wider.inference import BATCH_SIZES, InferenceWorker, measure_inference, percentile, summarise_latencies
 
 CPU = torch.device("cpu")
 SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
@@ -91,3 +91,8 @@ def test_a_percentile_is_a_value_that_occurred() -> None:
     values = [float(value) for value in range(100, 0, -1)]
     assert [percentile(values, percent) for percent in (50, 90, 99, 100)] == [50.0, 90.0, 99.0, 100.0]
     assert [percentile([3.0], percent) for percent in (1, 50, 99)] == [3.0, 3.0, 3.0]
+
+
+def test_single_latencies_are_given_as_percentiles() -> None:
+    metric = Metric("s", Direction.LOWER, paired=False, arms={"fp32": tuple(n / 1000 for n in range(1, 101))})
+    assert summarise_latencies({"it": metric}) == "it [ms]\n  fp32           p50 50  p90 90  p99 99  (n=100)"

@@ -1,25 +1,93 @@
-"""An arm timed in two folders in turn: the baseline's, and the project's own."""
+"""An arm timed in two folders in turn: the baseline's, and the project's own; each must use the code of its folder.
+
+An interpreter that has the project installed may find the candidate's code from the baseline's folder, and two equal
+numbers would prove nothing. So it is seen in a run that nobody times.
+"""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from gates.checks.measures.base.baseline import Baseline
-from gates.checks.measures.base.own_code import loaded, refuse_other_code
 from gates.context import Context
 from gates.evidence._timed import attempt, attempts_key
-from gates.measuring.bench import Launch, launch
+from gates.measuring.bench import RUNNER, Bench, Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding.spending import looks_until
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.wire import ArmFailed
 from gates.project.import_paths import import_roots
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Task
+
+NOTES = Path(__file__).with_name("loaded")
+OURS = (RUNNER, NOTES / "sitecustomize.py")  # they lie in the project where that is this one
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The file that the processes of an arm note in what they had loaded."""
+
+    path: Path
+
+    def watching(self, launched: Launch) -> Launch:
+        """Return how the same process is started when it is to note what it loads."""
+        paths = os.pathsep.join(filter(None, (str(NOTES), launched.env.get("PYTHONPATH", ""))))
+        return replace(launched, env={**launched.env, "PYTHONPATH": paths, "GATES_LOADED": str(self.path)})
+
+    @property
+    def files(self) -> frozenset[str] | None:
+        """Return the files that were noted, `None` where no Python noted any."""
+        if not self.path.is_file():
+            return None
+        told = self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        return frozenset(told) - {os.path.realpath(path) for path in OURS}
+
+
+def loaded(name: str, launched: Launch, folder: Path, *, talks: bool, timeout_s: float) -> frozenset[str] | None:
+    """Run an arm once; return the files that its processes had loaded, `None` where no Python noted any."""
+    notes = Noted(folder / f"{name}.loaded.txt")
+    with Bench(folder, timeout_s=timeout_s + 30) as bench:
+        if talks:
+            worker = bench.start(name, notes.watching(launched))
+            worker.hello(timeout_s=timeout_s)
+            worker.run(1, discard=0, timeout_s=timeout_s)
+            worker.stop()
+        else:
+            bench.time(name, notes.watching(launched), timeout_s=timeout_s)
+    return notes.files
+
+
+def refuse_other_code(
+    arm: str, files: Collection[str] | None, words: Collection[str], *, folder: Path, other: Path,
+    is_ours: Callable[[str], bool],
+) -> None:  # fmt: skip
+    """Raise `ArmFailed` unless an arm used code of its own folder, and none of the other.
+
+    `is_ours` says which paths are the code that is compared: not a virtual environment, not what both arms share.
+    """
+    own = os.path.realpath(folder)
+    if files is None:
+        if any((folder / word).is_file() for word in words if not word.startswith("/")):
+            return
+        raise ArmFailed(f"nothing shows that {arm} uses the files of the folder it runs in; name one in its command")
+    for file in sorted(files):
+        path = _inside(file, os.path.realpath(other))
+        if path and is_ours(path) and _inside(file, own) is None:
+            raise ArmFailed(f"{arm} uses {path} of another folder than its own, where its interpreter finds it first")
+    if not any(path and is_ours(path) for path in (_inside(file, own) for file in files)):
+        raise ArmFailed(f"{arm} loads no file of the implementation from the folder it runs in")
+
+
+def _inside(file: str, folder: str) -> str | None:
+    head = folder.rstrip(os.sep) + os.sep
+    return file[len(head) :] if file.startswith(head) else None
+
 
 METHOD = "gates.regression/1"
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from gates.checks.measures.base.arms import Sides
-from gates.checks.measures.base.own_code import Noted, refuse_other_code
+from gates.checks.measures.base.arms import Noted, Sides, refuse_other_code
 from gates.child import process
 from gates.evidence._timed import turns
 from gates.measuring import machine

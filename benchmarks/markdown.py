@@ -4,21 +4,8 @@ import os
 import platform
 from collections.abc import Sequence
 
-import torch
-
+from amp_core.benchmark.suite import environment
 from amp_core.device import DeviceFacts
-
-
-def environment() -> dict[str, str]:
-    """Return what a reader needs to know of the machine besides the device."""
-    return {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "platform": platform.platform(),
-        "threads": str(torch.get_num_threads()),
-        "cuda": torch.version.cuda or "none",
-        "cudnn": str(torch.backends.cudnn.version() or "none"),  # type: ignore[no-untyped-call]  # as torch has it
-    }
 
 
 def describe_machine(facts: DeviceFacts) -> str:

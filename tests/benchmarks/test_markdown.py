@@ -2,8 +2,9 @@
 
 import torch
 
-from amp_core.benchmark.markdown import describe_load, describe_machine, environment, table
+from amp_core.benchmark.suite import environment
 from amp_core.device import DeviceFacts
+from benchmarks.markdown import describe_load, describe_machine, table
 
 
 def test_a_table_is_one_line_a_row() -> None:

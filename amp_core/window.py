@@ -1,0 +1,54 @@
+"""A window of micro-batches: what each of them weighs, and the means of their losses and metrics over it."""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from amp_core.parallel import total_over_ranks
+
+Weight: TypeAlias = float | Tensor | None
+
+
+def weights_of(counts: Sequence[float | Tensor], model: nn.Module, device: torch.device) -> Sequence[Weight]:
+    """Return the weights of micro-batches that count so much, in the mean over the window, and over the ranks."""
+    tensors = [on_device(count, device) for count in counts]
+    total, ranks = total_over_ranks(model, torch.stack(tensors).sum())
+    return [count * ranks / total for count in tensors]  # ranks: their gradients are averaged, not summed
+
+
+def mean_loss(weighted: Sequence[Tensor], weights: Sequence[Weight]) -> Tensor:
+    """Return the mean over a window of losses that are multiplied by their weights, float32."""
+    return reduce(torch.add, map(_share, weighted, weights))
+
+
+def mean_metrics(metrics: Sequence[Mapping[str, Tensor]], weights: Sequence[Weight]) -> dict[str, Tensor]:
+    """Return the mean over a window of each metric, weighed as the losses are.
+
+    Raises:
+        ValueError: the micro-batches have different metrics.
+    """
+    names = metrics[0].keys()
+    for each in metrics:
+        if each.keys() != names:
+            raise ValueError(f"a window's batches must have the same metrics, found {sorted(names)} and {sorted(each)}")
+    return {name: mean_loss(_weighed([each[name] for each in metrics], weights), weights) for name in names}
+
+
+def on_device(number: float | Tensor, device: torch.device) -> Tensor:
+    """Return a number as a float32 scalar on the device, without its graph."""
+    if isinstance(number, Tensor):
+        return number.detach().to(device, torch.float32).reshape(())
+    return torch.full((), float(number), device=device)  # a fill, where a copy would wait for the device
+
+
+def _weighed(values: Sequence[Tensor], weights: Sequence[Weight]) -> list[Tensor]:
+    return [value if weight is None else value * weight for value, weight in zip(values, weights, strict=True)]
+
+
+def _share(weighted: Tensor, weight: Weight) -> Tensor:
+    """Return a micro-batch's part in the window's mean, float32; one that weighs nothing has none, even if NaN."""
+    share = weighted if weighted.dtype is torch.float32 else weighted.float()
+    return share.masked_fill(weight == 0.0, 0.0) if isinstance(weight, Tensor) else share
