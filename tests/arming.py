@@ -19,6 +19,9 @@ def work(loops=2000, says="", times=1):
     os.write(1, (says * times).encode())
     return step
 
+def naps(milliseconds):
+    return lambda: time.sleep(milliseconds / 1000)
+
 def silent():
     return lambda: None
 

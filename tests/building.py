@@ -14,6 +14,7 @@ from bar import unmoved
 from covering import executed, started
 from forking import forked
 
+from gates import pipeline
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.base_tests.collect import BaseTests
@@ -31,10 +32,12 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
-from gates.model import CommandRecord, Finding, Location, Outcome, Severity
+from gates.model import CommandRecord, Finding, Location, Outcome, Revision, Severity
 from gates.pipeline import discover
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
+from gates.report import Report
+from gates.stages.gate import Gate
 from gates.task.task import Task
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -214,6 +217,17 @@ def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:
         seen._missing[kind] = "the task asks for none"
     return seen
+
+
+def folded(task: Task, seen: EvidenceSet, gates: Sequence[Gate] | None = None, **changes: Any) -> Report:
+    """The report of the gates that apply to a task, or of those given."""
+    facts: dict[str, Any] = {
+        "revision": Revision(commit=None, dirty=None, digest="0" * 64, files=()),
+        "environment": {"platform": "a platform", "processor": "a processor"},
+        "started_at": "2026-01-01T00:00:00Z", "duration_s": 0, "files": (),
+    }  # fmt: skip
+    judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.applying(task))
+    return pipeline.fold(task, judged, seen, **{**facts, **changes})
 
 
 def missed() -> EmptiedCode:

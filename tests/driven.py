@@ -1,5 +1,7 @@
 """A project whose tests drive it: soundly, wrongly on purpose, and into faults of its own."""
 
+from building import QUICK
+
 LIBRARY = """
 import torch
 
@@ -243,9 +245,8 @@ def test_marked(three):
     train_step(*three)
 """
 MARKS = ("sound", "own", "class_of_scaler", "clip", "update", "clear", "round", "applied", "cuda", "on_cuda")
-INI = "[tool.pytest.ini_options]\npythonpath = ['.']\naddopts = '-p no:randomly'\nmarkers = [" + ", ".join(
-    f"'{mark}'" for mark in MARKS
-) + "]\n"  # fmt: skip
+NAMES = ", ".join(f"'{mark}'" for mark in MARKS)
+INI = f"[tool.pytest.ini_options]\npythonpath = ['.']\naddopts = '-p no:randomly {QUICK}'\nmarkers = [{NAMES}]\n"
 PROJECT = {
     "pkg/__init__.py": "",
     "pkg/core.py": LIBRARY,

@@ -76,10 +76,10 @@ def test_the_report_names_what_is_hidden(tmp_path: Path) -> None:
     root = a_commit(tmp_path / "project")
     written(root, {"pkg/core.py": (root / "pkg/core.py").read_text(encoding="utf-8") + "# a change\n"})
     git(root, "update-index", "--assume-unchanged", "pkg/core.py")
-    ended = gates(root, "run", "T1")
+    ended = gates(root, "run", "T1", "--gate", "performance")
     assert "\nnot of the commit: pkg/core.py differs from it unseen by git\n" in ended.out
     assert result(root)["revision"]["hidden"] == ["pkg/core.py"]
-    page = (root / "reports/T1/summary.md").read_text(encoding="utf-8")
+    page = (root / "reports/T1/partial/summary.md").read_text(encoding="utf-8")
     assert "- **Not of the commit**: pkg/core.py differs from it unseen by git" in page
 
 

@@ -42,10 +42,10 @@ def skips() -> int:
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
     "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 40_375, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 402, 200),
+    "files in gates/": (lambda: len(python_files("gates")), 400, 200),
     "lines of rules": (rules, 2_307, 3_000),
-    "files in the fullest folder": (fullest, 25, 25),
-    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 26_310, 22_000),
+    "files in the fullest folder": (fullest, 21, 25),
+    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 25_951, 22_000),
     "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 2, 0),
     "functions over 40 lines": (lambda: len(list(long_functions())), 2, 0),
     "formatting that is skipped": (skips, 461, 0),
@@ -53,12 +53,7 @@ BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
 
 
 @pytest.mark.parametrize("name", BUDGETS)
-def test_size_stays_within_its_budget(name: str) -> None:
-    measure, budget, _ = BUDGETS[name]
-    assert measure() <= budget
-
-
-@pytest.mark.parametrize("name", BUDGETS)
-def test_no_budget_lags_far_behind_what_was_reached(name: str) -> None:
+def test_size_stays_within_its_budget_which_lags_not_far_behind(name: str) -> None:
     measure, budget, end = BUDGETS[name]
-    assert budget <= max(measure() * 1.02 + 5, end)
+    size = measure()
+    assert size <= budget <= max(size * 1.02 + 5, end)

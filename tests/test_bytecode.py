@@ -102,5 +102,5 @@ def test_prefix_is_set_only_while_it_is_needed(tmp_path: Path, monkeypatch: pyte
 def test_source_is_judged_and_not_what_is_stored_in_its_place(tmp_path: Path) -> None:
     project = a_project(tmp_path, {"pkg/core.py": SOURCE.replace("2 * x", "5 * x")})
     compiled(project / "pkg/core.py", SOURCE, Mode.UNCHECKED_HASH)
-    ended = gates(project, "run", "T1")
+    ended = gates(project, "run", "T1", "--gate", "execution")
     assert (ended.code, "core.cpython" in ended.err, "takes longer" in ended.err) == (1, True, True)

@@ -13,13 +13,13 @@ from building import (
     a_run,
     a_task,
     all_evidence,
+    folded,
     gates,
     measured,
     samples,
     written,
 )
 
-from gates import pipeline
 from gates.check import Evidence
 from gates.commands.diff import perform
 from gates.errors import UsageError
@@ -41,12 +41,9 @@ FAILED = a_run(a_record(TestOutcome.FAILED))
 
 def a_folder(path: Path, *instead: Evidence, task: Task | None = None, **changes: Any) -> Path:
     asked = task or a_task()
-    seen = all_evidence(asked, *instead)
-    report = pipeline.fold(
-        asked, tuple(pipeline.judge(gate, asked, seen) for gate in pipeline.applying(asked)), seen,
-        revision=Revision(commit="c" * 40, dirty=True, digest="0" * 64, files=()), environment={"cores": "2"},
-        started_at="2026-01-01T00:00:00Z", duration_s=0, files=(),
-    ).model_copy(update=changes)  # fmt: skip
+    revision = Revision(commit="c" * 40, dirty=True, digest="0" * 64, files=())
+    report = folded(asked, all_evidence(asked, *instead), revision=revision, environment={"cores": "2"})
+    report = report.model_copy(update=changes)
     path.mkdir()
     (path / "result.json").write_text(report.model_dump_json(by_alias=True), encoding="utf-8")
     return path

@@ -4,13 +4,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from building import gates, written
+from building import gates, pytest_options, written
 
 from gates.task.loading import load
 from gates.task.task import Task
 
 FILES = {
-    "pyproject.toml": '[project]\nname = "words"\nversion = "1.0"\n',
+    "pyproject.toml": '[project]\nname = "words"\nversion = "1.0"\n' + pytest_options(),
     "src/words/__init__.py": "",
     "src/words/coding.py": (
         'def encode(text):\n    """Turn words into numbers."""\n    return [len(word) for word in text.split()]\n\n\n'

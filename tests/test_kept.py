@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import Ended, a_context, a_project, gates, result
+from building import TASK_FILE, Ended, a_context, a_project, gates, result
 
 from gates import kept
 from gates.task import loading
 from gates.task.selection import Selection
 
 OWN = {"CI": ""}
+ONE = {"tasks/T1.yaml": TASK_FILE.partition("  - id: AC2")[0]}
+TESTS = ("--gate", "execution")
 FLAKY = """
 from pathlib import Path
 from pkg.core import double
@@ -28,6 +30,15 @@ def test_flaky(request) -> None:
 """
 
 
+@pytest.fixture
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the packages of this environment, tens of thousands of files, be looked at by the first test alone."""
+    monkeypatch.setattr(kept, "importable", lambda *_: iter(()))
+
+
+few = pytest.mark.usefixtures("_few")
+
+
 def run(project: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
     return gates(project, "run", "T1", *words, env=env or OWN)
 
@@ -37,7 +48,7 @@ def outcomes(project: Path) -> list[tuple[str, str, str]]:
 
 
 def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
+    project = a_project(tmp_path / "p", ONE)
     first, seen = run(project), outcomes(project)
     run(project, "--out", str(project / "elsewhere"))
     again = run(project)
@@ -52,10 +63,12 @@ def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path)
         assert "evidence of" not in run(project, *words, env=env).out
 
 
+@few
 def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> None:
     project = a_project(
         tmp_path / "p",
         {
+            **ONE,
             ".gitignore": "reports/\n.gates/\ndata.txt\n",
             "data.txt": "4",
             "tests/test_core.py": "from pathlib import Path\nfrom pkg.core import double\n\n"
@@ -69,19 +82,21 @@ def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> No
     assert "PASS (evidence of the run of" in run(project).out
 
 
+@few
 def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"tests/test_core.py": FLAKY, ".gitignore": "*.tmp\n"})
-    run(project, "--repeat", "2")
-    assert "evidence of the run of" not in run(project, "--repeat", "2").out
+    run(project, "--repeat", "2", *TESTS)
+    assert "evidence of the run of" not in run(project, "--repeat", "2", *TESTS).out
 
 
+@few
 def test_nothing_is_kept_where_a_file_changed_during_the_run(tmp_path: Path) -> None:
     test = "from pathlib import Path\nfrom pkg.core import double\n\ndef test_double():\n"
     test += "    Path('data.txt').write_text('5')\n    assert double(2) == 4\n"
     project = a_project(tmp_path / "p", {"data.txt": "4", "tests/test_core.py": test, ".gitignore": "data.txt\n"})
-    run(project)
+    run(project, *TESTS)
     (project / "data.txt").write_text("4")
-    assert "evidence of the run of" not in run(project).out
+    assert "evidence of the run of" not in run(project, *TESTS).out
 
 
 EDITS: dict[str, Callable[[Path], object]] = {
@@ -136,6 +151,7 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     assert len({*map(tuple, (before, linked, kept.importable(*here)))}) == 3
 
 
+@few
 def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +159,7 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     project = a_project(tmp_path / "p")
     for text in ("a = 1\n", "a = 2\n"):
         (project / "pkg/more.py").write_text(text)
-        run(project)
+        run(project, *TESTS)
     (folder,) = (project / kept.STORE).iterdir()
     assert kept.find(project, folder.name, tmp_path / "raw") is not None
     for damage in ("{", '{"at": "", "pieces": {"No": 1}}', '{"at": "", "pieces": {"PytestRun": {}}}', "[]"):

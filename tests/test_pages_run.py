@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from building import ROOT, clean, written
+from building import QUICK, ROOT, clean, written
 
 DOCS = ROOT / "docs"
 BLOCK = r"<!-- %s -->\n```\w+\n(.*?)```"
@@ -29,7 +29,8 @@ def git(project: Path, *words: str) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the first task, with a branch `main` and a change on top."""
     files = re.findall(BLOCK % r"file: (\S+)", page("first-task.md"), re.DOTALL)
-    folder = written(tmp_path_factory.mktemp("first"), {**dict(files), ".gitignore": "reports/\n.gates/\n*.bak\n"})
+    more = {".gitignore": "reports/\n.gates/\n*.bak\n", "pytest.ini": f"[pytest]\naddopts = {QUICK}\n"}
+    folder = written(tmp_path_factory.mktemp("first"), {**dict(files), **more})
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", ".")
     git(folder, "commit", "-q", "-m", "A tokenizer")

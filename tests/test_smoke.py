@@ -55,7 +55,7 @@ def test_smoke_is_no_word_for_arms() -> None:
 
 def test_attempt_of_a_smoke_run_counts_for_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    arms = {name: {"call": "steps:work", "args": [count]} for name, count in (("old", 3000), ("new", 1000))}
+    arms = {name: {"call": "steps:naps", "args": [time]} for name, time in (("old", 3), ("new", 1))}
     task = a_task(
         implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure()])],
         measurements=[{"id": "bench", "arms": arms, "restarts": 5, "pairs": 6, "budget_s": 30}],
@@ -73,8 +73,8 @@ def test_attempt_of_a_smoke_run_counts_for_later_ones(tmp_path: Path, monkeypatc
 
 def test_report_and_terminal_say_that_it_was_a_smoke_run(tmp_path: Path) -> None:
     root = a_project(tmp_path)
-    ended = gates(root, "run", "T1", "--smoke")
+    ended = gates(root, "run", "T1", "--gate", "performance", "--smoke")
     assert f"budgets: {SAID}" in ended.out
     assert f"- **Budgets**: {SAID}" in (root / "reports/T1/partial/summary.md").read_text()
     assert f"- **Budgets**: {SAID}" in (root / "reports/T1/partial/performance.md").read_text()
-    assert "udgets" not in gates(root, "run", "T1").out
+    assert "udgets" not in gates(root, "run", "T1", "--gate", "performance").out

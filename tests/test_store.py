@@ -38,16 +38,10 @@ def test_first_report_is_published(tmp_path: Path) -> None:
     assert contents(out) == {**NEW, "evidence/raw.txt": "new"}
 
 
-def test_new_report_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    out = a_report_folder(tmp_path)
-    store.publish(out, NEW, raw(tmp_path, "other.txt"))
-    assert contents(out) == {**NEW, "evidence/other.txt": "new"}
-
-
-def test_files_of_the_user_stay(tmp_path: Path) -> None:
+def test_new_report_takes_the_place_of_the_old_and_files_of_the_user_stay(tmp_path: Path) -> None:
     out = written(a_report_folder(tmp_path), {"notes.txt": "mine"})
-    store.publish(out, NEW, raw(tmp_path))
-    assert contents(out)["notes.txt"] == "mine"
+    store.publish(out, NEW, raw(tmp_path, "other.txt"))
+    assert contents(out) == {**NEW, "evidence/other.txt": "new", "notes.txt": "mine"}
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])
@@ -67,50 +61,25 @@ def test_folder_that_is_gone_by_then_is_one_clear_error(tmp_path: Path) -> None:
 HALF_WAY = {"a.md": "new", "evidence/zz.md": "new", "result.json": "new"}
 
 
-def fails_half_way(tmp_path: Path, out: Path) -> None:
+@pytest.mark.parametrize("old", [{}, OLD, {**OLD, "a.md": "old"}], ids=["nothing", "no such file", "each file"])
+def test_rename_that_fails_half_way_leaves_what_there_was_and_nothing_temporary(
+    tmp_path: Path, old: dict[str, str]
+) -> None:
+    out = written(tmp_path / "out", old)
+    store.prepare(out)
     with pytest.raises(GatesError, match="the earlier ones are as they were"):
         store.publish(out, HALF_WAY, raw(tmp_path))
-
-
-def test_rename_that_fails_half_way_restores_the_old_report(tmp_path: Path) -> None:
-    out = written(a_report_folder(tmp_path), {"a.md": "old"})
-    fails_half_way(tmp_path, out)
-    assert contents(out) == {**OLD, "a.md": "old"}
-
-
-def test_rename_that_fails_half_way_leaves_no_new_file(tmp_path: Path) -> None:
-    out = a_report_folder(tmp_path)
-    fails_half_way(tmp_path, out)
-    assert contents(out) == OLD
-
-
-def test_first_report_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    fails_half_way(tmp_path, out)
-    assert contents(out) == {}
-
-
-def test_file_that_cannot_be_written_leaves_the_old_report(tmp_path: Path) -> None:
-    out = a_report_folder(tmp_path)
-    with pytest.raises(GatesError):
-        store.publish(out, {**NEW, "no/such/folder.md": "x"}, raw(tmp_path))
-    assert contents(out) == OLD
-
-
-def test_text_that_cannot_be_encoded_leaves_the_old_report(tmp_path: Path) -> None:
-    out = a_report_folder(tmp_path)
-    with pytest.raises((GatesError, UnicodeEncodeError)):
-        store.publish(out, {**NEW, "summary.md": "\ud800"}, raw(tmp_path))
-    assert contents(out) == OLD
-
-
-def test_nothing_temporary_stays(tmp_path: Path) -> None:
-    out = a_report_folder(tmp_path)
-    store.prepare(out)
-    fails_half_way(tmp_path, out)
+    assert contents(out) == old
     store.publish(out, NEW, raw(tmp_path))
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("bad", [{"no/such/folder.md": "x"}, {"summary.md": "\ud800"}], ids=["place", "text"])
+def test_file_that_cannot_be_written_leaves_the_old_report(tmp_path: Path, bad: dict[str, str]) -> None:
+    out = a_report_folder(tmp_path)
+    with pytest.raises((GatesError, UnicodeEncodeError)):
+        store.publish(out, {**NEW, **bad}, raw(tmp_path))
+    assert contents(out) == OLD
 
 
 def test_evidence_that_is_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from building import (
     a_task,
     all_evidence,
     every_finding,
+    folded,
     gates,
     measured,
     samples,
@@ -27,7 +28,7 @@ from gates import pipeline, render
 from gates.check import Evidence
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Decision, Level, Outcome, Revision, Status
+from gates.model import Decision, Level, Outcome, Status
 from gates.render import json, markdown, text
 from gates.report import Report
 from gates.task import loading as spec
@@ -40,14 +41,8 @@ SLOW = measured(samples(old=[1.0, 1.01] * 6, new=[1.01, 1.0] * 6))
 F, U = Outcome.FAILED, Outcome.UNKNOWN
 
 
-def folded(task: Task, *instead: Evidence, today: date | None = TODAY) -> Report:
-    seen = all_evidence(task, *instead, *([on(today)] if today else []))
-    return pipeline.fold(
-        task, tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)), seen,
-        revision=Revision(commit=None, dirty=None, digest="0" * 64, files=()),
-        environment={"processor": "a", "platform": "b"},
-        started_at="2026-01-01T00:00:00Z", duration_s=0, files=(),
-    )  # fmt: skip
+def of(task: Task, *instead: Evidence, today: date | None = TODAY) -> Report:
+    return folded(task, all_evidence(task, *instead, *([on(today)] if today else [])))
 
 
 def a_waived_task(*waivers: dict[str, Any], **changes: Any) -> Task:
@@ -68,14 +63,14 @@ def rules(report: Report, rule: str) -> list[tuple[Outcome, str]]:
 def test_waiver_works_until_the_day_before_it_expires_and_for_a_year_at_most(days: int, standing: Standing) -> None:
     waiver = Waiver.model_validate(a_waiver(days))
     assert waiver.standing(TODAY) is standing
-    report = folded(a_waived_task(a_waiver(days)), SLOW)
+    report = of(a_waived_task(a_waiver(days)), SLOW)
     works = standing in {Standing.IN_FORCE, Standing.ENDS_SOON}
     assert report.verdict.decision is (Decision.PASS if works else Decision.BLOCK)
     assert report.criteria[1].status is (Status.WAIVED if works else Status.FAIL)
 
 
 def test_waived_finding_keeps_its_outcome_and_names_who_answers_for_it() -> None:
-    report = folded(a_waived_task(), SLOW)
+    report = of(a_waived_task(), SLOW)
     (finding,) = [f for f in report.every_finding if f.waived]
     assert (finding.rule, finding.outcome, finding.blocks, finding.leaves_open) == ("PF001", F, False, False)
     assert str(finding.waived) == "waived by ada until 2026-06-09: the new card comes in spring"
@@ -87,12 +82,12 @@ def test_waived_finding_keeps_its_outcome_and_names_who_answers_for_it() -> None
 
 
 def test_unknown_finding_of_a_must_criterion_is_waived_too() -> None:
-    report = folded(a_waived_task(), measured("no samples"))
+    report = of(a_waived_task(), measured("no samples"))
     assert (report.verdict.decision, report.criteria[1].status) == (Decision.PASS, Status.WAIVED)
 
 
 def test_report_of_a_waiver_says_so_on_every_page() -> None:
-    report = folded(a_waived_task(), SLOW)
+    report = of(a_waived_task(), SLOW)
     pages = markdown.render(report, None)
     assert pages["summary.md"].startswith("# PASS (1 waived) - T1 ")
     assert "Nothing failed, save for what is waived of AC2." in pages["summary.md"]
@@ -104,7 +99,7 @@ def test_report_of_a_waiver_says_so_on_every_page() -> None:
 
 
 def test_report_is_rendered_to_the_same_bytes_whenever_that_is() -> None:
-    report = folded(a_waived_task(), SLOW)
+    report = of(a_waived_task(), SLOW)
     again = Report.model_validate_json(json.render(report, None)["result.json"])
     assert again == report
     assert markdown.render(again, None) == markdown.render(report, None)
@@ -112,7 +107,7 @@ def test_report_is_rendered_to_the_same_bytes_whenever_that_is() -> None:
 
 
 def test_without_a_day_no_waiver_works() -> None:
-    report = folded(a_waived_task(), SLOW, today=None)
+    report = of(a_waived_task(), SLOW, today=None)
     assert report.verdict.decision is Decision.BLOCK
     assert [outcome for outcome, _ in rules(report, "BL012")] == [U]
 
@@ -139,7 +134,7 @@ def test_unwaived_failure_beside_a_waived_one_blocks() -> None:
     task = a_waived_task(
         a_waiver(rule="PF001"), criteria=[a_criterion(), a_criterion(id="AC2", measures=[a_measure()])]
     )
-    report = folded(task, SLOW, a_run(a_record(TestOutcome.FAILED)))
+    report = of(task, SLOW, a_run(a_record(TestOutcome.FAILED)))
     assert report.verdict.decision is Decision.BLOCK
     assert report.criteria[1].status is Status.FAIL
     assert report.headline == "BLOCK (1 waived)"
@@ -147,20 +142,20 @@ def test_unwaived_failure_beside_a_waived_one_blocks() -> None:
 
 def test_headline_of_what_is_waived_and_inconclusive() -> None:
     criteria = [a_criterion(tests=["tests/none.py"]), a_criterion(id="AC2", tests=[], measures=[a_measure()])]
-    report = folded(a_waived_task(criteria=criteria, entry_points=[]), SLOW)
+    report = of(a_waived_task(criteria=criteria, entry_points=[]), SLOW)
     assert report.headline == "INCONCLUSIVE: merge blocked until AC1 is verified (1 waived)"
 
 
 def test_task_of_which_every_must_criterion_is_waived_is_no_pass() -> None:
     criteria = [a_criterion(level="should"), a_criterion(id="AC2", tests=[], measures=[a_measure()])]
     failing = a_waived_task(criteria=criteria, coverage_at_least=0)
-    report = folded(failing, SLOW)
+    report = of(failing, SLOW)
     assert report.verdict.decision is Decision.INCONCLUSIVE
     assert any("Every required criterion is waived" in message for _, message in rules(report, "GT004"))
 
 
 def test_waiver_that_ends_soon_warns_and_names_the_day() -> None:
-    report = folded(a_waived_task(a_waiver(14)), SLOW)
+    report = of(a_waived_task(a_waiver(14)), SLOW)
     ((outcome, message),) = rules(report, "BL012")
     assert (outcome, "in 14 days" in message, "2026-03-15" in message) == (F, True, True)
     assert report.verdict.decision is Decision.PASS
@@ -179,7 +174,7 @@ STANDS = {
 
 @pytest.mark.parametrize("days", STANDS)
 def test_how_a_waiver_stands_is_plain_in_the_first_lines_and_as_the_first_reason(days: int) -> None:
-    report = folded(a_waived_task(a_waiver(days)), SLOW)
+    report = of(a_waived_task(a_waiver(days)), SLOW)
     assert f"\nwaiver: {STANDS[days]}\n" in text.render(report, None)["summary.txt"].partition("stage ")[0]
     page = markdown.render(report, None)["summary.md"]
     assert f"\n- **Waiver**: {STANDS[days]}\n" in page
@@ -192,25 +187,25 @@ def test_how_a_waiver_stands_is_plain_in_the_first_lines_and_as_the_first_reason
 
 def test_many_waivers_are_counted_on_the_terminal() -> None:
     task = a_waived_task(*(a_waiver(100 + n, line=30 + n) for n in range(7)))
-    told = text.render(folded(task, SLOW), None)["summary.txt"]
+    told = text.render(of(task, SLOW), None)["summary.txt"]
     assert "\nwaiver: ... and 3 more (see business-logic.md)\n" in told
     assert told.count("\nwaiver: ") == 6
 
 
 def test_waiver_that_has_ended_says_so() -> None:
-    ((outcome, message),) = rules(folded(a_waived_task(a_waiver(0)), SLOW), "BL012")
+    ((outcome, message),) = rules(of(a_waived_task(a_waiver(0)), SLOW), "BL012")
     assert (outcome, "stopped working on 2026-03-01" in message) == (F, True)
 
 
 def test_waiver_that_waives_nothing_is_named_as_unneeded() -> None:
-    report = folded(a_waived_task())
+    report = of(a_waived_task())
     assert [message for _, message in rules(report, "BL012")][-1] == "Waiver of AC2 (owner ada) waives nothing."
     assert (report.verdict.decision, report.headline) == (Decision.PASS, "PASS")
     assert [c.status for c in report.criteria] == [Status.PASS, Status.PASS]
 
 
 def test_coverage_leaves_waived_criteria_out_and_counts_every_status() -> None:
-    report = folded(a_waived_task(), SLOW)
+    report = of(a_waived_task(), SLOW)
     assert report.coverage
     assert (report.coverage.total, report.coverage.counting, report.coverage.share) == (2, 1, 1.0)
     ((outcome, message),) = rules(report, "BL003")
@@ -218,7 +213,7 @@ def test_coverage_leaves_waived_criteria_out_and_counts_every_status() -> None:
 
 
 def test_coverage_is_counted_from_the_findings_of_all_gates() -> None:
-    report = folded(a_task(), SLOW)
+    report = of(a_task(), SLOW)
     ((outcome, message),) = rules(report, "BL003")
     assert (outcome, message.startswith("1 of 2 criteria (50.0%) are verified (1 PASS, 1 FAIL)")) == (F, True)
     assert report.coverage
@@ -290,4 +285,4 @@ def test_one_more_waiver_never_turns_a_pass_into_anything_else() -> None:
     for level in Level:
         task = a_waived_task(a_waiver(criterion="AC1"), a_waiver(), criteria=[
             a_criterion(), a_criterion(id="AC2", level=level, tests=[], measures=[a_measure()])])  # fmt: skip
-        assert folded(task).verdict.decision is Decision.PASS
+        assert of(task).verdict.decision is Decision.PASS

@@ -1,6 +1,7 @@
 """The cases of several processes: two ranks started by torchrun, and what each of them saw.
 
-`seen_by_ranks` runs `torchrun --nproc-per-node 2 -m benchmarks.conformance.ranks SUBJECT FOLDER`, once a subject.
+`seen_by_ranks` runs `torchrun --nproc-per-node 2 -m benchmarks.conformance.ranks FOLDER SUBJECT...`, once a subject;
+the two that are trained with torch alone share a launch.
 """
 
 import functools
@@ -41,6 +42,7 @@ def micro(index: int, rank: int) -> Window:
     return tuple(a_batch(100 * rank + 10 * index + each) for each in range(3))
 
 
+TOGETHER = ("amp_core", "broken")  # they leave no state of a library in their process
 JOBS: dict[str, Callable[[int, int], Job]] = {
     "overflow": overflow,
     "sharded": lambda rank, ranks: replace(overflow(rank, ranks), sharded=True),
@@ -55,7 +57,8 @@ def seen_by_ranks(subject: Subject, job: str) -> tuple[list[Seen], ...]:
         NotApplicableError: the subject has no way to do it.
         RuntimeError: a rank failed.
     """
-    return tuple(_read(seen[job]) for seen in _launched(subject.name))
+    names = TOGETHER if subject.name in TOGETHER else (subject.name,)
+    return tuple(_read(seen[subject.name][job]) for seen in _launched(*names))
 
 
 def _read(found: Any) -> list[Seen]:  # noqa: ANN401  as it came from the rank's file
@@ -66,11 +69,11 @@ def _read(found: Any) -> list[Seen]:  # noqa: ANN401  as it came from the rank's
 
 
 @functools.cache
-def _launched(name: str) -> tuple[dict[str, object], ...]:
-    """Run every job on two ranks of one subject, once."""
+def _launched(*names: str) -> tuple[dict[str, dict[str, object]], ...]:
+    """Run every job on two ranks of some subjects, once."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--standalone"]
-        command += ["--nproc-per-node", str(RANKS), "-m", __name__, name, folder]
+        command += ["--nproc-per-node", str(RANKS), "-m", __name__, folder, *names]
         root = str(Path(__file__).parents[2])
         environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment)
@@ -85,7 +88,7 @@ def cause(stderr: str) -> str:
     return named[1] if named else (stderr.strip().splitlines() or ["it wrote nothing"])[-1]
 
 
-def main(name: str, folder: str) -> None:
+def main(folder: str, *names: str) -> None:
     """Do every job on this rank, and write down what was seen."""
     from benchmarks.conformance.subjects.torch_by_hand import UNWRAPPED
     from benchmarks.conformance.suite import discover_subjects
@@ -93,7 +96,18 @@ def main(name: str, folder: str) -> None:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", timeout=timedelta(seconds=30))
-    subject = next(each for each in (*discover_subjects(), UNWRAPPED) if each.name == name)
+    subjects = {each.name: each for each in (*discover_subjects(), UNWRAPPED)}
+    found = {name: _trained(subjects[name], rank, ranks) for name in names}
+    torch.save(found, Path(folder) / f"{rank}.pt")
+    torch.distributed.barrier()  # nobody takes the group down while another still uses it
+    torch.distributed.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # all is written; in about 1 of 12 launches torch 2.13 aborts while the interpreter ends, cause unknown
+
+
+def _trained(subject: Subject, rank: int, ranks: int) -> dict[str, object]:
+    """Do every job on this rank."""
     found: dict[str, object] = {}
     for job, build in JOBS.items():
         try:
@@ -103,12 +117,7 @@ def main(name: str, folder: str) -> None:
             found[job] = f"without {reason}"
         except Exception as error:  # noqa: BLE001  a library of others may raise anything; the case shows it
             found[job] = f"error {described(error)}"
-    torch.save(found, Path(folder) / f"{rank}.pt")
-    torch.distributed.barrier()  # nobody takes the group down while another still uses it
-    torch.distributed.destroy_process_group()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # all is written; in about 1 of 12 launches torch 2.13 aborts while the interpreter ends, cause unknown
+    return found
 
 
 if __name__ == "__main__":

@@ -78,7 +78,6 @@ ENDINGS = (
             "    deeper(1)\n"
         ),
         running=IT,
-        quick=True,
     ),
     Ending("endless recursion in Python", Right.BLOCK, it("def test_it():\n    test_it()\n"), running=IT),
     Ending(
@@ -129,7 +128,7 @@ ENDINGS = (
         it(DOES.format("resource", "resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))")),
     ),
     Ending("every descriptor is closed", Right.NOT_PASS, it(DOES.format("os", "os.closerange(0, 256)"))),
-    Ending("os._exit(0) in a test", Right.NOT_PASS, it(LEAVE_IN.format("test_it()")), running=IT, quick=True),
+    Ending("os._exit(0) in a test", Right.NOT_PASS, it(LEAVE_IN.format("test_it()")), running=IT),
     Ending(
         "os._exit(0) in the last of many tests",
         Right.NOT_PASS,
@@ -145,7 +144,7 @@ ENDINGS = (
     Ending("os._exit(1) in a test", Right.NOT_PASS, it(DOES.format("os", "os._exit(1)")), running=IT),
     Ending("os._exit(0) in a fixture", Right.NOT_PASS, it(FIXTURE.format("os._exit(0)")), running=IT),
     Ending("os._exit(0) in a teardown", Right.NOT_PASS, it(FIXTURE.format("yield; os._exit(0)")), running=IT),
-    Ending("os._exit(0) at import", Right.NOT_PASS, it(LEAVE), running=FILE, quick=True),
+    Ending("os._exit(0) at import", Right.NOT_PASS, it(LEAVE), running=FILE),
     Ending("os._exit(0) in conftest.py", Right.NOT_PASS, conftest(LEAVE), running="tests/conftest.py"),
     Ending(
         "os._exit(0) when the session finishes",
@@ -192,10 +191,9 @@ ENDINGS = (
         "both sides of a fork go on",
         Right.NOT_PASS,
         it("import os\ndef test_it():\n    if child := os.fork(): os.waitpid(child, 0)\n    else: assert 1 == 2\n"),
-        quick=True,
     ),
     Ending("sys.exit(0) in a test", Right.BLOCK, it(DOES.format("sys", "sys.exit(0)")), running=IT),
-    Ending("sys.exit(0) at import", Right.NOT_PASS, it("import sys\nsys.exit(0)\n" + BAD), running=FILE, quick=True),
+    Ending("sys.exit(0) at import", Right.NOT_PASS, it("import sys\nsys.exit(0)\n" + BAD), running=FILE),
     Ending("sys.exit(0) in conftest.py", Right.NOT_PASS, conftest("import sys\nsys.exit(0)\n")),
     Ending(
         "pytest.exit(returncode=0) in a test",

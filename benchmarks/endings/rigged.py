@@ -184,7 +184,6 @@ FORGED: tuple[tuple[str, str], ...] = (
 )
 QUICK = {
     "the exception is swallowed closest to the call",
-    "the exception is swallowed closest to the function",
     "the protocol is never run and told as if it were",
     "a test's code is replaced",
     "a test swallows its own exceptions",

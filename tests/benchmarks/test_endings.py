@@ -4,10 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from building import a_context
+from building import a_context, written
 
 from benchmarks.endings.corpus import CORPUS
-from benchmarks.endings.ending import Ending, Right, project
+from benchmarks.endings.ending import CORE, FILE, SOUND, TASK, Ending, Right, project
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.test_run import judge as _suite
@@ -18,9 +18,24 @@ from gates.model import Decision, Finding
 from gates.proving.emptied_code import EmptiedCode
 from gates.stages import business_logic
 from gates.task import loading as spec
+from gates.task.task import Task
 from gates.verdict import decide
 
 QUICK = [ending for ending in CORPUS if ending.quick and not ending.needs and not ending.outside]
+PLAIN = [ending for ending in QUICK if [*ending.files] == [FILE] and not ending.env]
+CRITERION = '  - {{id: {}, text: Double, code: [{{symbol: "pkg.core:double"}}], tests: [{}]}}\n'
+SHARED = {  # endings that leave each other alone, in one project: a file and a criterion each
+    "sound": [ending for ending in PLAIN if ending.right is Right.PASS],
+    "hollow": [ending for ending in PLAIN if ending.right is Right.NOT_PASS and ending.stands == (FILE,)],
+    "failing": [ending for ending in PLAIN if "subtests fail" in ending.name or "teardown raises" in ending.name],
+}
+ALONE = [ending for ending in QUICK if not any(ending in endings for endings in SHARED.values())]
+RUN: tuple[type[Evidence], ...] = (PytestRun, SourceTree)
+MORE: tuple[type[Evidence], ...] = (ExecutedLines, EmptiedCode, TestFiles)
+
+
+def judged(task: Task, evidence: EvidenceSet) -> list[Finding]:
+    return [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
 
 
 def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:
@@ -30,24 +45,40 @@ def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> li
     task = spec.load(root / "tasks" / "T1.yaml", root)
     context = a_context(root, timeout_s=ending.timeout_s)
     evidence = EvidenceSet()
-    asked: tuple[type[Evidence], ...] = (PytestRun, SourceTree)
-    for kind in asked:
+    for kind in RUN:
         evidence.collect(kind, task, context)
-    findings = [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
-    if decide(findings).decision is not Decision.PASS:
-        return findings
-    asked = (ExecutedLines, EmptiedCode, TestFiles)
-    for kind in asked:  # nothing failed: could the tests have failed at all?
-        evidence.collect(kind, task, context)
-    return [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
+    if decide(judged(task, evidence)).decision is Decision.PASS:
+        for kind in MORE:  # nothing failed: could the tests have failed at all?
+            evidence.collect(kind, task, context)
+    return judged(task, evidence)
 
 
-@pytest.mark.parametrize("ending", QUICK, ids=lambda ending: ending.name)
+@pytest.mark.parametrize("ending", ALONE, ids=lambda ending: ending.name)
 def test_right_is_said_of_the_ending(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = found(ending, tmp_path, monkeypatch)
     verdict = decide(findings)
     assert ending.right.allows(verdict.decision), verdict.reasons
     assert any(ending.running in f"{f.subject} {f.location} {f.message}" for f in findings), verdict.reasons
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_right_is_said_of_each_ending_of_one_project(name: str, tmp_path: Path) -> None:
+    own = {f"tests/test_it{i}.py": ending for i, ending in enumerate(SHARED[name])}
+    stands = {"AC": CORE, **{f"AC{i}": path for i, path in enumerate(own) if own[path].stands == (FILE,)}}
+    criteria = "".join(CRITERION.format(*each) for each in stands.items())
+    files = {**SOUND, **{path: ending.files[FILE] for path, ending in own.items()}}
+    root = written(tmp_path / "project", {**files, "tasks/T1.yaml": TASK.partition("  - id")[0] + criteria})
+    task, context, evidence = spec.load(root / "tasks" / "T1.yaml", root), a_context(root), EvidenceSet()
+    for kind in RUN if name == "failing" else (*RUN, *MORE):
+        evidence.collect(kind, task, context)
+    findings = judged(task, evidence)
+    if name == "sound":
+        assert decide(findings).decision is Decision.PASS, decide(findings).reasons
+        return
+    for i, (path, ending) in enumerate(own.items()):
+        mine = [f for f in findings if f.criterion == f"AC{i}" or path in f"{f.subject} {f.location}"]
+        stopped = [f for f in mine if f.blocks or (f.leaves_open and name == "hollow")]
+        assert stopped, (ending.name, mine)
 
 
 def test_corpus_has_at_least_100_endings_and_25_sound_ones_each_of_its_own_name() -> None:

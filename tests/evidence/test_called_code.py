@@ -137,30 +137,6 @@ def test_a_command_that_hands_its_samples_over_although_the_code_raised_is_unhea
     assert (call.called, call.ended_well, call.answered, call.unheard) == (True, True, True, True)
 
 
-def arms_seen(folder: Path, function: str, symbol: str = "double") -> tuple[CommandCall, ...]:
-    """See what the steps of an idle arm and of another one call of a symbol."""
-    task = (
-        "id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n"
-        f"  - {{id: AC1, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
-        "measures: [{from: m, ratio: [old, new], of: step_time_s, at_least: 1}]}\n"
-        f"measurements: [{{id: m, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{function}'}}}}}}]\n"
-    )
-    root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": task})
-    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
-    for kind in (SourceTree, CalledCode):
-        evidence.collect(kind, loaded, context)
-    found = evidence.get(CalledCode)
-    assert found, evidence.why_missing(CalledCode)
-    return found.calls
-
-
-@pytest.mark.parametrize(("function", "called"), [("calls", [False, True]), ("idle", [False, False])])
-def test_arms_are_asked_for_a_step_each(tmp_path: Path, function: str, called: list[bool]) -> None:
-    calls = arms_seen(tmp_path, function)
-    assert [call.called for call in calls] == called
-    assert [call.misses for call in calls] == [not each for each in called]
-
-
 ARMS = {
     "calls": ("double", False), "hoisted": ("double", True), "cached": ("double", True),
     "now_and_then": ("double", False), "at_first": ("double", False), "by_factory": ("factory", False),
@@ -168,11 +144,30 @@ ARMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("function", ARMS)
-def test_arm_that_calls_the_code_before_its_steps_alone_misses_it(tmp_path: Path, function: str) -> None:
-    symbol, hoisted = ARMS[function]
-    _, new = arms_seen(tmp_path, function, symbol)
-    assert (new.called, new.hoisted, new.misses) == (True, hoisted, hoisted)
+def test_arms_are_asked_for_a_step_each_and_one_that_calls_the_code_before_its_steps_alone_misses_it(
+    tmp_path: Path,
+) -> None:
+    functions = {"idle": ("double", True), **ARMS}
+    criteria = "".join(
+        f"  - {{id: {name}, text: A, code: [{{symbol: 'pkg.core:{symbol}'}}], "
+        f"measures: [{{from: m_{name}, ratio: [old, new], of: step_time_s, at_least: 1}}]}}\n"
+        for name, (symbol, _) in functions.items()
+    )
+    arms = "".join(
+        f"  - {{id: m_{name}, arms: {{old: {{call: 'arms:idle'}}, new: {{call: 'arms:{name}'}}}}}}\n"
+        for name in functions
+    )
+    task = f"id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n{criteria}measurements:\n{arms}"
+    root = written(tmp_path / "project", {**GOOD, **FILES, "tasks/T1.yaml": task})
+    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    for kind in (SourceTree, CalledCode):
+        evidence.collect(kind, loaded, context)
+    found = evidence.get(CalledCode)
+    assert found, evidence.why_missing(CalledCode)
+    for name, (_, hoisted) in functions.items():
+        old, new = [call for call in found.calls if call.criterion == name]
+        assert (old.called, old.misses) == (False, True), name
+        assert (new.called, new.hoisted, new.misses) == (name != "idle", hoisted and name != "idle", hoisted), name
 
 
 def test_where_no_command_stands_for_functions_there_is_nothing_to_see(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from building import ROOT, a_context, a_task, evidence, written
 
 from gates.checks.concurrency import judge as _concurrency
 from gates.checks.concurrency.collect import Concurrency, Together
-from gates.errors import EvidenceUnavailable
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/together").glob("*.py")}
@@ -123,21 +122,10 @@ def test_process_that_ends_by_itself_among_others_is_unknown(tmp_path: Path) -> 
     assert "ended by itself, with exit code 3" in finding.message
 
 
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [("pkg.nothing:work", "there is no module 'pkg.nothing'"), ("pkg.own:nothing", "pkg.own has no 'nothing'"),
-     ("pkg.own:SEEN", "pkg.own:SEEN is a list, which cannot be called")],
-)  # fmt: skip
-def test_what_is_not_there_is_unknown(tmp_path: Path, call: str, said: str) -> None:
-    for where in ("threads", "processes"):
-        _, finding = look(tmp_path / where, where=where, call=call)
-        assert finding.outcome is U
-        assert said in finding.message
-
-
-def test_task_without_concurrency_has_none(tmp_path: Path) -> None:
-    with pytest.raises(EvidenceUnavailable, match="names no 'concurrency'"):
-        Concurrency.collect(a_task(), a_context(written(tmp_path / "project", {"a.py": ""})))
+@pytest.mark.parametrize("where", ["threads", "processes"])
+def test_what_is_not_there_is_unknown(tmp_path: Path, where: str) -> None:
+    _, finding = look(tmp_path, where=where, call="pkg.own:nothing")
+    assert (finding.outcome, "pkg.own has no 'nothing'" in finding.message) == (U, True)
 
 
 def line_of(text: str) -> str:

@@ -1,8 +1,10 @@
 """Executed lines, from real test runs: who ran what, what was not followed, and when the plugin stands down."""
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,20 +79,28 @@ def function(seen: ExecutedLines, name: str) -> FunctionLines:
     return one
 
 
-def test_each_line_names_the_tests_that_ran_it(tmp_path: Path) -> None:
-    seen = lines(run(tmp_path / "project"))
+@pytest.fixture(scope="module")
+def standard(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    return run(tmp_path_factory.mktemp("standard") / "project")
+
+
+@pytest.fixture
+def own(standard: Context, tmp_path: Path) -> Context:
+    """The standard run, with a copy of what it left."""
+    shutil.copytree(standard.evidence, tmp_path / "evidence")
+    return replace(standard, evidence=tmp_path / "evidence")
+
+
+def test_each_line_names_the_tests_that_ran_it_and_a_shared_fixture_is_no_test(standard: Context) -> None:
+    seen = lines(standard)
     double = function(seen, "double")
     both = ["tests/test_core.py::test_double[a::b]", "tests/test_core.py::test_double[\\xfcnd\\n]"]
     assert named_tests(seen.contexts_of(double)) == sorted(both)
     assert named_tests(seen.contexts_at(double, 5)) == sorted(both)
     assert seen.contexts_at(double, 4) == frozenset()
     assert function(seen, "untouched").lines == {}
-    assert seen.doubt() == ""
-
-
-def test_what_a_shared_fixture_runs_belongs_to_no_test(tmp_path: Path) -> None:
-    seen = lines(run(tmp_path / "project"))
     assert seen.contexts_of(function(seen, "made_once")) == {"fixture:shared"}
+    assert seen.doubt() == ""
 
 
 STARTING = """\
@@ -170,21 +180,19 @@ def test_no_run_leaves_no_lines(tmp_path: Path) -> None:
         lines(a_context(tmp_path / "project"))
 
 
-def test_record_that_cannot_be_read_is_no_evidence(tmp_path: Path) -> None:
-    context = run(tmp_path / "project")
-    (context.evidence / "pytest/coverage/data").write_bytes(b"SQLite format 3\0 and then nothing of it")
+def test_record_that_cannot_be_read_is_no_evidence(own: Context) -> None:
+    (own.evidence / "pytest/coverage/data").write_bytes(b"SQLite format 3\0 and then nothing of it")
     with pytest.raises(EvidenceUnavailable, match="cannot be read"):
-        lines(context)
+        lines(own)
 
 
-def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_count(tmp_path: Path) -> None:
-    context = run(tmp_path / "project")
-    folder = context.evidence / "pytest/coverage"
+def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_count(own: Context) -> None:
+    folder = own.evidence / "pytest/coverage"
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     (folder / "state.gw0.json").write_text(json.dumps(state), encoding="utf-8")
     (folder / "state.json").write_text(json.dumps({**state, "children": {"": "python"}}), encoding="utf-8")
     (folder / "data").rename(folder / "data.gw0")
-    seen = lines(context)
+    seen = lines(own)
     assert (len(seen.contexts_of(function(seen, "double"))), seen.doubt()) == (2, "")
 
 

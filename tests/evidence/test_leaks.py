@@ -9,9 +9,7 @@ from leaking import a_leaking_task
 
 from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import LeakRun, Leaks
-from gates.errors import EvidenceUnavailable
 from gates.model import Finding, Outcome
-from gates.task.task import Task
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/leaked").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
@@ -150,12 +148,6 @@ def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     task = a_leaking_task()
     leaks = Leaks.collect(task, type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
     assert "cannot be started" in leaks.runs[0].first.problem
-
-
-def test_task_without_leaks_has_none(tmp_path: Path) -> None:
-    task: Task = a_leaking_task().model_copy(update={"leaks": ()})
-    with pytest.raises(EvidenceUnavailable, match="names no 'leaks'"):
-        Leaks.collect(task, a_context(written(tmp_path / "project", {"a.py": ""})))
 
 
 FAKE = """

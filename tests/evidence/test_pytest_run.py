@@ -117,6 +117,12 @@ class TestUnit(unittest.TestCase):
     @unittest.expectedFailure
     def test_unit_xfail(self) -> None: self.assertEqual(1, 2)
 
+@pytest.mark.skip(reason="bad \\udcff name")
+def test_skip_without_unicode() -> None: pass
+
+@pytest.mark.xfail
+def test_xfail_unexplained(tmp_path) -> None: assert tmp_path is None
+
 @pytest.mark.parametrize("text", ["a|b", "a\nb", "`", "<b>", "\u202e", "\u00e9", "\ud800", "\x00", " ", "[x](y)", "::"])
 def test_odd(text: str) -> None: assert text
 
@@ -153,23 +159,17 @@ ENDS = {
     "test_pass": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
     "test_skip": S, "test_skip_inside": S, "test_xfail": X, "test_xfail_inside": X, "test_xpass": XP,
     "test_xpass_strict": F, "test_subtests_pass": P, "test_subtests_fail": F, "test_system_exit": F, "test_warns": P,
+    "test_skip_without_unicode": S, "test_xfail_unexplained": X,
     "test_unit_pass": P, "test_unit_fail": F, "test_unit_skip": S, "test_unit_xfail": X,
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENDS)
-def test_ordinary_end_is_told(ordinary: Seen, name: str) -> None:
-    assert ordinary.test(name).outcome is ENDS[name]
-
-
-def test_witnesses_of_an_ordinary_run_agree(ordinary: Seen) -> None:
-    assert ordinary.run.disagreements == ()
-    assert ordinary.run.process.exit_code == 1
-    assert ordinary.outcome("EX001") is Outcome.PASSED
-
-
-def test_ordinary_failures_block(ordinary: Seen) -> None:
-    assert ordinary.decision is Decision.BLOCK
+def test_ordinary_ends_are_told_and_witnesses_agree(ordinary: Seen) -> None:
+    assert {name: ordinary.test(name).outcome for name in ENDS} == ENDS
+    odd = [test for test in ordinary.run.tests if "::test_odd[" in test.id]
+    assert [test.outcome for test in odd] == [P] * 11
+    assert (ordinary.run.disagreements, ordinary.run.process.exit_code) == ((), 1)
+    assert (ordinary.outcome("EX001"), ordinary.decision) == (Outcome.PASSED, Decision.BLOCK)
 
 
 def test_failure_is_located_at_the_line_that_raised(ordinary: Seen) -> None:
@@ -194,11 +194,8 @@ def test_what_was_left_out_is_listed_and_passes_nothing(ordinary: Seen) -> None:
 def test_reason_of_a_skip_is_kept(ordinary: Seen) -> None:
     assert "no device here" in ordinary.test("test_skip").message
     assert "none inside" in ordinary.test("test_skip_inside").message
-
-
-def test_odd_parameters_all_have_an_end(ordinary: Seen) -> None:
-    odd = [test for test in ordinary.run.tests if "::test_odd[" in test.id]
-    assert [test.outcome for test in odd] == [P] * 11
+    assert "\\udcff" in ordinary.test("test_skip_without_unicode").message
+    assert ordinary.test("test_xfail_unexplained").message == "no reason given"
 
 
 def test_warning_is_told_with_its_place(ordinary: Seen) -> None:
@@ -275,53 +272,56 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-@pytest.mark.parametrize("case", ["subtests", "unittest"])
-def test_subtests_that_were_skipped_are_left_out_and_stand_for_nothing(tmp_path: Path, case: str) -> None:
-    code = {
-        "subtests": "import pytest\ndef test_one(subtests):\n    with subtests.test(): pytest.skip('no gpu')\n",
-        "unittest": "import unittest\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n"
-        "        with self.subTest(i=1): self.skipTest('no gpu')\n",
-    }[case]
-    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD + code})
-    (left_out,) = [f for f in seen.findings if f.rule == "EX003"]
-    assert left_out.outcome is Outcome.UNKNOWN
-    assert "1 subtests skipped" in left_out.message
-    assert [test.passed for test in seen.run.tests] == [True, False]
-
-
-def test_file_that_is_never_collected_is_listed(tmp_path: Path) -> None:
-    ignoring = {"tests/conftest.py": "collect_ignore = ['test_two.py']\n"}
-    seen = seen_in(tmp_path, {**ignoring, "tests/test_one.py": GOOD, "tests/test_two.py": BAD})
-    (left_out,) = [f for f in seen.findings if f.rule == "EX003"]
-    assert (left_out.outcome, str(left_out.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
-
-
-def test_file_without_a_test_that_was_collected_is_not_listed(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD, "tests/test_helpers.py": "def build() -> None: ...\n"})
-    assert seen.run.uncollected == ()
-    assert seen.decision is Decision.PASS
-
-
-def test_mark_expression_leaves_out_only_what_it_says(tmp_path: Path) -> None:
-    slow = "import pytest\n" + GOOD + "@pytest.mark.slow\n" + BAD
-    options = pytest_options('-m "not slow"') + 'markers = ["slow"]\n'
-    seen = seen_in(tmp_path, {"pyproject.toml": options, "tests/test_one.py": slow})
-    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.PASS)
-    assert [(test.id, test.by_mark) for test in seen.run.deselected] == [("tests/test_one.py::test_bad", True)]
-
-
-def test_tests_that_patch_the_system_do_not_silence_the_witness(tmp_path: Path) -> None:
-    patching = (
+BESIDE: dict[str, str | bytes] = {
+    "tests/conftest.py": "collect_ignore = ['test_ignored.py']\n",
+    "tests/test_one.py": GOOD,
+    "tests/test_ignored.py": BAD,
+    "tests/test_whole.py": "import pytest\npytest.importorskip('nowhere_at_all')\n" + BAD,
+    "tests/test_subtests.py": (
+        "import pytest\ndef test_one(subtests):\n    with subtests.test(): pytest.skip('no gpu')\n"
+    ),
+    "tests/test_unit.py": (
+        "import unittest\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n"
+        "        with self.subTest(i=1): self.skipTest('no gpu')\n"
+    ),
+    "tests/test_patching.py": (
         "import json, os\ndef test_patch(monkeypatch):\n    for name in ('open', 'write', 'getpid'):\n"
         "        monkeypatch.setattr(os, name, None)\n    monkeypatch.setattr(json, 'dumps', None)\n"
-    )
-    assert seen_in(tmp_path, {"tests/test_one.py": patching}).decision is Decision.PASS
+    ),
+    "tests/test_helpers.py": "def build() -> None: ...\n",
+    "tests/test_a.py": GOOD + "class EnsureTests:\n    def test_it(self):\n        assert False\n",
+    "tests/test_b.py": (
+        "class SharedTests:\n    def test_it(self):\n        assert True\n\n\nclass TestB(SharedTests):\n    x = 1\n"
+    ),
+    "tests/test_c.py": GOOD + "class Machine:\n    def test_it(self):\n        return 1\n",
+}
 
 
-def test_texts_that_are_no_unicode_are_shown_as_escapes(tmp_path: Path) -> None:
-    odd = "import pytest\n@pytest.mark.skip(reason='bad \\udcff name')\ndef test_odd(): pass\n"
-    (_, skipped) = seen_in(tmp_path, {"tests/test_one.py": GOOD + odd}).run.tests
-    assert "\\udcff" in skipped.message
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    folder = tmp_path_factory.mktemp("beside")
+    seen = seen_in(folder, BESIDE)
+    left = {path.relative_to(folder / "project").as_posix() for path in (folder / "project").rglob("*")}
+    assert left == {"pyproject.toml", "tests", *BESIDE}  # the run leaves nothing in the project
+    return seen
+
+
+def test_what_was_left_out_beside_good_tests_is_listed_and_contradicts_nobody(beside: Seen) -> None:
+    assert (beside.run.disagreements, beside.outcome("EX001"), beside.decision) == ((), Outcome.PASSED, Decision.PASS)
+    assert {str(f.location).split(":")[0]: "1 subtests skipped" in f.message for f in beside.of("EX003")} == {
+        "tests/test_ignored.py": False, "tests/test_whole.py": False, "tests/test_subtests.py": True,
+        "tests/test_unit.py": True, "tests/test_a.py": False,
+    }  # fmt: skip
+    assert beside.outcome("EX003") is Outcome.UNKNOWN
+    assert beside.run.uncollected == ("tests/test_ignored.py",)
+    assert {test.id.split("::")[0] for test in beside.run.tests if not test.passed} == {
+        "tests/test_subtests.py", "tests/test_unit.py",
+    }  # fmt: skip
+
+
+def test_class_whose_name_keeps_it_from_being_collected_is_named(beside: Seen) -> None:
+    assert [(one.id, one.certain) for one in beside.run.unplanned] == [("tests/test_a.py::EnsureTests::test_it", False)]
+    assert "'EnsureTests'" in beside.run.unplanned[0].why
 
 
 def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
@@ -331,11 +331,6 @@ def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
         "    os.remove(path); os.mkfifo(path)\natexit.register(replace)\n"
     )
     assert seen_in(tmp_path, with_conftest(pipes, GOOD)).outcome("EX001") is Outcome.UNKNOWN
-
-
-def test_witness_cannot_be_turned_off_by_an_option(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, with_options("-p no:gates_pytest_witness.hooks -p no:gates_pytest_witness"))
-    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
 
 
 def test_exit_while_collecting_is_no_pass(tmp_path: Path) -> None:
@@ -357,6 +352,8 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     seen = seen_in(tmp_path, {"pytest.ini": options, "tests/test_one.py": slow})
     (left_out,) = seen.of("EX003")
     assert (left_out.outcome, "test_bad" in left_out.message) == (Outcome.UNKNOWN, True)
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.PASS)
+    assert [(test.id, test.by_mark) for test in seen.run.deselected] == [("tests/test_one.py::test_bad", True)]
     (open_,) = [f for f in business_logic.GATE.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
@@ -393,16 +390,10 @@ def test_suite_of_skips_proves_nothing(tmp_path: Path) -> None:
     assert (seen.outcome("EX002"), seen.decision) == (Outcome.UNKNOWN, Decision.INCONCLUSIVE)
 
 
-def test_module_skipped_as_a_whole_is_listed_and_contradicts_nobody(tmp_path: Path) -> None:
-    whole = "import pytest\npytest.importorskip('nowhere_at_all')\n" + BAD
-    seen = seen_in(tmp_path, {"tests/test_one.py": GOOD, "tests/test_two.py": whole})
-    assert seen.run.disagreements == ()
-    (left_out,) = seen.of("EX003")
-    assert (left_out.outcome, str(left_out.location)) == (Outcome.UNKNOWN, "tests/test_two.py:2")
-
-
-def test_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
-    seen = seen_in(tmp_path, {"tests/pytest.ini": f"[pytest]\naddopts = {QUICK}\n", "tests/test_one.py": GOOD + BAD})
+def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
+    off = f"[pytest]\naddopts = {QUICK} -p no:gates_pytest_witness.hooks -p no:gates_pytest_witness\n"
+    seen = seen_in(tmp_path, {"tests/pytest.ini": off, "tests/test_one.py": GOOD + BAD})
+    assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
     assert [str(test.location) for test in seen.run.tests] == ["tests/test_one.py:1", "tests/test_one.py:3"]
 
 
@@ -424,34 +415,6 @@ def test_suite_that_is_not_there_is_unavailable(tmp_path: Path, change: dict[str
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
     with pytest.raises(EvidenceUnavailable, match=why):
         PytestRun.collect(a_task(**change), a_context(root))
-
-
-def test_run_leaves_nothing_in_the_project(tmp_path: Path) -> None:
-    seen_in(tmp_path, {"tests/test_one.py": GOOD})
-    left = {path.relative_to(tmp_path / "project").as_posix() for path in (tmp_path / "project").rglob("*")}
-    assert left == {"pyproject.toml", "tests", "tests/test_one.py"}
-
-
-def test_class_whose_name_keeps_it_from_being_collected_is_named(tmp_path: Path) -> None:
-    stray = "class EnsureTests:\n    def test_it(self):\n        assert False\n"
-    mixin = (
-        "class SharedTests:\n    def test_it(self):\n        assert True\n\n\nclass TestB(SharedTests):\n    x = 1\n"
-    )
-    helper = "class Machine:\n    def test_it(self):\n        return 1\n"
-    files: dict[str, str | bytes] = {
-        "tests/test_a.py": stray,
-        "tests/test_b.py": mixin,
-        "tests/test_c.py": helper + "\n\ndef test_c():\n    assert True\n",
-    }
-    run = seen_in(tmp_path, files).run
-    assert [(one.id, one.certain) for one in run.unplanned] == [("tests/test_a.py::EnsureTests::test_it", False)]
-    assert "'EnsureTests'" in run.unplanned[0].why
-
-
-def test_expected_failure_without_a_reason_shows_none(tmp_path: Path) -> None:
-    body = "import pytest\n\n\n@pytest.mark.xfail\ndef test_it(tmp_path):\n    assert tmp_path is None\n"
-    (test,) = seen_in(tmp_path, {"tests/test_a.py": body}).run.tests
-    assert test.message == "no reason given"
 
 
 def test_conftest_that_fails_in_the_workers_is_the_cause(tmp_path: Path) -> None:

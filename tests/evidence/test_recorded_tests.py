@@ -163,15 +163,6 @@ def test_interpreter_without_torch_is_told(tmp_path: Path) -> None:
         RecordedTests.collect(a_recorded_task(), context)
 
 
-def test_task_that_records_nothing_plans_nothing(tmp_path: Path) -> None:
-    task = a_task()
-    assert list(_recorded_tests.plan(task)) == []
-    assert list(_recorded_tests.judge(task, evidence())) == []
-    assert list(_recorded_tests.describe(task, evidence())) == []
-    with pytest.raises(EvidenceUnavailable, match="names no 'recorded_tests'"):
-        RecordedTests.collect(task, a_context(written(tmp_path / "project", {"x.py": ""})))
-
-
 def test_each_test_with_a_step_is_in_the_report(seen: RecordedTests) -> None:
     (section,) = _recorded_tests.describe(a_recorded_task(), evidence(seen))
     rows = {row[0]: row[1:] for row in section.rows}

@@ -11,7 +11,6 @@ from recording import SECRET, an_attempt, read_journal
 
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording, StepRecording, step_to_overflow
-from gates.errors import EvidenceUnavailable
 from gates.model import Outcome
 
 STEP = "import os, time, torch\n\n\ndef few(*args):\n    {}\n"
@@ -69,7 +68,6 @@ def test_crash_is_located_in_the_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "body", "said"),
     [
-        ({"call": "pkg.nothing:few"}, "pass", "there is no module 'pkg.nothing'"),
         ({"call": "pkg.steps:many"}, "pass", "pkg.steps has no 'many'"),
         ({"timeout_s": 4}, "time.sleep(60)", "stopped at the time limit of 4 s"),
         ({}, "__import__('shutil').rmtree(os.environ['WANDB_DIR'] + '/../0')", "the recorder wrote no journal"),
@@ -81,21 +79,20 @@ def test_step_that_cannot_be_seen_is_unknown(changes: dict[str, Any], body: str,
     assert set(outcomes.values()) == {Outcome.UNKNOWN}
 
 
-def test_process_that_leaves_early_is_not_believed(tmp_path: Path) -> None:
-    step, outcomes = record(tmp_path, "os._exit(0)")
+def test_process_that_closes_everything_and_leaves_early_is_not_believed(tmp_path: Path) -> None:
+    step, outcomes = record(tmp_path, "os.closerange(0, 4096); os._exit(0)")
     assert not step.plain.complete
     assert outcomes["run"] is Outcome.FAILED
+    assert Outcome.PASSED not in outcomes.values()
 
 
-def test_step_that_asks_for_an_accelerator_must_fall_back(tmp_path: Path) -> None:
-    step, outcomes = record(tmp_path, "assert not torch.cuda.is_available(), 'not hidden'")
+def test_step_sees_neither_an_accelerator_nor_the_secret(tmp_path: Path) -> None:
+    body = "print(dict(os.environ), __import__('sys').argv, open('/proc/self/cmdline').read()); "
+    step, outcomes = record(tmp_path, body + "assert not torch.cuda.is_available(), 'not hidden'")
     assert step.plain.complete
     assert outcomes["run"] is Outcome.UNKNOWN  # it took no step
-
-
-def test_task_without_training_steps_has_no_recording(tmp_path: Path) -> None:
-    with pytest.raises(EvidenceUnavailable, match="names no 'training_steps'"):
-        Recording.collect(a_task(), a_context(written(tmp_path / "project", {"x.py": ""})))
+    assert step.plain.process is not None
+    assert "GATES_WITNESS" not in step.plain.process.stdout.tail
 
 
 def sealed(path: Path, *lines: str, secret: str = SECRET) -> Path:
@@ -157,26 +154,6 @@ def test_numbers_that_are_none_and_text_of_others_are_cleaned(tmp_path: Path) ->
     line = '{"word": "log", "to": "x\\ud800", "values": {"a": NaN, "b": Infinity, "c": 1}}'
     (record,) = read_journal(sealed(tmp_path / "j", line)).logged
     assert (record.to, record.values) == ("x\\ud800", {"a": None, "b": None, "c": 1.0})
-
-
-ATTACKS = {
-    "closes all and leaves": "os.closerange(0, 4096); os._exit(0)",
-}
-
-
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS.keys())
-def test_attacker_does_not_end_the_journal(attack: str, tmp_path: Path) -> None:
-    step, outcomes = record(tmp_path, attack.strip(), call="pkg.steps:few")
-    assert not step.plain.complete
-    assert Outcome.PASSED not in outcomes.values()
-
-
-def test_secret_is_neither_in_the_environment_nor_in_the_arguments(tmp_path: Path) -> None:
-    body = "print(dict(os.environ), __import__('sys').argv, open('/proc/self/cmdline').read())"
-    step, _ = record(tmp_path, body)
-    assert step.plain.process is not None
-    assert "GATES_WITNESS" not in step.plain.process.stdout.tail
-    assert step.plain.complete
 
 
 def test_command_that_closes_everything_and_leaves_with_exit_code_0_is_heard(tmp_path: Path) -> None:

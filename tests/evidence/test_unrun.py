@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.checks.criteria import tested as _criterion_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
-from gates.task.task import Task
 
 HEAD = "import pytest\nfrom pkg import same\n"
 ZERO = "def test_zero(): assert same(0) == 0\n"
@@ -18,15 +16,15 @@ MORE = HEAD + MARK + "def test_more(): assert same(2) == 2\n"
 IN_CLASS = (
     HEAD + "class Contract:\n    def test_zero(self): assert same(0) == 0\n    def test_more(self): assert same(1)\n"
 )
-BY_MARKER = {
-    "ignored": ({"tests/conftest.py": 'collect_ignore = ["test_more.py"]\n', "tests/test_more.py": MORE}, "collected"),
+BY_MARKER: dict[str, tuple[str, str, str]] = {
+    "ignored": ("tests", MORE, "collected"),
     "skipped as a whole": (
-        {"tests/test_more.py": MORE.replace(HEAD, 'import pytest\npytest.importorskip("none_such")\n')}, "as a whole"),
-    "outside of the tests of the task": ({"more/test_more.py": MORE}, "outside of the 'tests'"),
-    "in a branch": ({"tests/test_more.py": MORE.replace(MARK, "if same(0):\n  " + MARK + "  ")}, "never planned"),
+        "tests", MORE.replace(HEAD, 'import pytest\npytest.importorskip("none_such")\n'), "as a whole"),
+    "outside of the tests of the task": ("more", MORE, "outside of the 'tests'"),
+    "in a branch": ("tests", MORE.replace(MARK, "if same(0):\n  " + MARK + "  "), "never planned"),
     "in a class that nobody collects": (
-        {"tests/test_more.py": HEAD + "class More:\n  pytestmark = pytest.mark.criterion('T1/AC1')\n"
-         "  def test_more(self): assert same(2) == 2\n"}, "never planned"),
+        "tests", HEAD + "class More:\n  pytestmark = pytest.mark.criterion('T1/AC1')\n"
+        "  def test_more(self): assert same(2) == 2\n", "never planned"),
 }  # fmt: skip
 BY_FILE = {
     "in a branch": HEAD + ZERO + "if same(0):\n    def test_more(): assert same(1)\n",
@@ -45,39 +43,43 @@ NOTHING_MISSED = {
 }
 
 
-def judged(folder: Path, files: dict[str, str], *, by_file: bool = False, **task: object) -> list[Finding]:
-    asked: Task = a_task(
-        entry_points=[], measurements=[], criteria=[a_criterion(tests=["tests"] if by_file else [])], **task
+def judged(folder: Path, files: dict[str, str], **criteria: list[str]) -> dict[str, list[Finding]]:
+    """What is found of each criterion, in one run; of each, the tests that it names."""
+    asked = a_task(
+        entry_points=[], measurements=[], criteria=[a_criterion(id=name, tests=own) for name, own in criteria.items()]
     )
     given = {"pyproject.toml": pytest_options(), "pkg/__init__.py": "def same(x): return x\n", **files}
-    run = PytestRun.collect(asked, a_context(written(folder / "project", given)))
-    return [*_criterion_tests.judge_tests(asked, asked.criteria[0], all_evidence(asked, run))]
+    seen = all_evidence(asked, PytestRun.collect(asked, a_context(written(folder / "project", given))))
+    return {one.id: [*_criterion_tests.judge_tests(asked, one, seen)] for one in asked.criteria}
 
 
-@pytest.mark.parametrize("name", BY_MARKER)
-def test_a_marked_test_that_never_ran_leaves_its_criterion_open(name: str, tmp_path: Path) -> None:
-    files, why = BY_MARKER[name]
-    (found,) = judged(tmp_path, {"tests/test_ran.py": RAN, **files})
-    assert (found.outcome, found.level.value) == (Outcome.UNKNOWN, "must")
-    assert "test_more" in found.message
-    assert why in found.message
+def test_a_marked_test_that_never_ran_leaves_its_criterion_open(tmp_path: Path) -> None:
+    numbers = {f"AC{i}": case for i, case in enumerate(BY_MARKER.values())}
+    files = {f"{where}/test_more{i}.py": text.replace("AC1", i) for i, (where, text, _) in numbers.items()}
+    files["tests/conftest.py"] = 'collect_ignore = ["test_moreAC0.py"]\n'
+    files["tests/test_ran.py"] = RAN.replace('"T1/AC1"', ", ".join(f'"T1/{i}"' for i in numbers))
+    found = judged(tmp_path, files, **{i: [] for i in numbers})
+    for i, (_, _, why) in numbers.items():
+        (one,) = found[i]
+        assert (one.outcome, one.level.value, why in one.message) == (Outcome.UNKNOWN, "must", True), one.message
+        assert f"test_more{i}" in f"{one.message} {one.location}"
 
 
-@pytest.mark.parametrize("name", BY_FILE)
-def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open(name: str, tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, {"tests/test_it.py": BY_FILE[name]}, by_file=True)
-    assert (found.outcome, "test_more" in found.message) == (Outcome.UNKNOWN, True), found.message
+def test_a_test_of_a_bound_file_that_never_ran_leaves_its_criterion_open_and_one_elsewhere_does_not(
+    tmp_path: Path,
+) -> None:
+    cases = {f"AC{i}": text for i, text in enumerate((*BY_FILE.values(), *NOTHING_MISSED.values()))}
+    paths = {i: f"tests/test_it{i}.py" for i in cases}
+    files = {path: cases[i].replace("AC1", i) for i, path in paths.items()}
+    found = judged(tmp_path, files, **{i: [path] for i, path in paths.items()})
+    for number, (one, *more) in enumerate(found.values()):
+        missed = number < len(BY_FILE)
+        assert one.outcome is (Outcome.UNKNOWN if missed else Outcome.PASSED), one.message
+        assert (more, "test_more" in one.message) == ([], missed), one.message
 
 
-@pytest.mark.parametrize("name", NOTHING_MISSED)
-def test_a_test_that_ran_in_another_place_is_missed_nowhere(name: str, tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, {"tests/test_it.py": NOTHING_MISSED[name]}, by_file=True)
-    assert found.outcome is Outcome.PASSED, found.message
-
-
-@pytest.mark.parametrize("beside", [".venv/lib", "env/lib", "other", "tests"])
-def test_markers_of_other_projects_and_criteria_are_none_of_ours(beside: str, tmp_path: Path) -> None:
-    files = {f"{beside}/test_more.py": MORE.replace("AC1", "AC7") if beside == "tests" else MORE,
-             "env/pyvenv.cfg": "", "other/tasks/T1.yaml": ""}  # fmt: skip
-    (found,) = judged(tmp_path, {"tests/test_ran.py": RAN, **files})
+def test_markers_of_other_projects_and_criteria_are_none_of_ours(tmp_path: Path) -> None:
+    files = {f"{beside}/test_more.py": MORE for beside in (".venv/lib", "env/lib", "other")}
+    files |= {"tests/test_more.py": MORE.replace("AC1", "AC7"), "env/pyvenv.cfg": "", "other/tasks/T1.yaml": ""}
+    (found,) = judged(tmp_path, {"tests/test_ran.py": RAN, **files}, AC1=[])["AC1"]
     assert found.outcome is Outcome.PASSED, found.message

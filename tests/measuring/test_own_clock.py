@@ -89,8 +89,9 @@ def late(loops, pause):
 """
 
 
-@pytest.mark.parametrize(("most", "pause", "split"), [(8, 0.015, 1), (32, 0.003, 6)])
-@pytest.mark.parametrize("arm", ["hurried", "late"])
+@pytest.mark.parametrize(
+    ("arm", "most", "pause", "split"), [("hurried", 8, 0.0, 1), ("late", 8, 0.015, 1), ("late", 32, 0.003, 6)]
+)
 def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float, split: int, tmp_path: Path) -> None:
     root = written(tmp_path / "p", {"steps.py": STEPS, "arms.py": ARMS})
     (tmp_path / "log").mkdir()

@@ -12,6 +12,7 @@ from gates.measuring.taken import Taken
 from gates.measuring.wire import ArmFailed
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
+NAPS = {"fp32": {"call": "steps:naps", "args": [0.4]}, "amp": {"call": "steps:naps", "args": [0.2]}}
 
 
 def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: Any) -> tuple[Samples, Taken]:
@@ -34,59 +35,43 @@ def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
     assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
 
 
-def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path) -> None:
-    seen: list[int] = []
+def looked(tmp_path: Path, arms: dict[str, Any], last: int, **changes: Any) -> tuple[Taken, list[tuple[int, int]]]:
+    """Measure until so many pairs; return how, and at each look the pairs and the starts whose memory counts."""
+    seen: list[tuple[int, int]] = []
     (tmp_path / "log").mkdir()
 
-    def settled(_samples: Samples, taken: Taken) -> bool:
-        seen.append(taken.pairs)
-        return taken.pairs == 24 * taken.split
+    def settled(samples: Samples, taken: Taken) -> bool:
+        seen.append((taken.pairs, len(next(iter(samples.metrics["process_peak_bytes"].arms.values())))))
+        return taken.pairs == last
 
-    arms = {name: {"call": "steps:work", "args": [loops]} for name, loops in (("slow", 300_000), ("quick", 1000))}
-    _, taken = measure(a_plan(a_folder(tmp_path / "p"), arms, restarts=2), tmp_path / "log", settled)
-    assert seen == [16 * taken.split, 24 * taken.split]
-    assert (taken.ended, taken.pairs) == ("decided", 24 * taken.split)
-    assert taken.split == 1
+    return measure(a_plan(a_folder(tmp_path / "p"), arms, **changes), tmp_path / "log", settled)[1], seen
+
+
+def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path) -> None:
+    arms = {name: {"call": "steps:naps", "args": [time]} for name, time in (("slow", 12), ("quick", 1))}
+    taken, seen = looked(tmp_path, arms, 24, restarts=2)
+    assert seen == [(16, 1), (24, 2)]
+    assert (taken.ended, taken.pairs, taken.split) == ("decided", 24, 1)
 
 
 def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_path: Path) -> None:
-    seen: list[int] = []
-    (tmp_path / "log").mkdir()
-
-    def settled(_samples: Samples, taken: Taken) -> bool:
-        seen.append(taken.pairs)
-        return taken.pairs == 144
-
-    plan = a_plan(a_folder(tmp_path / "p"), TWO, segment_s=0.030)
-    _, taken = measure(plan, tmp_path / "log", settled)
-    assert seen == [96, 144]
+    taken, seen = looked(tmp_path, NAPS, 144, segment_s=0.030)
+    assert seen == [(96, 4), (144, 6)]  # the memory of a start counts at the look that ends it
     assert (taken.split, taken.most, taken.block, taken.starts) == (6, 384, 24, 6)
     assert len(taken.copies) == 2 * 9
 
 
 def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_path: Path) -> None:
-    _, taken = taken_of(tmp_path, {"a": TWO["amp"]}, most=32, restarts=2)
+    _, taken = taken_of(tmp_path, {"a": NAPS["amp"]}, most=32, restarts=2)
     assert (taken.split, taken.pairs, len(taken.copies)) == (1, 32, 4)
 
 
 def test_three_arms_are_split_and_end_with_their_budget(tmp_path: Path) -> None:
-    three = {**TWO, "tf32": {"call": "steps:work", "args": [3000]}}
+    three = {**NAPS, "tf32": {"call": "steps:naps", "args": [0.5]}}
     samples, taken = taken_of(tmp_path, three, segment_s=0.030, budget_s=4.0, restarts=2)
     assert (taken.split, taken.ended) == (6, "budget")
     assert 6 <= taken.pairs < taken.most
     assert {len(values) for values in samples.metrics["step_time_s"].arms.values()} == {taken.pairs}
-
-
-def test_memory_of_a_start_counts_at_the_look_that_ends_it(tmp_path: Path) -> None:
-    seen: list[int] = []
-    (tmp_path / "log").mkdir()
-
-    def settled(samples: Samples, taken: Taken) -> bool:
-        seen.append(len(samples.metrics["process_peak_bytes"].arms["amp"]))
-        return taken.pairs == 24 * taken.split
-
-    measure(a_plan(a_folder(tmp_path / "p"), TWO), tmp_path / "log", settled)
-    assert seen == [4, 6]
 
 
 def test_it_ends_with_its_budget(tmp_path: Path) -> None:

@@ -278,62 +278,23 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
     yield {symbol.criterion: symbol for symbol in found.symbols}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "VALUE",
-        "EFFECT",
-        "USED",
-        "ENTERED",
-        "CHILD_HEARD",
-        "DATA",
-        "CACHED",
-        "CONSTANT",
-        "NUMBER",
-        "TEXT",
-        "FIELDS",
-        "FIELD",
-        "NAMED_FIELDS",
-        "LEVELS",
-        "AT_IMPORT",
-        "NULL",
-        "NOTHING",
-        "ABSTRACT",
-        "PROTOCOL",
-        "FIXTURE",
-        "ELSEWHERE",
-        "MODULE",
-        "AROUND",
-        "HISTORY",
-    ],
+NOTICED = (
+    "VALUE EFFECT USED ENTERED CHILD_HEARD DATA CACHED CONSTANT NUMBER TEXT FIELDS FIELD NAMED_FIELDS LEVELS AT_IMPORT "
+    "NULL NOTHING ABSTRACT PROTOCOL FIXTURE ELSEWHERE MODULE AROUND HISTORY"
 )
+SURVIVED = (
+    "ITSELF TYPE EMPTY NO_EFFECT MADE NOT_ASKED CHILD SKIPS_WITHOUT NUMBER_UNREAD PRODUCT_UNREAD FIELDS_UNREAD "
+    "FIELD_UNREAD LEVELS_UNREAD NULL_UNREAD ABSTRACT_UNREAD AROUND_ITSELF IDLE_ENTRY"
+)
+
+
+@pytest.mark.parametrize("name", NOTICED.split())
 def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].noticed, seen[name]
     assert seen[name].by == f"tests/test_core.py::test_{name.lower()}"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "ITSELF",
-        "TYPE",
-        "EMPTY",
-        "NO_EFFECT",
-        "MADE",
-        "NOT_ASKED",
-        "CHILD",
-        "SKIPS_WITHOUT",
-        "NUMBER_UNREAD",
-        "PRODUCT_UNREAD",
-        "FIELDS_UNREAD",
-        "FIELD_UNREAD",
-        "LEVELS_UNREAD",
-        "NULL_UNREAD",
-        "ABSTRACT_UNREAD",
-        "AROUND_ITSELF",
-        "IDLE_ENTRY",
-    ],
-)
+@pytest.mark.parametrize("name", SURVIVED.split())
 def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, EmptiedSymbol], name: str) -> None:
     assert seen[name].end is End.SURVIVED, seen[name]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import Ended, a_project, a_task, clean, gates
+from building import QUICK, Ended, a_project, clean, gates
 from rigging import CORE, a_rigged_project
 
 from gates.config import Settings
@@ -158,7 +158,7 @@ SMALL = {
 
 
 def proved(root: Path, tmp_path: Path, *args: str) -> Ended:
-    return gates(root, "prove", "T1", *args, env=clean({"XDG_CACHE_HOME": str(tmp_path / "cache")}))
+    return gates(root, "prove", "T1", *args, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
 
 def test_the_command_proves_and_exits_with_0(tmp_path: Path) -> None:
@@ -178,16 +178,12 @@ from pkg.core import double
 def test_double():
     assert double(2) == 4
 """
-STRICT = {
-    "unknown markers": "[pytest]\naddopts = --strict-markers\n",
-    "warnings": "[pytest]\nfilterwarnings = error\n",
-}
+STRICT = f"[pytest]\naddopts = {QUICK} --strict-markers\nfilterwarnings = error\n"
 
 
-@pytest.mark.parametrize("refused", STRICT)
-def test_the_marker_of_criteria_is_known_to_a_project_that_refuses_others(tmp_path: Path, refused: str) -> None:
+def test_the_marker_of_criteria_is_known_to_a_project_that_refuses_others(tmp_path: Path) -> None:
     task = SMALL["tasks/T1.yaml"].replace("    tests: [tests]\n", "")
-    files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": STRICT[refused]}
+    files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": STRICT}
     text, code = perform(a_request(a_project(tmp_path / "project", files)), say=lambda _line: None)
     assert code == 0, text
 
@@ -366,7 +362,6 @@ VACUOUS = {
 
 def test_a_run_blocks_on_a_vacuous_criterion_until_its_proof_is_stale(tmp_path: Path) -> None:
     root = a_project(tmp_path / "project", VACUOUS)
-    assert gates(root, "run", "T1").code == 0
     assert proved(root, tmp_path).code == 1
     page = root / "reports/T1/business-logic.md"
     assert gates(root, "run", "T1").code == 1
@@ -400,12 +395,6 @@ def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
     assert not [*tmp_path.glob("gates-*")]
     again = proved(root, tmp_path, "--budget", "0.01")
     assert (again.code, "tried before" in again.out, "AC1 not decided: " in again.out) == (3, True, True)
-
-
-def test_no_criterion_of_a_task_without_proof_is_held_to_it() -> None:
-    from gates.checks.proof import judge
-
-    assert list(judge.plan(a_task())) == []
 
 
 def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

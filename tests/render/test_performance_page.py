@@ -3,24 +3,15 @@
 import re
 
 import pytest
-from building import a_criterion, a_measure, a_task, all_evidence, measured, samples
+from building import a_criterion, a_measure, a_task, all_evidence, folded, measured, samples
 
-from gates import pipeline
-from gates.model import Level, Revision
+from gates.model import Level
 from gates.render.markdown import render
-from gates.report import Report
 
 
 def pages(level: Level, limit: float) -> dict[str, str]:
     task = a_task(criteria=[a_criterion(measures=[a_measure(at_least=limit, level=level.value)])])
-    seen = all_evidence(task, measured(samples()))
-    report: Report = pipeline.fold(
-        task, tuple(pipeline.judge(gate, task, seen) for gate in pipeline.applying(task)), seen,
-        revision=Revision(commit=None, dirty=None, digest="b" * 64, files=()),
-        environment={"platform": "a platform", "processor": "a processor"},
-        started_at="2026-01-02T03:04:05Z", duration_s=1, files=(),
-    )  # fmt: skip
-    return render(report, None)
+    return render(folded(task, all_evidence(task, measured(samples()))), None)
 
 
 def page(level: Level, limit: float) -> str:

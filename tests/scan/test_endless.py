@@ -7,7 +7,7 @@ import pytest
 from building import written
 from scanning import a_rule
 
-from gates.scan import expressions
+from gates.scan import endless, expressions
 from gates.scan.checking import Checked, check
 from gates.scan.endless import Endless
 from gates.scan.expressions import Doubted, is_found
@@ -19,6 +19,7 @@ DEEP = f"{'g(' * 40}1{')' * 40}"
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expressions, "LIMIT_S", 0.2)
+    monkeypatch.setattr(endless, "BASE", 30_000)
     monkeypatch.setattr(expressions, "_endless", {})
 
 

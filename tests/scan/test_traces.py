@@ -195,12 +195,3 @@ def test_star_imports_in_a_circle_give_nothing() -> None:
     project = project_of({"a.py": b"from b import *\n", "b.py": b"from a import *\n"})
     assert project.classes == {}
     assert project.starred("name", project.modules["a.py"]) is None
-
-
-WIDE = "".join(
-    f"    if a{n}:\n        scaler.scale(loss{n}).backward()\n    x{n} = GradScaler() if b{n} else None\n    if x{n}:\n        x{n}.update()\n"
-    for n in range(16)
-)
-
-
-SCALED = "scaler.scale(last).backward()"

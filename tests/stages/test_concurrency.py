@@ -91,12 +91,9 @@ def test_criterion_gets_its_own_finding_at_its_level() -> None:
     assert {f.severity for f in found if f.level is Level.MUST} == {Severity.CRITICAL}
 
 
-def test_no_evidence_is_unknown_and_a_task_without_it_says_nothing() -> None:
+def test_no_evidence_is_unknown() -> None:
     task = a_task(concurrency=[ASKED])
     assert {finding.outcome for finding in _concurrency.judge(task, EvidenceSet())} == {U}
-    plain = a_task()
-    assert not [*_concurrency.plan(plain), *_concurrency.judge(plain, EvidenceSet())]
-    assert not list(_concurrency.describe(plain, EvidenceSet()))
 
 
 def test_section_tells_of_each_and_of_free_threading() -> None:

@@ -12,7 +12,6 @@ from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location, Outcome, Severity
 
 CRASH = Location(path="pkg/core.py", line=2)
-TWO = a_function(last=3, location=Location(path="pkg/core.py", line=1, last_line=3))
 FINE = "which did not fail: none of them gives it what this entry point does"
 WHYS: dict[str, tuple[tuple[Evidence, ...], str]] = {
     "no test calls it": ((executed(a_function(ran=False)),), "`double` (pkg/core.py:1-2) was executed by no test"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, a_task, evidence
+from building import a_process, evidence
 from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
 
 from gates.check import EvidenceSet
@@ -35,12 +35,6 @@ def test_sound_steps_pass_for_their_criterion() -> None:
     assert {check.id for check in _hot_path.plan(a_hot_task())} == {finding.check for finding in findings}
     assert {f.level for f in findings if f.criterion == "AC1"} == {Level.MUST}
     assert len([f for f in findings if f.criterion == "AC1"]) == len(ASPECTS)
-
-
-def test_task_without_hot_paths_plans_nothing() -> None:
-    assert list(_hot_path.plan(a_task())) == []
-    assert list(_hot_path.judge(a_task(), EvidenceSet())) == []
-    assert list(_hot_path.describe(a_task(), EvidenceSet())) == []
 
 
 @pytest.mark.parametrize(

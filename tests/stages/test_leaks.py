@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_task, evidence
+from building import evidence
 from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
 
 from gates.check import EvidenceSet
@@ -21,12 +21,6 @@ def found(seen: Leaks, **changes: Any) -> Finding:
     assert [finding.check for finding in both] == ["leak:0", "leak:0:for:AC1"]
     assert len({finding.outcome for finding in both}) == 1
     return both[0]
-
-
-def test_task_without_leaks_plans_nothing_and_tells_nothing() -> None:
-    assert list(_leaks.plan(a_task())) == []
-    assert list(_leaks.judge(a_task(), EvidenceSet())) == []
-    assert list(_leaks.describe(a_task(), EvidenceSet())) == []
 
 
 def test_memory_that_stays_passes_with_its_slopes() -> None:

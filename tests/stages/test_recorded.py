@@ -75,12 +75,6 @@ def test_nothing_recorded_is_unknown() -> None:
     assert {check.id for check in _recorded.plan(a_trained_task(needs=EVERYTHING))} == {f.check for f in findings}
 
 
-def test_task_without_training_steps_plans_nothing() -> None:
-    assert list(_recorded.plan(a_task())) == []
-    assert list(_recorded.judge(a_task(), EvidenceSet())) == []
-    assert list(_recorded.describe(a_task(), EvidenceSet())) == []
-
-
 def words(*order: str, **facts: Any) -> Recorded:
     return a_recorded(events=happened(*order, **facts))
 

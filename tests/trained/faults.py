@@ -3,15 +3,13 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import torch
-from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net
+from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net, plain_steps, scaled_steps
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 
 def clip_before_unscale() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         clip_grad_norm_(model.parameters(), 1.0)  # <- order gradients
@@ -21,9 +19,7 @@ def clip_before_unscale() -> None:
 
 
 def unscale_twice() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         for _ in range(2):
             scaler.scale(half_loss_of(model)).backward()
             scaler.unscale_(optimizer)  # <- run order
@@ -33,18 +29,14 @@ def unscale_twice() -> None:
 
 
 def cleared_before_step() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         loss_of(model).backward()
         optimizer.zero_grad()  # <- order
         optimizer.step()
 
 
 def cleared_before_scaled_step() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)
         optimizer.zero_grad(set_to_none=False)  # <- order
@@ -53,9 +45,7 @@ def cleared_before_scaled_step() -> None:
 
 
 def part_cleared_before_step() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         loss_of(model).backward()
         next(model.children()).zero_grad()  # <- order
         optimizer.step()
@@ -63,9 +53,7 @@ def part_cleared_before_step() -> None:
 
 
 def plain_step() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)
@@ -75,9 +63,7 @@ def plain_step() -> None:
 
 
 def never_unscaled() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         optimizer.step()  # <- order gradients overflow
@@ -92,9 +78,7 @@ def no_update() -> None:
 
 
 def scaled_loss_unused() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         loss = half_loss_of(model)
         scaler.scale(loss)
@@ -104,18 +88,14 @@ def scaled_loss_unused() -> None:
 
 
 def never_cleared() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         scaler.scale(half_loss_of(model)).backward()
         scaler.step(optimizer)  # <- order
         scaler.update()
 
 
 def outside_autocast() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(loss_of(model)).backward()  # <- precision
         scaler.step(optimizer)
@@ -123,9 +103,7 @@ def outside_autocast() -> None:
 
 
 def half_without_scaler() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         optimizer.zero_grad()
         half_loss_of(model).backward()  # <- precision
         optimizer.step()
@@ -170,9 +148,7 @@ def tracker_crashes() -> None:
 
 
 def skip_without_update() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)  # <- overflow
@@ -183,9 +159,7 @@ def skip_without_update() -> None:
 
 
 def guard_inverted() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)
@@ -198,9 +172,7 @@ def guard_inverted() -> None:
 
 
 def scale_held() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         scaler.step(optimizer)  # <- overflow
@@ -208,9 +180,7 @@ def scale_held() -> None:
 
 
 def error_if_nonfinite() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)
@@ -220,9 +190,7 @@ def error_if_nonfinite() -> None:
 
 
 def overflow_swallowed() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         for param in model.parameters():
@@ -245,9 +213,7 @@ def overflow_hooked() -> None:
 
 
 def gradients_dropped() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         scaler.scale(half_loss_of(model)).backward()
         next(model.parameters()).grad = None
@@ -296,9 +262,7 @@ def schedule_runs_ahead() -> None:
 
 
 def scaled_bfloat16() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         with half(torch.bfloat16):
             loss = loss_of(model)

@@ -1,5 +1,7 @@
 """What the training steps beside this file are made of: a tiny model, its data, a scaler that shows its work."""
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -42,3 +44,19 @@ def half_loss_of(model: nn.Module, dtype: torch.dtype = torch.float16) -> Tensor
     """The loss of a fresh batch, computed in half precision."""
     with half(dtype):
         return loss_of(model)
+
+
+def scaled_steps() -> Iterator[tuple[nn.Sequential, torch.optim.AdamW, torch.amp.GradScaler]]:
+    """The same model, optimizer and scaler for each step."""
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        yield model, optimizer, scaler
+
+
+def plain_steps() -> Iterator[tuple[nn.Sequential, torch.optim.AdamW]]:
+    """The same model and optimizer for each step."""
+    model = net()
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        yield model, optimizer

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import torch
-from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net
+from parts import STEPS, adam, batch, gradient_scaler, half, half_loss_of, loss_of, net, plain_steps, scaled_steps
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 from torch.utils.checkpoint import checkpoint
@@ -84,9 +84,7 @@ async def awaited() -> None:
 
 
 def skipped_by_hand() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         scaler.scale(half_loss_of(model)).backward()
         scaler.unscale_(optimizer)
         if torch.isfinite(clip_grad_norm_(model.parameters(), 1.0)):
@@ -181,9 +179,7 @@ def float32() -> None:
 
 
 def cleared_by_hand() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         half_loss_of(model, torch.bfloat16).backward()
         optimizer.step()
         for param in model.parameters():
@@ -191,9 +187,7 @@ def cleared_by_hand() -> None:
 
 
 def noisy_gradients() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         optimizer.zero_grad()
         loss_of(model).backward()
         for param in model.parameters():
@@ -214,9 +208,7 @@ def scaler_turned_off() -> None:
 
 
 def scaled_by_hand() -> None:
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         optimizer.zero_grad()
         (half_loss_of(model) * 512.0).backward()
         for param in model.parameters():
@@ -295,9 +287,7 @@ def _train(model: Any) -> None:
 
 def unscaled_by_hand() -> None:
     """Clips the gradients between a division and a multiplication by the scale."""
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         scaler.scale(half_loss_of(model)).backward()
         grads = [param.grad for param in model.parameters() if param.grad is not None]
         torch._foreach_div_(grads, scaler.get_scale())
@@ -346,14 +336,12 @@ def taken_up_again() -> None:
 
 
 def of_more_steps_than_a_journal_holds() -> None:
-    _scaled(net(), gradient_scaler(), 1000)
+    _scaled(net(), gradient_scaler(), 600)
 
 
 def given_after_clearing() -> None:
     """Keeps the gradients of a backward pass, clears them and puts them back, scaled."""
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         optimizer.zero_grad()
         loss_of(model).backward()
         kept = [param.grad.clone() for param in model.parameters() if param.grad is not None]
@@ -365,9 +353,7 @@ def given_after_clearing() -> None:
 
 def given_by_hand() -> None:
     """Puts gradients in the place of those of the step before, which another backward pass had made."""
-    model = net()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer in plain_steps():
         params = list(model.parameters())
         for param, grad in zip(params, torch.autograd.grad(loss_of(model), params), strict=True):
             param.grad = grad
@@ -431,9 +417,7 @@ def unhooked_optimizer() -> None:
 
 
 def gradients_differentiated() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         loss = half_loss_of(model)
         grads = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)

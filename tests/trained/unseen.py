@@ -3,13 +3,11 @@
 # mypy: disable-error-code="no-untyped-call"
 
 import torch
-from parts import STEPS, adam, gradient_scaler, half, loss_of, net
+from parts import STEPS, adam, half, loss_of, net, scaled_steps
 
 
 def autocast_of_cuda() -> None:
-    model, scaler = net(), gradient_scaler()
-    optimizer = adam(model)
-    for _ in range(STEPS):
+    for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()
         with torch.autocast("cuda"):
             loss = loss_of(model)

@@ -1,12 +1,22 @@
 """A real run of the wider benchmark: what it measures and draws."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
+from amp_core.benchmark.setup import Measured, Plan, Setup
+from amp_core.samples import Direction, Metric
+from benchmarks.wider import __main__ as command
 from benchmarks.wider import inference, scaling
 from benchmarks.wider.__main__ import main
+
+
+def learned(_: Setup) -> Measured:
+    """What a benchmark that trained a model returns of it."""
+    metric = Metric("nat", Direction.LOWER, paired=True, arms={"fp32": (1.0, 1.1), "bf16": (1.1, 1.0)})
+    return Measured({"val_loss": metric}, {})
 
 
 def test_a_run_measures_every_shape_and_draws_it(
@@ -15,6 +25,9 @@ def test_a_run_measures_every_shape_and_draws_it(
     monkeypatch.setitem(scaling.BATCH_SIZES, "cpu", (1,))
     monkeypatch.setitem(scaling.CONTEXTS, "cpu", (8,))
     monkeypatch.setattr(inference, "BATCH_SIZES", (1, 2))
+    smoke = dataclasses.replace(Plan.smoke(), rounds=2, scaling_rounds=1)
+    monkeypatch.setattr(Plan, "smoke", lambda: smoke)
+    monkeypatch.setitem(command.WIDER, "quality", learned)  # what training takes is shown where it is measured alone
     out = tmp_path / "s.json"
     assert main(["--smoke", "--device", "cpu", "--out", str(out), "--plots", str(tmp_path)]) == 0
     assert "p50" in capsys.readouterr().out

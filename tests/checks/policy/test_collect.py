@@ -319,6 +319,13 @@ def seen(project: Path, base: str | None = None, task: str = "tasks/T1.yaml") ->
     return Goalposts.collect(spec.load(project / task, project), context)
 
 
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project in the commit of a repository."""
+    committed(a_project(tmp_path / "p"))
+    return tmp_path / "p"
+
+
 def told(project: Path, base: str | None = None) -> list[str]:
     return [str(move) for move in seen(project, base).moves]
 
@@ -330,18 +337,14 @@ def lower(project: Path) -> None:
 LOWER = "AC2 ratio old/new of step_time_s at_least: 1.5 -> 1.2"
 
 
-def test_uncommitted_lowering_on_the_base_itself_is_seen(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_uncommitted_lowering_on_the_base_itself_is_seen(project: Path) -> None:
     lower(project)
     found = seen(project)
     assert ([str(m) for m in found.moves], found.base, found.mode) == ([LOWER], "main", Mode.BAR)
     assert str(found.moves[0].location) == "tasks/T1.yaml:16"
 
 
-def test_lowering_that_the_base_has_already_is_settled(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_lowering_that_the_base_has_already_is_settled(project: Path) -> None:
     lower(project)
     committed(project)
     assert [(str(m), m.settled) for m in seen(project).moves] == [(LOWER, True)]
@@ -362,10 +365,8 @@ def test_branch_is_compared_with_where_it_left_the_base(tmp_path: Path) -> None:
 
 
 def test_base_branch_of_a_pull_request_is_taken_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
     git(project, "branch", "release")
     lower(project)
     committed(project)
@@ -383,9 +384,7 @@ def test_new_task_has_no_earlier_bar(tmp_path: Path) -> None:
     assert (found.is_new, [m for m in found.moves if m.part is not Part.SETTINGS], found.unread) == (True, [], ())
 
 
-def test_task_file_that_moved_is_found_by_its_id(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_task_file_that_moved_is_found_by_its_id(project: Path) -> None:
     git(project, "mv", "tasks/T1.yaml", "tasks/T1-doubling.yaml")
     text = (project / "tasks/T1-doubling.yaml").read_text(encoding="utf-8").replace("1.5", "1.2")
     (project / "tasks/T1-doubling.yaml").write_text(text, encoding="utf-8")
@@ -417,9 +416,7 @@ def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
     ]
 
 
-def test_own_rule_in_the_place_of_a_shipped_one_is_named_and_one_more_is_not(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_own_rule_in_the_place_of_a_shipped_one_is_named_and_one_more_is_not(project: Path) -> None:
     written(project, {"gates-rules/mine.yaml": "id: mine\n", "gates-rules/lax.yaml": "id: amp-step-order\n"})
     assert told(project) == ["code rule gates-rules/lax.yaml: none -> there"]
 
@@ -474,9 +471,7 @@ def test_project_without_history_says_why_in_one_line(tmp_path: Path, monkeypatc
     assert unavailable(project.rename(tmp_path / "s")).startswith("there is no git on this machine")
 
 
-def test_shallow_history_says_so(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_shallow_history_says_so(tmp_path: Path, project: Path) -> None:
     git(project, "checkout", "-q", "-b", "work")
     committed(project, "one")
     git(project, "checkout", "-q", "main")
@@ -505,9 +500,7 @@ def test_clone_that_is_cut_off_at_head_is_not_compared_with_itself(branch: str, 
             assert unavailable(clone).startswith(why)
 
 
-def test_clone_that_lacks_files_says_so_and_fetches_nothing(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_clone_that_lacks_files_says_so_and_fetches_nothing(tmp_path: Path, project: Path) -> None:
     git(project, "config", "uploadpack.allowFilter", "true")
     committed(written(project, {"tasks/T1.yaml": f"{TASK_FILE}# more\n"}), "more")
     git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{project}", "q")
@@ -531,9 +524,9 @@ def test_nothing_that_the_repository_configures_is_run(tmp_path: Path) -> None:
     assert not (tmp_path / "evil").exists()
 
 
-def test_environment_does_not_send_git_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_environment_does_not_send_git_elsewhere(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lower(project)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     monkeypatch.setenv("GIT_WORK_TREE", str(tmp_path))
@@ -636,9 +629,7 @@ def test_task_file_in_another_form_is_found_by_its_id(tmp_path: Path) -> None:
     assert LOWER in [str(move) for move in seen(project, task="tasks/U.yaml").moves]
 
 
-def test_task_that_got_another_id_is_found_by_its_path(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    committed(project)
+def test_task_that_got_another_id_is_found_by_its_path(project: Path) -> None:
     lower(project)
     text = (project / "tasks/T1.yaml").read_text(encoding="utf-8").replace("id: T1", "id: T9")
     written(project, {"tasks/T1.yaml": text})
