@@ -1,10 +1,11 @@
 """Tests that pass without the code that they stand for are seen to, in a real project; the others are not."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import GOOD, a_context, written
+from building import GOOD, a_context, a_criterion, a_task, written
 
 from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
@@ -323,3 +324,18 @@ def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
 
 def test_a_test_that_did_not_pass_is_not_asked(seen: dict[str, EmptiedSymbol]) -> None:
     assert "SKIPPED" not in seen
+
+
+def test_without_a_record_of_lines_every_test_of_a_criterion_is_asked(tmp_path: Path) -> None:
+    files = {"tests/test_core.py": "from pkg.core import double\n\ndef test_own():\n    assert double(3) == 6\n"
+             "\ndef test_copy():\n    copy = lambda x: 2 * x\n    assert copy(3) == 6\n",
+             "pkg/core.py": "def double(x):\n    return 2 * x\n"}  # fmt: skip
+    root = written(tmp_path, {**GOOD, **files})
+    committed(root)
+    criteria = [a_criterion(id=name.upper(), tests=[f"tests/test_core.py::test_{name}"]) for name in ("own", "copy")]
+    seen = EvidenceSet()
+    for kind in (PytestRun, SourceTree, EmptiedCode):
+        seen.collect(kind, a_task(criteria=criteria, entry_points=[], measurements=[]), a_context(root))
+    emptied = seen.get(EmptiedCode)
+    assert emptied, seen.why_missing(EmptiedCode)
+    assert [symbol.noticed for symbol in emptied.symbols] == [True, False]

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from gates.check import Check, EvidenceSet
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
+from gates.task.calls import stands_beside
 from gates.task.task import Criterion, Task
 
 RAW = "EmptiedCode.json"
@@ -30,7 +32,8 @@ def plan(task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Leave open each criterion whose tests pass without its code; what could not be tried is only told."""
-    seen = evidence.get(EmptiedCode)
+    seen, run = evidence.get(EmptiedCode), evidence.get(PytestRun)
+    ran = run is not None and run.complete
     for criterion in _traced(task):
         yield from _hollow(criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
@@ -40,7 +43,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
         yield from (_uncalled(criterion, symbol) for symbol in uncalled)
         if not pseudo and not uncalled:
-            yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode))
+            alone = ran and not stands_beside(task, criterion)
+            yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode), alone=alone)
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -96,8 +100,8 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
     )  # fmt: skip
 
 
-def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Finding:
-    """Say that the tests of a criterion notice, or why that is not known."""
+def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
+    """Say that the tests of a criterion notice, or why that is not known: open where they stand for it `alone`."""
     facts = {"rule": "BL016", "check": f"emptied:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
              "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
     noticed = [symbol for symbol in own if symbol.noticed]
@@ -109,7 +113,7 @@ def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str) -> Findi
             "message": f"The tests of {criterion.id} fail without the body of {names}{rest}.",
         })  # fmt: skip
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
-    open_ = [symbol for symbol in own if not symbol.spared and not symbol.promise]
+    open_ = (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own)
     must = criterion.level is Level.MUST
     return Finding.model_validate({
         **facts, "outcome": Outcome.UNKNOWN if open_ or missing else Outcome.NOT_APPLICABLE,

@@ -1,7 +1,7 @@
 """Emptied code in the report: what no test noticed leaves its criterion open, and what was not tried is told."""
 
 import pytest
-from building import a_criterion, a_task, evidence
+from building import a_criterion, a_record, a_run, a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.faults import judge as _emptied
@@ -48,6 +48,15 @@ def test_a_symbol_that_no_test_calls_leaves_its_criterion_open_whatever_they_not
     found = judged(a_symbol(), a_symbol("halve", End.NOT_TRIED, uncalled=True))
     assert (found.outcome, found.level, found.subject) == (Outcome.UNKNOWN, Level.MUST, "pkg.core:halve")
     assert found.message == "The tests of AC1 pass without calling pkg.core:halve."
+
+
+def test_tests_that_could_not_be_asked_at_all_leave_open_what_they_alone_stand_for() -> None:
+    alone, beside = a_criterion(), a_criterion(id="AC2")
+    entry = {"run": ["x"], "criteria": ["AC2"], "line": 1}
+    task = a_task(criteria=[alone, beside], entry_points=[entry], measurements=[])
+    for run, expected in ((a_run(a_record()), [True, False]), (None, [False, False])):
+        seen = evidence(run) if run else EvidenceSet()
+        assert [found.leaves_open for found in _emptied.judge(task, seen)] == expected
 
 
 def test_each_symbol_that_is_missed_by_all_is_named() -> None:
