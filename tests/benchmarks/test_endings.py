@@ -47,7 +47,7 @@ def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> li
     evidence = EvidenceSet()
     for kind in RUN:
         evidence.collect(kind, task, context)
-    if decide(judged(task, evidence)).decision is Decision.PASS:
+    if decide([f for f in judged(task, evidence) if f.rule != "BL016"]).decision is Decision.PASS:
         for kind in MORE:  # nothing failed: could the tests have failed at all?
             evidence.collect(kind, task, context)
     return judged(task, evidence)
