@@ -24,7 +24,7 @@ STANDS: tuple[tuple[str, str], ...] = (
         (
             "import pytest, warnings, pkg.core\n"
             "def test_it():\n"
-            "    with pytest.warns(UserWarning): warnings.warn(str(pkg.core.double(1)))\n"
+            "    with pytest.warns(UserWarning, match='2'): warnings.warn(str(pkg.core.double(1)))\n"
         ),
     ),
     (
