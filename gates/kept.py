@@ -63,8 +63,8 @@ class Kept:
     at: str
 
 
-def state_of(task: Task, context: Context, selection: Selection, reports: Path, installed: Collection[str]) -> str:
-    """Return the digest of all that the evidence of a run rests on, with what is `importable`."""
+def state_of(task: Task, context: Context, selection: Selection, reports: Path, packages: str) -> str:
+    """Return the digest of all that the evidence of a run rests on, with that of what is `installed`."""
     told = hashlib.sha256()
     options = replace(context, evidence=Path(), rules=None)
     for part in (
@@ -74,7 +74,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path, 
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         [git(context.root, *words) or "" for words in GIT],
         _files(context.root, {context.root / ".gates", reports}),
-        installed,
+        [packages],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
@@ -192,8 +192,12 @@ def _told(path: str) -> str:
         return str(error.errno)
 
 
-def importable(root: Path, python: str) -> Iterator[str]:
-    """Yield what tells the interpreter and every file that it may import, by sizes and times."""
+def installed(root: Path, python: str) -> str:
+    """Return the digest of the interpreter and every file that it may import, by sizes and times: tens of thousands."""
+    return hashlib.sha256("\0".join(_importable(root, python)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _importable(root: Path, python: str) -> Iterator[str]:
     facts = [sys.version, sys.prefix, sys.base_prefix, *sys.path]
     if python != sys.executable:
         asked = [python, "-c", ASK]

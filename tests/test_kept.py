@@ -33,7 +33,7 @@ def test_flaky(request) -> None:
 @pytest.fixture
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the packages of this environment, tens of thousands of files, be looked at by the first test alone."""
-    monkeypatch.setattr(kept, "importable", lambda *_: iter(()))
+    monkeypatch.setattr(kept, "installed", lambda *_: "")
 
 
 few = pytest.mark.usefixtures("_few")
@@ -122,7 +122,7 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:
-        return kept.state_of(task, context, Selection(), project / "reports", ())
+        return kept.state_of(task, context, Selection(), project / "reports", "")
 
     seen = {"at first": state()}
     (project / "reports").mkdir()
@@ -144,11 +144,11 @@ def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monk
     (library / "__editable___two_finder.py").write_text(f"MAPPING = {{'two': '{elsewhere}'}}\n")
     monkeypatch.setattr(sys, "path", [str(library)])
     here = (tmp_path / "p", sys.executable)
-    before = [*kept.importable(*here)]
+    before = kept.installed(*here)
     (elsewhere / "two.py").write_text("y = 1\n")
-    linked = [*kept.importable(*here)]
+    linked = kept.installed(*here)
     (library / "one.py").write_text("x = 12\n")
-    assert len({*map(tuple, (before, linked, kept.importable(*here)))}) == 3
+    assert len({before, linked, kept.installed(*here)}) == 3
 
 
 @few

@@ -117,8 +117,8 @@ def run(
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            _LIVE.pop(mark, None)
             late, orphans = _sweep(child, mark, before) if child else (None, 0)
+            _LIVE.pop(mark, None)  # not before: until then, no other run may take its orphans for its own
             if channel:
                 channel.close()
             for stream in streams:
@@ -238,7 +238,7 @@ def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = {process.pid: process for process in (*_marked(mark), *_adopted(before)) if process.pid != child.pid}
+    left = {process.pid: process for process in (*_marked(mark), *_adopted(mark, before)) if process.pid != child.pid}
     for process in left.values():
         with suppress(psutil.Error):
             process.kill()
@@ -252,19 +252,21 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _adopted(before: set[int]) -> Iterator[psutil.Process]:
+def _adopted(mark: str, before: set[int]) -> Iterator[psutil.Process]:
     """Return the children that were not there before, and their children, but not those of other runs."""
     with _STARTING:
-        left = [each for each in psutil.Process().children() if each.pid not in before and not _is_of_another(each)]
+        others = {other: pid for other, pid in list(_LIVE.items()) if other != mark}
+        new = [each for each in psutil.Process().children() if each.pid not in before]
+        left = [each for each in new if each.pid not in others.values() and not any(_marks(each, o) for o in others)]
     for process in left:
         yield process
         with suppress(psutil.Error):
             yield from process.children(recursive=True)
 
 
-def _is_of_another(process: psutil.Process) -> bool:
+def _marks(process: psutil.Process, mark: str) -> bool:
     with suppress(psutil.Error, OSError):
-        return process.pid in _LIVE.values() or any(mark in process.environ().get(MARK, "") for mark in list(_LIVE))
+        return mark in process.environ().get(MARK, "")
     return False
 
 
@@ -283,7 +285,7 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
     """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
+            if _marks(process, mark) and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
 

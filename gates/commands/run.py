@@ -149,7 +149,7 @@ def _judged(
 ) -> tuple[Report, EvidenceSet]:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
-    installed = [*kept.importable(context.root, context.python)] if keeps else []  # once: it is tens of thousands
+    installed = kept.installed(context.root, context.python) if keeps else ""
     state = kept.state_of(task, context, selection, reports, installed) if keeps else ""
     taken = kept.find(request.root, state, folder) if keeps and not request.fresh else None
     evidence = EvidenceSet(taken.pieces if taken else {})

@@ -128,22 +128,17 @@ def _by_rule(
     broken = any(step.broken for step in steps)
     for site in trace.sites:
         kept = next((step.name for step in steps if step.events >= {*site.trace}), "") if site.trace else ""
+        facts = {"expected": name, "subject": f"{name} {site.message}"}
         if kept and not site.ok and not broken:
-            yield about(
-                outcome=Outcome.PASSED,
-                location=site.location,
-                expected=name,
-                actual="recorded in the right order",
-                subject=f"{name} {site.message}",
-                message=f"Read as broken ({site.message}). {kept} ran these lines, and its recording keeps {name}.",
-            )
+            seen = f"Read as broken ({site.message}). {kept} ran these lines, and its recording keeps {name}."
+            order = "recorded in the right order"
+            yield about(outcome=Outcome.PASSED, location=site.location, actual=order, message=seen, **facts)
             continue
         bad = Outcome.UNKNOWN if site.undecided else Outcome.FAILED
         yield about(
-            outcome=Outcome.PASSED if site.ok else bad, location=site.location, expected=name,
-            subject=f"{name} {site.message}", message=f"{name}: {site.message}",
+            outcome=Outcome.PASSED if site.ok else bad, location=site.location, message=f"{name}: {site.message}",
             actual="kept" if site.ok else " -> ".join(site.trace) or ("not decided" if site.undecided else "broken"),
-            **({} if site.ok else _to_keep(trace, site)),
+            **facts, **({} if site.ok else _to_keep(trace, site)),
         )  # fmt: skip
     if not trace.sites:
         yield about(
