@@ -1,5 +1,6 @@
 """The folders that the modules of a task's implementation are imported from."""
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,21 @@ def module_name(path: Path, root: Path | None = None) -> str:
     """Return the dotted name by which a file is imported from a folder: the one above its packages by default."""
     parts = path.relative_to(root or package_root(path)).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def packages_of(path: Path) -> set[str]:
+    """Return the packages that a module imports when it is imported, but for what its functions do."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()  # its import will tell
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+    return {name.split(".")[0] for name in names}
 
 
 def _roots(task: Task, context: Context) -> Iterator[Path]:
