@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from amp_core.chain import draw_chain
+from amp_core.benchmark.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
 from amp_core.model import GPTConfig
 from amp_core.precision import precision_for
 from amp_core.tracking import Flush, MemorySink
-from amp_core.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
+from examples.t035.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
 SMALL = TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4)
