@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from amp_core.device import inspect as inspect_device
 from amp_core.ema import Ema
@@ -34,6 +35,14 @@ def as_precision(precision: Precision | Resolved | str, device: torch.device) ->
             f"precision must be a name such as 'bf16', or what resolve() returned, found {precision!r:.80}"
         )
     return precision
+
+
+def as_schedule(given: Schedule | LRScheduler | Sequence[LRScheduler] | None) -> Schedule | None:
+    """Return the schedule that a step was given, also as one of torch's own schedulers for each optimizer."""
+    each = [given] if isinstance(given, LRScheduler) else given
+    if isinstance(each, Sequence) and each and all(isinstance(one, LRScheduler) for one in each):
+        return Schedule.of(*each)
+    return given  # type: ignore[return-value]  # what it is otherwise is looked at with the other parts
 
 
 def as_loss_and_metrics(returned: object) -> tuple[Tensor, Mapping[str, float | Tensor]]:
@@ -103,11 +112,11 @@ def refuse_foreign(
         return
     if not isinstance(schedule, Schedule):
         raise ValueError(  # noqa: TRY004  as the others
-            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}:"
-            " Schedule.of(scheduler, steps=...) makes one of torch's own"
+            "the schedule must be an amp_core.Schedule, or a scheduler of torch.optim.lr_scheduler for each optimizer,"
+            f" found a {type(schedule).__name__}"
         )
-    if groups[0]["lr"] is not schedule.lr:
-        raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
+    if not schedule.moves(optimizers):
+        raise ValueError("the schedule is of other optimizers, or another schedule has taken them over")
 
 
 def refuse_other_state(state: Mapping[str, Any]) -> None:

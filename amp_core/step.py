@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
@@ -23,6 +24,7 @@ from amp_core.preconditions import (
     announce_host_read,
     as_loss_and_metrics,
     as_precision,
+    as_schedule,
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
@@ -66,6 +68,7 @@ class TrainStep:
     begins without gradients: what another step, or a `backward` of one's own, left in the model does not count.
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
+    `schedule` is a Schedule, or one of torch's own schedulers for each optimizer, which is taken over: call it no more.
     `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
     changes no parameter, moment, buffer, learning rate or average.
 
@@ -84,7 +87,7 @@ class TrainStep:
         loss_fn: MetricsFn,
         *,
         max_grad_norm: float | None = 1.0,
-        schedule: Schedule | None = None,
+        schedule: Schedule | LRScheduler | Sequence[LRScheduler] | None = None,
         ema: Ema | None = None,
         scaler: LossScaler | None = None,
         weigh: Weigh | None = None,
@@ -92,9 +95,10 @@ class TrainStep:
         if max_grad_norm is not None and not max_grad_norm > 0.0:
             raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {max_grad_norm!r}")
         self.optimizers = all_optimizers(optimizer)
+        self.schedule = as_schedule(schedule)
         params = trainable(self.optimizers)
         refuse_half_precision(model, params)
-        refuse_foreign(model, self.optimizers, schedule=schedule, ema=ema, scaler=scaler)
+        refuse_foreign(model, self.optimizers, schedule=self.schedule, ema=ema, scaler=scaler)
         for each in self.optimizers:
             refuse_closures(each)
             announce_host_read(each)
@@ -103,7 +107,6 @@ class TrainStep:
         self.precision = as_precision(precision, self.device)
         self.loss_fn = loss_fn
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
-        self.schedule = schedule
         self.ema = ema
         self.weigh = weigh
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
@@ -178,7 +181,7 @@ class TrainStep:
         self.scaler.update()  # counters, floor and ceiling stay on the device
         self._buffers.put_back(self.scaler.found_inf)
         if self.schedule is not None:
-            self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
+            self.schedule.advance(self.scaler.applied, self.scaler.attempts)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
         for optimizer in self.optimizers:
@@ -248,7 +251,7 @@ class TrainStep:
             self._tell_of_averages()
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
-            self.schedule.advance(self.scaler.applied)
+            self.schedule.advance(self.scaler.applied, self.scaler.attempts)
 
     def _average_new_parameters(self, ema: Ema) -> None:
         """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""

@@ -610,7 +610,7 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     "the optimizer holds no parameter of the model": lambda other: a_step(optimizer=fused(other)),
     "the averages hold no parameter of the model": lambda other: a_step(ema=Ema(other.parameters(), 0.5)),
     "the scaler must be an amp_core.LossScaler, found GradScaler": lambda _: a_step(scaler=torch.amp.GradScaler("cpu")),
-    "the schedule is of another optimizer": lambda other: a_step(
+    "the schedule is of other optimizers": lambda other: a_step(
         schedule=Schedule(fused(other), lambda _: 1.0, steps=1, device="cpu")
     ),
     "fp16 needs a scaler that scales": lambda _: a_step(scaler=LossScaler("cpu", dynamic=False)),
