@@ -143,16 +143,26 @@ def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]
     return params
 
 
-def refuse_half_precision(model: nn.Module, params: Sequence[nn.Parameter]) -> None:
-    """Raise ValueError, with its name in the model, for a parameter in half precision: unscaling could not see it."""
+def refuse_half_precision(model: nn.Module, params: Sequence[nn.Parameter], precision: Precision) -> None:
+    """Raise ValueError, with its name in the model, for a parameter in half precision; "bf16" takes bfloat16 ones."""
     names = {id(param): name for name, param in model.named_parameters()}
     for param in params:
-        if param.dtype in (torch.float16, torch.bfloat16):
+        if param.dtype is torch.float16 or param.dtype is torch.bfloat16 is not precision.compute_dtype:
             name = names.get(id(param), "of another model")
             raise ValueError(
                 f"parameter {name} is {param.dtype}, expected torch.float32:"
                 " call model.float() and let autocast choose the compute dtype"
             )
+
+
+def refuse_limits(given: float | Sequence[float | None] | None, groups: int) -> None:
+    """Raise ValueError unless these are limits of gradient norms: one for all gradients, or one a parameter group."""
+    limits = given if isinstance(given, Sequence) else (given,)
+    for limit in limits:
+        if limit is not None and not limit > 0.0:
+            raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {limit!r}")
+    if limits is given and len(limits) != groups:
+        raise ValueError(f"max_grad_norm has {len(limits)} limits for {groups} parameter groups: give each one its own")
 
 
 def refuse_closures(optimizer: torch.optim.Optimizer) -> None:

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
-from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.gradients import GradientNorms, by_group, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
 from amp_core.parallel import gathered, sharded, without_sync
@@ -28,6 +28,7 @@ from amp_core.preconditions import (
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
+    refuse_limits,
     refuse_other_state,
     refuse_what_is_no_batch,
     trainable,
@@ -69,14 +70,16 @@ class TrainStep:
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
     `schedule` is a Schedule, or one of torch's own schedulers for each optimizer, which is taken over: call it no more.
-    `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
-    changes no parameter, moment, buffer, learning rate or average.
+    `max_grad_norm` is one limit for all gradients, or a limit for each parameter group, whose norms are then metrics
+    (`grad_norm/0`); None or infinity does not clip. `max_grad_value` clips each number instead. A step whose gradients
+    are not finite is skipped, in every precision: it changes no parameter, moment, buffer, learning rate or average.
 
     The precision is one of `precision_for`, what `resolve` returned, or a name. Each step has a scaler of its own.
 
     Raises:
-        ValueError: at construction, for an argument out of range, parameters in half precision, an optimizer that
-            needs a closure, or one with nothing to train; in a call, for an empty window, or a loss that is no scalar.
+        ValueError: at construction, for an argument out of range, parameters in half precision (bfloat16 ones are fine
+            in bf16), an optimizer that needs a closure, or one with nothing to train; in a call, for an empty window,
+            or a loss that is no scalar.
     """
 
     def __init__(
@@ -86,18 +89,16 @@ class TrainStep:
         precision: Precision | Resolved | str,
         loss_fn: MetricsFn,
         *,
-        max_grad_norm: float | None = 1.0,
+        max_grad_norm: float | Sequence[float | None] | None = 1.0,
+        max_grad_value: float | None = None,
         schedule: Schedule | LRScheduler | Sequence[LRScheduler] | None = None,
         ema: Ema | None = None,
         scaler: LossScaler | None = None,
         weigh: Weigh | None = None,
     ) -> None:
-        if max_grad_norm is not None and not max_grad_norm > 0.0:
-            raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {max_grad_norm!r}")
         self.optimizers = all_optimizers(optimizer)
         self.schedule = as_schedule(schedule)
         params = trainable(self.optimizers)
-        refuse_half_precision(model, params)
         refuse_foreign(model, self.optimizers, schedule=self.schedule, ema=ema, scaler=scaler)
         for each in self.optimizers:
             refuse_closures(each)
@@ -105,8 +106,15 @@ class TrainStep:
         self.device = params[0].device
         self.model = model
         self.precision = as_precision(precision, self.device)
+        refuse_half_precision(model, params, self.precision)
         self.loss_fn = loss_fn
+        refuse_limits(max_grad_norm, len(self.groups))
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
+        if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
+            raise ValueError(
+                f"max_grad_value must be a positive number, with max_grad_norm=None, found {max_grad_value!r}"
+            )
+        self.max_grad_value = max_grad_value
         self.ema = ema
         self.weigh = weigh
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
@@ -127,10 +135,14 @@ class TrainStep:
         return self.optimizers[0]
 
     @property
+    def groups(self) -> list[list[nn.Parameter]]:
+        """Return the parameters of each group of each optimizer."""
+        return [group["params"] for each in self.optimizers for group in each.param_groups]
+
+    @property
     def params(self) -> list[nn.Parameter]:
         """Return all parameters that the optimizers hold now, also those added or unfrozen since the construction."""
-        optimizers = self.optimizers
-        return [param for each in optimizers for group in each.param_groups for param in group["params"]]
+        return [param for group in self.groups for param in group]
 
     @property
     def lr(self) -> Tensor:
@@ -173,8 +185,16 @@ class TrainStep:
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
         self._norms = norms = measure_gradients(self.params, self.device)
-        if self.max_grad_norm is not None:
-            nn.utils.clip_grads_with_norm_(norms.params, self.max_grad_norm, norms.total)
+        parts = [norms]
+        limits = self.max_grad_norm if isinstance(self.max_grad_norm, Sequence) else (self.max_grad_norm,)
+        if limits is self.max_grad_norm:
+            parts = by_group(norms, self.groups)
+            metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
+        for limit, part in zip(limits, parts, strict=True):
+            if limit is not None and limit != math.inf:
+                nn.utils.clip_grads_with_norm_(part.params, limit, part.total)
+        if self.max_grad_value is not None:
+            nn.utils.clip_grad_value_(norms.params, self.max_grad_value)
         self.scaler.agree(self.optimizers, norms)
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
