@@ -60,12 +60,24 @@ def test_criteria_of_an_issue_get_the_code_and_tests_that_share_their_words(tmp_
     assert bound(task) == {
         "AC7": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",)),
         "AC1": (["words.coding:decode"], ("tests/test_coding.py::test_decoding_repeats_letters",)),
-        "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py::Saving::test_save",)),
+        "AC2": (["words.store:Store", "words.store:Store.save"], ()),
         "AC3": ([], ()),
     }
     text = (project / "tasks/T1.yaml").read_text()
-    assert "a number? let a benchmark measure it" in text
     assert '# code: [{symbol: "package.module:name"}]' in text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("It is 1.5x faster", True), ("Takes under 40 % of it", True), ("It is on CUDA", True), ("Takes 3 words", False)],
+)
+def test_no_test_is_proposed_for_a_quantity_or_a_device(text: str, is_one: bool, tmp_path: Path) -> None:
+    project = written(tmp_path / "project", FILES)
+    ended = gates(project, "init", "--criterion", f"{text}: encode")
+    assert ("AC1  name its measures or tests" in ended.out) is is_one
+    task = load(project / "tasks/T1.yaml", project)
+    assert bound(task)["AC1"][1] == (() if is_one else ("tests/test_coding.py::test_encoding_counts_letters",))
+    assert ("`measures`" in (project / "tasks/T1.yaml").read_text()) is is_one
 
 
 def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from gates.project.history import History
 from gates.project.import_paths import module_name
 from gates.project.merge_base import find
 from gates.project.two_states import TwoStates
+from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID
 
@@ -49,7 +50,6 @@ IDLE = {
     "from",
     "has",
 }
-NUMBER = re.compile(r"\d+(\.\d+)?\s*(%|x\b|ms\b|s\b|MB\b|times\b)|(at least|at most|below|above|faster|slower|memory)")
 CLOSE = 0.6  # of the best match, that the others must reach
 MOST_CODE, MOST_TESTS = 3, 5
 
@@ -123,7 +123,8 @@ def perform(request: InitRequest) -> list[str]:
 def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
     yield f"wrote {shown}: {len(proposed)} criteri{'a' if len(proposed) > 1 else 'on'}, proposed by names; read it"
     for each in proposed:
-        lacks = " and ".join(kind for kind, found in (("code", each.code), ("tests", each.tests)) if not found)
+        shown = "measures or tests" if QUANTITY.search(each.text) else "" if each.tests else "tests"
+        lacks = " and ".join(filter(None, ("" if each.code else "code", shown)))
         found = ", ".join((*each.code, *each.tests))
         yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
 
@@ -334,9 +335,13 @@ def _written(task: str, title: str, code: Iterable[str], tests: Iterable[str], p
         lines += [f"  - id: {each.id}", f"    text: {_quoted(each.text)}", "    level: must  # or should, or advisory"]
         symbols = ", ".join(f"{{symbol: {json.dumps(name)}}}" for name in each.code)
         lines.append(f"    code: [{symbols}]" if symbols else '    # code: [{symbol: "package.module:name"}]')
-        lines.append(f"    tests: {_listed(each.tests)}" if each.tests else "    # tests: [tests/test_of_it.py]")
-        if NUMBER.search(each.text):
-            lines.append("    # a number? let a benchmark measure it: `measures`, see docs/measuring.md")
+        measured = QUANTITY.search(each.text)
+        if measured:
+            lines.append(
+                f"    # What measures {measured[0]!r}? See `measures` in docs/measuring.md. Or name tests that show it:"
+            )
+        tests = f"tests: {_listed(each.tests or ['tests/test_of_it.py'])}"
+        lines.append(f"    {'' if each.tests and not measured else '# '}{tests}")
     return "\n".join(lines) + "\n"
 
 
