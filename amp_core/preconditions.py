@@ -122,6 +122,8 @@ def refuse_foreign(
 def refuse_other_state(state: Mapping[str, Any]) -> None:
     """Raise ValueError unless this has the parts of a step's state."""
     missing = {"model", "optimizers", "scaler", "ema"} - set(state)
+    if state and all(isinstance(value, Tensor) for value in state.values()):
+        raise ValueError("this is the state of a model: load it with model.load_state_dict, before Ema and TrainStep")
     if missing:
         raise ValueError(
             f"a step's state needs {', '.join(sorted(missing))}, found {sorted(state)}: pass its part 'step'"

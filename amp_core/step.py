@@ -17,7 +17,7 @@ from amp_core.ema import Ema
 from amp_core.gradients import GradientNorms, by_group, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
-from amp_core.parallel import gathered, sharded, without_sync
+from amp_core.parallel import without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
@@ -35,6 +35,7 @@ from amp_core.preconditions import (
 )
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
 from amp_core.schedule import Schedule
+from amp_core.shards import gathered, sharded
 from amp_core.window import Weight, mean_loss, mean_metrics, on_device, weights_of
 
 Batch: TypeAlias = tuple[Tensor, ...]
@@ -220,10 +221,11 @@ class TrainStep:
         """Return a context in which the model has the EMA's averages, if there is one, such as for an evaluation."""
         return nullcontext() if self.ema is None else self.ema.swapped_in()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
         """Return all that the next step depends on, as tensors and plain values: no pickled classes.
 
-        It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
+        It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves. Unless it is to be
+        `whole`, FSDP2's ranks keep their shards, and nothing is exchanged.
 
         Raises:
             RuntimeError: the model holds its averages just now, or half a step.
@@ -239,8 +241,8 @@ class TrainStep:
             "scaler": self.scaler.state_dict(),
             "ema": None if self.ema is None else self.ema.state_dict(),
         }
-        whole: dict[str, Any] = gathered(state)
-        return whole
+        found: dict[str, Any] = gathered(state) if whole else state
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, also one of another precision: a static scaler takes a dynamic one's counters.
@@ -248,15 +250,8 @@ class TrainStep:
         Raises:
             ValueError: it is the state of another model or other optimizers; nothing is changed then.
         """
-        refuse_other_state(state)
-        model = unwrapped(self.model)
-        refuse_other_model(model, state["model"])
-        refuse_other_optimizers(self.optimizers, state)
-        refuse_foreign_state(state["scaler"])
+        self.refuse_other(state)
         state = sharded(self, state)
-        if self.ema is not None:
-            self._average_new_parameters(self.ema)
-            self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
         self._abandon()
         try:
             load_optimizers(self.optimizers, state["optimizers"])
@@ -266,12 +261,22 @@ class TrainStep:
         self._half_taken = ""
         if self.ema is not None and state["ema"] is not None:
             self.ema.load_state_dict(state["ema"])
-        model.load_state_dict(state["model"])
+        unwrapped(self.model).load_state_dict(state["model"])
         if (self.ema is None) != (state["ema"] is None):
             self._tell_of_averages()
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
             self.schedule.advance(self.scaler.applied, self.scaler.attempts)
+
+    def refuse_other(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError unless a state is of this model, these optimizers and these averages."""
+        refuse_other_state(state)
+        refuse_other_model(unwrapped(self.model), state["model"])
+        refuse_other_optimizers(self.optimizers, state)
+        refuse_foreign_state(state["scaler"])
+        if self.ema is not None:
+            self._average_new_parameters(self.ema)
+            self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
 
     def _average_new_parameters(self, ema: Ema) -> None:
         """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
