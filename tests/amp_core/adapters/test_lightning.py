@@ -266,7 +266,7 @@ def test_bad_models_optimizers_and_names_are_refused_in_one_line() -> None:
     with pytest.raises(ValueError, match=r"^LBFGS needs a closure"):
         fit(AmpPrecision("fp16"), batches(1), Closure())
     with pytest.raises(ValueError, match=r"^parameter model\.0\.weight is torch\.bfloat16, expected torch\.float32"):
-        fit(AmpPrecision("bf16"), batches(1), Module().bfloat16())
+        fit(AmpPrecision("fp16"), batches(1), Module().bfloat16())
     with pytest.raises(ValueError, match=r"^the precision is not known yet"):
         AmpPrecision("fp16").resolved  # noqa: B018
 
