@@ -19,7 +19,7 @@ from gates.model import Finding, Level, Outcome
 from gates.task.hot_path import HotPath, Limits
 from gates.task.task import Criterion, Task
 
-CASES = Path(__file__).parent.parent / "tests" / "hot"
+CASES = Path(__file__).parent / "cases" / "hot"
 LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)
 SOUND = (
     "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",
