@@ -263,7 +263,6 @@ def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
                 check=f"seen:{criterion.id}",
                 criterion=criterion.id,
                 outcome=Outcome.UNKNOWN,
-                severity=Severity.HIGH,
                 message=f"Nothing was seen to hold of {criterion.id}: what verifies it is optional or not for here.",
                 location=task.place(criterion),
                 actual="nothing seen",

@@ -45,7 +45,7 @@ def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
     if lacking:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         yield Finding(
-            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(task),
+            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
             message="No criterion is of level must and no share of them is asked for, so nothing that must hold was "
             f"seen: {', '.join(lacking[:NAMED])}{more}.",
             actual="nothing required",

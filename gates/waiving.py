@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
-from gates.model import Finding, Level, Outcome, Severity, Status, Waived
+from gates.model import Finding, Level, Outcome, Status, Waived
 from gates.report import GateReport
 from gates.task.task import Criterion, Task
 from gates.task.waiver import Waiver, may_be_waived
@@ -45,7 +45,7 @@ def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Ite
     for waiver in task.waivers:
         if waiver.works(today) and task.place(waiver) not in used:
             yield Finding(
-                rule="BL012", check="waivers", outcome=Outcome.FAILED, severity=Severity.LOW, level=Level.ADVISORY,
+                rule="BL012", check="waivers", outcome=Outcome.FAILED, level=Level.ADVISORY,
                 subject=f"{waiver.name} unneeded", location=task.place(waiver), actual="waives nothing",
                 message=f"{waiver.title} waives nothing.",
                 impact="It would hide the next failure there.", remediation="Remove the waiver.",
@@ -65,7 +65,7 @@ def all_waived(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
     required = [s for c, s in zip(task.criteria, statuses, strict=True) if c.level is Level.MUST]
     if required and set(required) == {Status.WAIVED}:
         yield Finding(
-            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(task),
+            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
             message="Every required criterion is waived, so nothing that must hold was seen.",
             actual="nothing seen", remediation="Meet at least one required criterion; a waiver shows nothing.",
         )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Outcome, Revision, RuleText, Severity
+from gates.model import Finding, Location, Outcome, Revision, RuleText
 from gates.project.written_paths import loose_paths
 from gates.task.task import Task
 
@@ -50,7 +50,6 @@ def without_source(seen: ImportedCode | None) -> Iterable[Finding]:
         rule="GT005",
         check="sources",
         outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH,
         message=f"Bytecode without a source ran: {', '.join(seen.sourceless[:NAMED])}.",
         impact="What it does was not read, whatever the sources beside it say.",
         remediation="Commit the source in its place; remove the bytecode.",
@@ -64,7 +63,6 @@ def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
             rule="GT006",
             check="paths",
             outcome=Outcome.UNKNOWN,
-            severity=Severity.HIGH,
             location=loose.location,
             subject=loose.path,
             expected="a file, or a folder with files",
@@ -90,7 +88,6 @@ def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
         rule="GT007",
         check="read",
         outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH,
         location=place,
         subject=path,
         expected="Python that can be read",

@@ -8,7 +8,7 @@ from gates.evidence._standing import standing_for
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
 
@@ -84,17 +84,16 @@ def _open(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
         remediation = "Let it call the code, or trace the criterion to the code that it calls."
     return Finding(
         rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=task.place(criterion), subject=call.part, evidence=RAW, expected=expected, actual=actual,
-        message=f"`{shown(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.", impact=impact,
-        remediation=remediation,
+        outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=call.part, evidence=RAW,
+        expected=expected, actual=actual, impact=impact, remediation=remediation,
+        message=f"`{shown(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.",
     )  # fmt: skip
 
 
 def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called and not call.hoisted]
     facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
-             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+             "level": Level.ADVISORY}  # fmt: skip
     if called:
         share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
         verbs = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
