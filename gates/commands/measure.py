@@ -66,7 +66,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     with guarded_folder() as folder:
         context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
         origin = _origin(request, task, context)
-        with of_its_sources(request.root, request.python, say):
+        with of_its_sources(request.root, say):
             runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:

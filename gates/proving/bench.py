@@ -64,17 +64,21 @@ class Bench:
         plan = {
             "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
             "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
-            "peak_bytes": peak_bytes, "modules": list(self.modules), "copies": copies,
+            "peak_bytes": peak_bytes, "modules": list(self.modules),
         }  # fmt: skip
-        asked = scratch / "plan.json"
-        asked.write_text(json.dumps(plan), encoding="utf-8")
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         with _told([Path(copy["results"]) for copy in copies], len(faults), say, took):
-            process.run(
-                [self.look.python, "-m", PACKAGE, "supervise", str(asked)], cwd=scratch, timeout_s=limit_s,
-                log=scratch / "run", env={"PYTHONPATH": str(self._plugin)},
-            )  # fmt: skip
+            process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
+
+    def _work(self, plan: Told, limit_s: float) -> None:
+        """Let a worker try faults in its copy until none is left."""
+        asked = Path(plan["scratch"], "plan.json")
+        asked.write_text(json.dumps(plan), encoding="utf-8")
+        process.run(
+            [self.look.python, "-m", PACKAGE, "work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
+            log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
+        )  # fmt: skip
 
     @contextmanager
     def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
