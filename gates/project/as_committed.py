@@ -4,15 +4,14 @@
 `--skip-worktree`, `core.trustctime`, a file monitor).
 """
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
-from gates.project.history import Blob, History, run_git
+from gates.project.files import is_among
+from gates.project.history import Blob, History, name_of, run_git
 
-CHUNK = 1024 * 1024
 TIMEOUT_S = 300
 
 
@@ -25,12 +24,8 @@ def unlike_head(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
     except EvidenceUnavailable:
         return ()
     asked = [os.path.normpath(path.split("::")[0]) for path in paths]
-    return tuple(sorted({*_unlike(history, root, {p: b for p, b in files.items() if _is_among(p, asked)}),
+    return tuple(sorted({*_unlike(history, root, {p: b for p, b in files.items() if is_among(p, asked)}),
                          *_in_submodules(root, files, asked)}))  # fmt: skip
-
-
-def _is_among(path: str, asked: Iterable[str]) -> bool:
-    return any(one in {".", path} or path.startswith(f"{one}/") for one in asked)
 
 
 def _unlike(history: History, root: Path, files: Mapping[str, Blob]) -> Iterator[str]:
@@ -38,30 +33,13 @@ def _unlike(history: History, root: Path, files: Mapping[str, Blob]) -> Iterator
     other = {}
     for path, blob in files.items():
         if blob.plain or blob.link:
-            found = _name(root / path, blob)
+            found = name_of(root / path, blob.oid)
             if found is None or (found != blob.oid and blob.link):
                 yield path
             elif found != blob.oid:
                 other[path] = blob
     filtered = _filtered(history, list(other))
     yield from (path for path, blob in other.items() if filtered.get(path, blob.oid) != blob.oid)
-
-
-def _name(path: Path, blob: Blob) -> str | None:
-    """Return the name that git gives the content of a file, or the target of a link; `None` where there is none."""
-    digest = hashlib.sha256() if len(blob.oid) == 64 else hashlib.sha1(usedforsecurity=False)
-    try:
-        if path.is_symlink():
-            target = os.fsencode(path.readlink())
-            digest.update(b"blob %d\0%s" % (len(target), target))
-            return digest.hexdigest()
-        with path.open("rb") as file:
-            digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
-            while chunk := file.read(CHUNK):
-                digest.update(chunk)
-    except OSError:
-        return None
-    return digest.hexdigest()
 
 
 def _filtered(history: History, paths: list[str]) -> dict[str, str]:
@@ -87,7 +65,7 @@ def _in_submodules(root: Path, files: Mapping[str, Blob], asked: list[str]) -> I
         if blob.plain or blob.link or not (root / folder / ".git").exists():
             continue
         inner = [path[len(folder) + 1 :] for path in asked if path.startswith(f"{folder}/")]
-        if _is_among(folder, asked):
+        if is_among(folder, asked):
             inner = ["."]
         if not inner:
             continue

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 
@@ -31,6 +31,16 @@ def _below(folder: Path) -> Iterator[Path]:
         for name in names:
             if not is_aside(name) and os.path.isfile(os.path.join(here, name)):  # noqa: PTH113, PTH118  # of thousands
                 yield Path(here, name)
+
+
+def is_under(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or file, or lies in it."""
+    return folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def is_among(path: str, entries: Iterable[str]) -> bool:
+    """Return whether a path is one of a task's entries, or lies in one."""
+    return any(is_under(path, entry.split("::")[0]) for entry in entries)
 
 
 def is_test_file(path: Path) -> bool:

@@ -18,7 +18,6 @@ from gates.project.permalinks import Web, base_of
 from gates.task.task import Task
 from gates.terminal import printable
 
-CHUNK = 1024 * 1024
 SUBMODULE = b"160000 "
 
 
@@ -91,13 +90,10 @@ def _status(root: Path) -> str | None:
 
 def digest_file(path: Path, base: Path) -> FileDigest:
     """Return a file's path relative to a folder, its SHA-256 and its size."""
-    digest = hashlib.sha256()
-    size = 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest.hexdigest(), bytes=size)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.tell()
+    return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest, bytes=size)
 
 
 def digest_folder(folder: Path) -> tuple[FileDigest, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gates import config
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.project.files import files_of
+from gates.project.files import files_of, is_under
 from gates.project.history import MAX_BLOB_BYTES, Blob, History, object_name
 
 
@@ -158,8 +158,3 @@ class TwoStates:
             except UsageError:
                 self.skipped.append("pyproject.toml (at the base: [tool.gates] cannot be read)")
                 return Settings()
-
-
-def is_under(path: str, folder: str) -> bool:
-    """Return whether a path is a folder or file, or lies in it."""
-    return folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/")

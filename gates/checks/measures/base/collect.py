@@ -23,6 +23,7 @@ from gates.measuring.comparison import Comparison, arm_of, comparisons_of, devic
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.checkout import lay_out
+from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
@@ -103,7 +104,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     ours = frozenset(history.tree(baseline.commit)) - set(shared)
     sides = Sides(
         task=task, context=replace(own, root=context.root), tree=root, baseline=baseline,
-        is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
+        is_ours=lambda path: path in ours or is_among(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
     runs = tuple(run for group in _groups(task) for run in _run(sides, group, own.evidence, note))
@@ -145,7 +146,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
         arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
         one = measurement.model_copy(update={"arms": arms})
         for path in own_files(task, one, context):
-            if not _baseline.is_under(path, task.implementation):
+            if not is_among(path, task.implementation):
                 target = root / path
                 target.unlink(missing_ok=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
