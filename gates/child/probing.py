@@ -16,10 +16,9 @@ from gates.child.tracebacks import crash_of, said, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.files import copy_package
-from gates.project.import_paths import import_roots
+from gates.project.files import copy_package, import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 PACKAGE = "gates_probe"
 BOOTSTRAP = (
