@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from gates.command_line import shown
 from gates.project.permalinks import Web
+from gates.words import in_shell
 
 
 class Model(BaseModel):
@@ -281,7 +281,7 @@ class CommandRecord(Model):
     @property
     def line(self) -> str:
         """Return the command as a shell reads it."""
-        return shown(self.argv)
+        return in_shell(self.argv)
 
 
 def worst(outcomes: set[Outcome]) -> Outcome:

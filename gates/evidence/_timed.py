@@ -20,7 +20,7 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
-from gates.measuring.deciding.spending import looks_until
+from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
@@ -28,8 +28,7 @@ from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.project.files import files_of
-from gates.project.import_paths import import_roots
+from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short

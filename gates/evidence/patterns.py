@@ -14,7 +14,7 @@ from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
     ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 
+from gates.context import Context
+from gates.task.task import Task
+
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
     """Return the files under the paths of a task, caches and hidden files left out, in the order of their names."""
@@ -73,3 +76,31 @@ def cache_folder() -> Path:
     asked = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".cache"
     return base / "gates"
+
+
+def import_roots(task: Task, context: Context) -> list[Path]:
+    """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
+    return [path for path in dict.fromkeys(_roots(task, context)) if path.is_relative_to(context.root)]
+
+
+def package_root(path: Path) -> Path:
+    """Return the folder above the outermost package that a file lies in."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def module_name(path: Path, root: Path | None = None) -> str:
+    """Return the dotted name by which a file is imported from a folder: the one above its packages by default."""
+    parts = path.relative_to(root or package_root(path)).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _roots(task: Task, context: Context) -> Iterator[Path]:
+    yield context.root
+    if (context.root / "src").is_dir():
+        yield context.root / "src"
+    for entry in task.implementation:
+        path = context.root / entry
+        yield package_root(path / "__init__.py" if path.is_dir() else path)

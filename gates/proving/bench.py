@@ -16,9 +16,8 @@ from gates.child import process
 from gates.context import Context
 from gates.evidence.lines.coverage_plan import modules_of
 from gates.heartbeat import every
-from gates.project.copying import copy_project, relocated
-from gates.project.files import copy_package
-from gates.project.import_paths import import_roots
+from gates.project.copies import copy_project, relocated
+from gates.project.files import copy_package, import_roots
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
 

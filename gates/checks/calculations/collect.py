@@ -15,12 +15,11 @@ from gates.child.probing import Question, programs
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
-from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import counted, printable
 
 Asked: TypeAlias = dict[str, Any]
 Told: TypeAlias = dict[str, Any]

@@ -14,7 +14,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, worst
 from gates.report import Section
 from gates.task.task import Criterion, Task
-from gates.terminal import visible
+from gates.words import visible
 
 NAMED = 10
 LISTED = 200

@@ -5,9 +5,9 @@ from itertools import groupby
 
 from gates.check import Check, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines, MissedMutant
-from gates.counted import counted
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.task.task import Task
+from gates.words import counted
 
 CHECK_ID, SHOWN, NAMED = "changed-lines", 10, 3
 RULES = (

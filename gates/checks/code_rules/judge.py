@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.counted import counted
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8

@@ -12,7 +12,7 @@ from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.model import Location, Model
-from gates.task.concurrent import Concurrent
+from gates.task.probes import Concurrent
 from gates.task.task import Task
 
 

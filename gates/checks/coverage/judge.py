@@ -11,8 +11,8 @@ from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
+from gates.task.bindings import CodeBinding
 from gates.task.calls import measured_by
-from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
 
 RAW = "ExecutedLines.json"

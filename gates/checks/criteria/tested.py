@@ -4,13 +4,13 @@ import shlex
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.counted import counted
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, ELSEWHERE, TestRecord
-from gates.judging.said import About, about_criterion
+from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome
 from gates.task.task import Criterion, Task
+from gates.words import counted
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 LOG = "pytest/run.stdout.txt"

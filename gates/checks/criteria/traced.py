@@ -9,10 +9,10 @@ from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, na
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
-from gates.judging.said import About, about_criterion
+from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 from gates.task.task import Criterion, Task
 
 NAMED = 50

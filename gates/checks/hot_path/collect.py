@@ -11,7 +11,7 @@ from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loade
 from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.context import Context
 from gates.model import Location
-from gates.task.hot_path import HotPath
+from gates.task.probes import HotPath
 from gates.task.task import Task
 
 RUNS = 3

@@ -16,9 +16,9 @@ from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.measuring.deciding.slope import slope
+from gates.measuring.deciding import slope
 from gates.model import Location, Model
-from gates.task.leak import Leak
+from gates.task.probes import Leak
 from gates.task.task import Task
 
 METHOD = "Theil-Sen slope with Sen's interval of 95 %"

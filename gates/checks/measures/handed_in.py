@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import Answer, speaks_to, targets_of, told_by
-from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
+from gates.words import in_shell
 
 RULES = (
     RuleText(
@@ -131,7 +131,7 @@ def _said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tup
 
 def _facts(one: HandedIn) -> Iterator[tuple[str, str]]:
     assert one.origin is not None
-    yield "Command", shown(one.origin.command)
+    yield "Command", in_shell(one.origin.command)
     yield "Digest", one.digest
     yield "Signed by", one.signer or "nobody whose signature was asked for: the digest tells alterations, not lies"
     for name, value in sorted(one.origin.environment.items()):

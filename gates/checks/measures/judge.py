@@ -10,13 +10,13 @@ from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import sparkline
 from gates.measuring.comparison import comparisons_of
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
+from gates.words import sparkline
 
 NAME = "performance"
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")

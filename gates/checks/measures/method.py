@@ -5,17 +5,16 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import answers_of, any_from_elsewhere, targets_of
-from gates.command_line import shown
-from gates.counted import counted
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.deciding.design import LEAST_RESTARTS
+from gates.measuring.deciding import LEAST_RESTARTS
 from gates.measuring.fitness import TIMED, noise
 from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import Taken
 from gates.model import Outcome
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted, in_shell
 
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
@@ -73,7 +72,7 @@ def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
     where = (("From", run.elsewhere),) if run.elsewhere else ()
     asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
-              shown(command(task, run.id, run.device))), *where)  # fmt: skip
+              in_shell(command(task, run.id, run.device))), *where)  # fmt: skip
     if run.samples is None:
         return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
     samples = run.samples

@@ -10,7 +10,6 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import sparkline
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE, comparisons_of
 from gates.project import run_log
@@ -18,6 +17,7 @@ from gates.project.revision import processor
 from gates.project.run_log import LoggedRun, Number
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import sparkline
 
 MOST = 50
 

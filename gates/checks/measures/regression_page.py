@@ -7,13 +7,13 @@ from gates.check import EvidenceSet
 from gates.checks.measures.answers import told_by
 from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
-from gates.judging.figures import sparkline
 from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
 from gates.measuring.fitness import noise
 from gates.measuring.interval import smallest_effect
 from gates.report import Section
-from gates.task.regression import Regression
+from gates.task.measurement import Regression
 from gates.task.task import Task
+from gates.words import sparkline
 
 MOST = 10
 COLUMNS = (

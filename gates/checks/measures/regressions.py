@@ -9,7 +9,7 @@ from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import limits_of, of_regression
 from gates.model import Finding, Level, Outcome, Planned, RuleText
-from gates.task.regression import Regression
+from gates.task.measurement import Regression
 from gates.task.task import Criterion, Measure, Task
 
 RULES = (

@@ -12,9 +12,9 @@ from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.measuring.deciding.slope import quantile
+from gates.measuring.deciding import quantile
 from gates.model import Location, Model
-from gates.task.scale import Scale
+from gates.task.probes import Scale
 from gates.task.task import Task
 
 LEVEL = 0.95

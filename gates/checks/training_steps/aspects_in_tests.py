@@ -10,10 +10,10 @@ from gates.checks.training_steps.orders import BACKWARD, said_of
 from gates.checks.training_steps.overflow import judge_overflowed
 from gates.evidence.recorded_step import Attempt, Happened, Overflowed
 from gates.evidence.runtime_orders import ENDS, UNCLEARED, Breach, RuntimeOrder, breaches, parsed
-from gates.judging.said import Said
+from gates.judging import Said
 from gates.model import Level, Location, Outcome
 from gates.project.files import is_among
-from gates.task.tests_to_record import Seen
+from gates.task.recorded import Seen
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from gates.checks.training_steps.collect import RecordedTest, RecordedTests, mar
 from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
-from gates.judging.said import Said, about_criterion, in_the_way
+from gates.judging import Said, about_criterion, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import TestsToRecord
 from gates.task.task import Criterion, Task
-from gates.task.tests_to_record import TestsToRecord
 
 RULES = (
     RuleText(

@@ -10,11 +10,11 @@ from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging.said import Said, about_criterion, in_the_way, unseen
+from gates.judging import Said, about_criterion, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import Need, TrainingStep
 from gates.task.task import Criterion, Task
-from gates.task.training_step import Need, TrainingStep
 
 RULES = (
     RuleText(

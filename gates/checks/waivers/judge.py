@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import date
 
 from gates.check import Check, EvidenceSet
-from gates.counted import counted
 from gates.evidence.run_date import RunDate
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
+from gates.task.bindings import LONGEST, Standing, Waiver
 from gates.task.task import Task
-from gates.task.waiver import LONGEST, Standing, Waiver
+from gates.words import counted
 
 RULES = (
     RuleText(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gates.context import Context
 from gates.measuring.taken import frozen_digest
-from gates.project import merge_base as bases
 from gates.project.files import files_of, is_among
 from gates.project.history import Blob, History, name_of
+from gates.project.two_states import base_of
 from gates.task.task import Task
 
 PROSE = (".md", ".rst")
@@ -30,7 +30,7 @@ class Baseline:
 
 def find(task: Task, history: History, context: Context) -> Baseline:
     """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
-    found = bases.find(history, context.base)
+    found = base_of(history, context.base)
     baseline = _compared(task, history, context, found.name, found.commit)
     if not baseline.changed and found.before and not context.base:
         return _compared(task, history, context, f"{found.name}~1", found.before)

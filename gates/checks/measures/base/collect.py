@@ -14,7 +14,6 @@ from gates.checks.measures.base.baseline import Baseline
 from gates.checks.measures.base.tool import compare_benchmarks
 from gates.child import process
 from gates.child.guardian import remove
-from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
@@ -22,13 +21,13 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
-from gates.project.checkout import lay_out
+from gates.project.copies import lay_out
 from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import in_shell, printable
 
 FOLDER = "regressions"
 
@@ -213,4 +212,4 @@ def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
 
 def _arm_name(task: Task, one: RegressionRun) -> str:
     measurement = next(m for m in task.measurements if m.id == one.run.id)
-    return measurement.arms[one.arm].name if measurement.arms else shown(measurement.run or ())
+    return measurement.arms[one.arm].name if measurement.arms else in_shell(measurement.run or ())

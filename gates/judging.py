@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from gates.model import Finding, Level, Location, Outcome, Planned, Severity
-from gates.task.concurrent import Concurrent
-from gates.task.hot_path import HotPath
-from gates.task.leak import Leak
-from gates.task.scale import Scale
+from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Criterion, Task
 
 About = Callable[..., Finding]
