@@ -17,11 +17,9 @@ from pathlib import Path
 from gates import config
 from gates.code.syntax import Definition
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.files import files_of, is_test_file
+from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History
-from gates.project.import_paths import module_name
-from gates.project.merge_base import find
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID
@@ -306,7 +304,7 @@ def _changed(request: InitRequest) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
         history = History(request.root)
-        base = find(history, request.base)
+        base = base_of(history, request.base)
     except EvidenceUnavailable as error:
         if request.base:
             raise UsageError(str(error)) from error

@@ -17,9 +17,8 @@ from gates.child import process
 from gates.context import Context
 from gates.evidence.lines.coverage_plan import modules_of
 from gates.heartbeat import every
-from gates.project.copying import copy_project, relocated
-from gates.project.files import copy_package, files_of
-from gates.project.import_paths import import_roots, packages_of
+from gates.project.copies import copy_project, relocated
+from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
 

@@ -10,7 +10,6 @@ from gates.check import Derived, EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
-from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -25,9 +24,10 @@ from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles
 from gates.proving.targets import Baseline
+from gates.task.bindings import CodeBinding
 from gates.task.calls import stands_beside
-from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
+from gates.words import counted
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
