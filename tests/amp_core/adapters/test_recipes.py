@@ -64,6 +64,12 @@ def test_the_script_for_several_ranks_trains_alone(run: Callable[..., list[str]]
     assert re.fullmatch(r"rank 0 of 1: loss \d\.\d{4}, 10 steps applied", alone)
 
 
+def test_a_profiler_sees_the_steps_that_it_asks_for(run: Callable[..., list[str]]) -> None:
+    printed = run("recipes/profiler.md")
+    assert any(re.search(r"ProfilerStep\* .* 3 *$", line) for line in printed)
+    assert Path("trace.json").stat().st_size > 1000
+
+
 def says_skipped(*, fused: bool, overflow: bool) -> bool:
     """Return whether Accelerate says that a step was skipped, with torch's own scaler."""
     accelerator = Accelerator(cpu=True, mixed_precision="no")
