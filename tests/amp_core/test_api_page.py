@@ -26,7 +26,7 @@ def arguments(value: Any) -> str:
 
 def entry(name: str, value: Any) -> Iterator[str]:
     """A name with its arguments and its docstring, and a line for each method that has one."""
-    yield f"### {name}\n\n```python\n{name}{arguments(value)}\n```\n\n```text\n{inspect.getdoc(value)}\n```\n\n"
+    yield f"### {name}\n\n```text\n{name}{arguments(value)}\n\n{inspect.getdoc(value)}\n```\n\n"
     for method, its in vars(value).items() if inspect.isclass(value) else ():
         its = getattr(its, "fget", getattr(its, "__func__", its))
         if not method.startswith("_") and inspect.isfunction(its):
