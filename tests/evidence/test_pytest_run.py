@@ -419,7 +419,7 @@ def test_suite_that_is_not_there_is_unavailable(tmp_path: Path, change: dict[str
 
 def test_conftest_that_fails_in_the_workers_is_the_cause(tmp_path: Path) -> None:
     conftest = "import os\n\nif os.environ.get('PYTEST_XDIST_WORKER'):\n    raise RuntimeError('no database here')\n"
-    options = pytest_options("-n 2 --max-worker-restart 0")
+    options = pytest_options("-p xdist -n 2 --max-worker-restart 0")
     seen = seen_in(tmp_path, {"tests/conftest.py": conftest, "tests/test_a.py": GOOD, "pyproject.toml": options})
     (finding,) = [one for one in seen.findings if one.rule == "EX001"]
     assert "a worker was ended by RuntimeError: no database here (conftest.py:4)" in finding.message

@@ -87,7 +87,7 @@ def test_process_that_closes_everything_and_leaves_early_is_not_believed(tmp_pat
     assert Outcome.PASSED not in outcomes.values()
 
 
-def test_step_that_leaves_with_exit_code_0_is_heard_and_sees_neither_an_accelerator_nor_the_secret(tmp_path: Path) -> None:
+def test_step_that_leaves_with_exit_code_0_is_heard_and_sees_no_accelerator_and_no_secret(tmp_path: Path) -> None:
     body = "print(dict(os.environ), sys.argv, open('/proc/self/cmdline').read()); "
     step, outcomes = record(tmp_path, body + "assert not torch.cuda.is_available(), 'not hidden'; sys.exit(0)")
     assert step.plain.complete
