@@ -1,5 +1,6 @@
 """What one run came to: its gates, criteria, coverage and score, in one value that every format renders."""
 
+import re
 from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -22,6 +23,11 @@ from gates.model import (
 
 RESULT_SCHEMA = "gates.result/1"
 NAMED = 4  # criteria in a headline
+# what a text says that only a measurement shows: a size with its unit, a speed, a device
+QUANTITY = re.compile(
+    r"\d\s*(%|x\b|[mun]?s\b|[kmgt]i?b\b)|\b(faster|slower|speed-?up|latency|throughput|cuda|gpus?|mps|xpu)\b",
+    re.IGNORECASE,
+)
 
 
 class ScoreLine(Model):
@@ -108,6 +114,11 @@ class CriterionReport(Model):
     code: tuple[Trace, ...] = ()
     tests: tuple[Trace, ...] = ()
     measures: tuple[Trace, ...] = ()
+
+    @property
+    def unmeasured(self) -> bool:
+        """Return whether tests alone stand for a text that names a quantity or a device; no verdict reads it."""
+        return self.status is Status.PASS and not self.measures and bool(QUANTITY.search(self.text))
 
 
 class Coverage(Model):

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -150,22 +151,36 @@ def _reaped(
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
     limit, delay = time.monotonic() + timeout_s, 0.0005
-    while child.returncode is None:
-        meanwhile()
-        try:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
-            child.returncode = -signal.SIGKILL
-            return None
-        if pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        left = limit - time.monotonic()
-        if left <= 0:
-            break
-        delay = min(delay * 2, left, 0.05)
-        time.sleep(delay)
+    with _end_of(child.pid) as ends:
+        while child.returncode is None:
+            meanwhile()
+            try:
+                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
+                child.returncode = -signal.SIGKILL
+                return None
+            if pid:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            left = limit - time.monotonic()
+            if left <= 0:
+                break
+            delay = min(delay * 2, left, 0.05)
+            select.select(ends, [], [], delay)
     return None
+
+
+@contextmanager
+def _end_of(pid: int) -> Iterator[list[int]]:
+    """Yield what can be read once a process has ended; nothing where the system has no such thing."""
+    ends = []
+    with suppress(AttributeError, OSError):
+        ends = [os.pidfd_open(pid)]
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 def _oom_kills() -> int:

@@ -3,13 +3,14 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from gates import kept, pipeline, registry, render, store
-from gates.bundles.files import handed_in
+from gates.bundles import handed_in
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import numbers_of, this_machine
@@ -148,19 +149,22 @@ def _judged(
     say: Callable[[str], None],
 ) -> tuple[Report, EvidenceSet]:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
-    keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
-    installed = kept.installed(context.root, context.python) if keeps else ""
-    state = kept.state_of(task, context, selection, reports, installed) if keeps else ""
-    taken = kept.find(request.root, state, folder) if keeps and not request.fresh else None
-    evidence = EvidenceSet(taken.pieces if taken else {})
-    alone = of_its_sources(request.root, request.python, say)
-    showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
-    with asked_once(), alone, showing as progress:
-        report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
-    if taken:
-        report = report.model_copy(update={"taken": kept.said(taken, evidence)})
-    elif keeps and kept.state_of(task, context, selection, reports, installed) == state:  # it did not change meanwhile
-        kept.keep(request.root, state, evidence, folder, report)
+    keeps, root, reports = kept.takes(os.environ), request.root, request.root / request.settings.reports
+    with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
+        installed = beside.submit(kept.installed, root, request.python) if keeps else None
+        state = kept.state_of(task, context, selection, reports) if keeps else ""
+        taken = None
+        if installed and not request.fresh and kept.anything(root):
+            taken = kept.find(root, f"{state}-{installed.result()}", folder)
+        evidence = EvidenceSet(taken.pieces if taken else {})
+        alone = of_its_sources(root, say)
+        showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
+        with asked_once(), alone, showing as progress:
+            report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
+        if taken:
+            report = report.model_copy(update={"taken": kept.said(taken, evidence)})
+        elif installed and kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
+            kept.keep(root, f"{state}-{installed.result()}", evidence, folder, report)
     return report, evidence
 
 

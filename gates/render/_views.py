@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.ranking import ranked, reason
 from gates.render import _causes, _notes
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace
+from gates.words import counted
 
 GAPS = 3
 CRITERIA = 12  # on the summary
@@ -197,7 +197,7 @@ def next_step(report: Report) -> tuple[str, str]:
 
 
 def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, then every kind of unknown and what was not judged."""
+    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged."""
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     unknown: list[Finding] = []
     for gate in report.gates:
@@ -205,6 +205,8 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
             unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
+    bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
+    rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
 
 

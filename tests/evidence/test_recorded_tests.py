@@ -137,13 +137,11 @@ def attack(body: str) -> str:
 
 def test_tests_of_the_criterion_alone_are_run_and_a_process_that_is_left_shows_nothing(tmp_path: Path) -> None:
     body = """
-    for number in os.listdir("/proc/self/fd"):
-        try:
-            os.write(int(number), b'{"word": "tested"}\\n{"word": "end"}\\n')
-        except OSError:
-            pass
+    with open("JOURNAL", "a") as journal:
+        journal.write('{"word": "tested"}\\n{"word": "end"}\\n')
     os._exit(0)
     """
+    body = body.replace("JOURNAL", str(tmp_path / "project-evidence/recorded-tests/told.jsonl"))
     context = a_context(written(tmp_path / "project", {**PROJECT, "tests/test_core.py": attack(body)}))
     ours = [f"tests/test_core.py::test_{name}" for name in ("first", "attack")]
     seen = RecordedTests.collect(a_recorded_task(tests=ours), context)

@@ -5,8 +5,6 @@ There its file is only written anew, with comments that mean nothing: a test tha
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from hashlib import sha256
@@ -30,7 +28,7 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up((), plan["modules"])
+        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
 
     def tried(self, fault: Told) -> Told:
@@ -245,24 +243,6 @@ def work(plan: Told) -> int:
             results.write(json.dumps(found) + "\n")
             results.flush()
     return 0
-
-
-def supervise(plan: Told, path: str) -> int:
-    """Start a worker for each copy and wait for all."""
-    children = []
-    for number, copy in enumerate(plan["copies"]):
-        own = Path(path).with_name(f"plan-{number}.json")
-        own.write_text(json.dumps({**plan, **copy}), encoding="utf-8")
-        env = {**os.environ, **copy["env"], "TMPDIR": copy["temporary"]}
-        log = Path(copy["scratch"], "worker.log").open("wb")  # noqa: SIM115  # it is the child's
-        children.append(
-            subprocess.Popen(  # this very package
-                [sys.executable, "-m", __package__ or "", "work", str(own)],
-                cwd=copy["root"], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )
-        )  # fmt: skip
-        log.close()
-    return max(child.wait() for child in children)
 
 
 def _claimed(path: Path) -> bool:

@@ -183,7 +183,7 @@ def test_bad_models_optimizers_and_names_are_refused_in_one_line(kit: ModuleType
     with pytest.raises(ValueError, match=r"^LBFGS needs a closure"):
         kit.fit(kit.AmpPrecision("fp16"), kit.batches(1), kit.Closure())
     with pytest.raises(ValueError, match=r"^parameter model\.0\.weight is torch\.bfloat16, expected torch\.float32"):
-        kit.fit(kit.AmpPrecision("bf16"), kit.batches(1), kit.Module().bfloat16())
+        kit.fit(kit.AmpPrecision("fp16"), kit.batches(1), kit.Module().bfloat16())
     with pytest.raises(ValueError, match=r"^the precision is not known yet"):
         kit.AmpPrecision("fp16").resolved  # noqa: B018
 
