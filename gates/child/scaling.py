@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any
 
 from .asking import DONE, Teller, Unreachable, asked, found, give_up, in_fork, leave, said
-from .calculating.calling import built
+from .calculating.session import built
 from .places import Places
 
 SEGMENT_S = 0.005

@@ -8,8 +8,7 @@ from gates import pipeline, store
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.model import Finding, RuleText
-from gates.ranking import ranked
-from gates.report import CriterionReport, Report, Trace
+from gates.report import CriterionReport, Report, Trace, ranked
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
