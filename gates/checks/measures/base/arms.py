@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from gates.child.places import HERE
 from gates.context import Context
 from gates.evidence._timed import attempt, attempts_key, times_of, turns
 from gates.measuring import machine
-from gates.measuring.bench import RUNNER, Bench, Launch, launch
+from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding import looks_until
 from gates.measuring.ledger import Recalled, key_of
@@ -83,7 +84,7 @@ def _is_same(path: Path, blob: Blob) -> bool:
 
 
 NOTES = Path(__file__).with_name("loaded")
-OURS = (RUNNER, NOTES / "sitecustomize.py")  # they lie in the project where that is this one
+OURS = (HERE, str(NOTES))  # they lie in the project where that is this one
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Noted:
         if not self.path.is_file():
             return None
         told = self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        return frozenset(told) - {os.path.realpath(path) for path in OURS}
+        return frozenset(file for file in told if not file.startswith(tuple(map(os.path.realpath, OURS))))
 
 
 def loaded(name: str, launched: Launch, folder: Path, *, talks: bool, timeout_s: float) -> frozenset[str] | None:
