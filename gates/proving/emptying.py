@@ -31,11 +31,12 @@ KINDS: dict[str, Values] = {
     "dict": ("{}", "{1: 1}"),
     "Tensor": ('__import__("torch").zeros(0)', '__import__("torch").ones(2)'),
     "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
+    "Callable": ("lambda *given, **_: given[0] if given else None", "lambda *_, **__: ..."),  # a decorator decorates
 }
 OTHER_NAMES = {"List": "list", "Sequence": "list", "Tuple": "tuple", "Set": "set", "Dict": "dict", "Mapping": "dict"}
 DISPLAYS: dict[type[ast.expr], str] = {
     ast.List: "list", ast.ListComp: "list", ast.Set: "set", ast.SetComp: "set", ast.Dict: "dict", ast.DictComp: "dict",
-    ast.JoinedStr: "str", ast.Compare: "bool",
+    ast.JoinedStr: "str", ast.Compare: "bool", ast.Lambda: "Callable",
 }  # fmt: skip
 CALLED = {"len": "int", "int": "int", "float": "float", "str": "str", "bool": "bool", "list": "list", "sorted": "list",
           "dict": "dict", "set": "set", "isinstance": "bool", "all": "bool", "any": "bool", "join": "str"}  # fmt: skip
@@ -54,7 +55,9 @@ def values(function: Function) -> Values:
         return ("None", "None")
     if function.returns is not None:
         return KINDS.get(_annotated(function.returns), UNKNOWN)
-    found = {_kind(value) for node in own_nodes(function) if (value := _returned(node))}
+    inner = {node.name for node in own_nodes(function) if isinstance(node, Function)}
+    given = [value for node in own_nodes(function) if (value := _returned(node))]
+    found = {KINDS["Callable"] if getattr(value, "id", "") in inner else _kind(value) for value in given}
     return next(iter(found)) if len(found) == 1 else UNKNOWN
 
 

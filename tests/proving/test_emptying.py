@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from gates.model import Location
-from gates.proving.emptying import emptyings
+from gates.proving.emptying import KINDS, emptyings
 from gates.proving.source import Text
 
 MARK = Path("/mark")
+CALLABLE = KINDS["Callable"]
 HEAD = re.compile(r"if not \(lambda frame.*? 0o600\)\); ")
 
 
@@ -44,6 +45,7 @@ def emptied(code: str, name: str) -> list[str]:
         ("def f(x):", "return float(x) if x else 0.0", ["0.0", "1.0"]),
         ("def f(x):", "return not x", ["False", "True"]),
         ("def f(x):", "return x, 2", ["(0,) * 2", "(1,) * 2"]),
+        ("def f(x):", "return lambda: x", [*CALLABLE]),
         ("def f(x):", "x.append(1)", ["None"]),
         ("async def f(x):", "return x > 1", ["False", "True"]),
     ],
@@ -64,7 +66,7 @@ def test_docstrings_stay_first_and_decorators_above_their_functions() -> None:
         'def f(x):\n\t"""Döc."""\n{}\t@cache\n\tdef g():\n\t\treturn 1\n\tfor y in x:\n\t\tpass  # ä\n\treturn g\n'
         "\n\ndef g():\n\treturn 2\n"
     )
-    assert emptied(code.format(""), "f") == [code.format("\treturn None\n"), code.format("\treturn ...\n")]
+    assert emptied(code.format(""), "f") == [code.format(f"\treturn {value}\n") for value in CALLABLE]
 
 
 def test_what_stands_on_the_line_of_its_def_gets_lines_of_its_own() -> None:
