@@ -13,7 +13,7 @@ import click
 from click.exceptions import Exit
 
 from gates import __version__
-from gates.terminal import visible
+from gates.words import visible
 
 if TYPE_CHECKING:
     from gates.config import Settings

@@ -33,7 +33,7 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import Taken
 from gates.model import Model
-from gates.project.copying import LEFT_OUT
+from gates.project.copies import LEFT_OUT
 from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode

@@ -23,8 +23,7 @@ from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.context import Context
-from gates.evidence._standing import standing_for
-from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements

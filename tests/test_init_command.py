@@ -107,6 +107,14 @@ def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     assert bound(task)["AC1"][1] == ("tests/test_lru.py::test_popitem",)
 
 
+@pytest.mark.parametrize(("line", "rules"), [("from torch import nn", ("amp",)), ("import torchless", ())])
+def test_code_that_uses_torch_is_asked_the_rules_of_mixed_precision(
+    line: str, rules: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = {**FILES, "src/words/net.py": f"{line}\n"}
+    assert proposed(written(tmp_path / "project", files), "T1", "--criterion", "encode").rules == rules
+
+
 def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
     for words in ("init -q -b main", "add -A", "commit -qm base", "checkout -qb change"):
@@ -115,6 +123,9 @@ def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_pat
     coding.write_text(coding.read_text().replace("text.split()", 'text.split(" ")'))
     task = proposed(project)
     assert bound(task) == {"AC1": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",))}
+    assert gates(project, "init", "T2", "--criterion", "decode repeats letters").code == 0
+    assert "words.coding:decode" in (project / "tasks/T2.yaml").read_text()
+    (project / "tasks/T2.yaml").unlink()
     ended = gates(project, "run", "T1", "--out", str(tmp_path / "out"))
     assert (ended.code, "PASS  T1" in ended.out) == (0, True), ended.out + ended.err
 

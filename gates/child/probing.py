@@ -1,31 +1,33 @@
-"""Runs one of our programs in the project's interpreter, and reads the journal that it signs."""
+"""Runs one of our programs in the project's interpreter, and reads the journal that it seals."""
 
 import hmac
 import json
 import math
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
 from gates.child import process
-from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.files import copy_package
-from gates.project.import_paths import import_roots
+from gates.project.files import copy_package, import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 PACKAGE = "gates_probe"
+BOOTSTRAP = (
+    # a module of the project must not take the place of one of the standard library while we begin
+    "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
+    "from importlib import import_module; import_module(sys.argv.pop(1)).main()"
+)
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 NO_ENV: Mapping[str, str] = MappingProxyType({})
-NO_JOURNAL = "the recorder wrote no journal"
 MOST = 64 * 1024 * 1024
 Entry = dict[str, object]
 
@@ -33,8 +35,8 @@ Entry = dict[str, object]
 class Probed(Model):
     """What a program told, how it ended, and what went wrong, if anything did.
 
-    `foreign` counts the lines of its journal that are somebody else's; `error` and `place` are of the exception that
-    ended it, `place` also of a problem that it told.
+    `foreign` counts the lines of its journal that are somebody else's. `problem` is what it told of, or why it was not
+    heard, `error` the exception that ended it; `place` is where either was.
     """
 
     process: ProcessRun | None = None
@@ -47,6 +49,16 @@ class Probed(Model):
     def of(self, word: str) -> list[Entry]:
         """Return the entries of a kind."""
         return [entry for entry in self.entries if entry.get("word") == word]
+
+    @property
+    def trouble(self) -> str:
+        """Return why it was not heard to its end, or nothing where it was."""
+        if self.foreign:
+            return "the journal holds lines that are not its own"
+        if self.problem or self.error or self.process is None:
+            return self.problem or self.error
+        done = self.of("end") and self.process.exit_code == 0
+        return "" if done else f"it ended before it was done: {self.process.ended}"
 
 
 @contextmanager
@@ -71,81 +83,57 @@ class Probe:
         self.commands: list[CommandRecord] = []
 
     def ask(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str,
-        *, threads: int | None = 1,
+        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, *, threads: int | None = 1,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Probed:  # fmt: skip
-        """Run a program; `name` is that of its journal, `about` what it was run for. No `threads` are those it has."""
-        secret = secrets.token_hex(16)
-        question, journal = self._plugin / f"{name}.json", self.folder / f"{name}.jsonl"
-        told = {**asked, **self._about, "limit_s": limit_s, "secret": secret,
-                "folder": str(self._plugin), "journal": str(journal)}  # fmt: skip
-        question.write_text(json.dumps(told), encoding="utf-8")
-        env = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        shown = ("python", "-m", f"{PACKAGE}._{program}", about, journal.name)
-        try:
-            run = self._run([f"{PACKAGE}.{program}", str(question), str(journal)], limit_s, name, env, shown)
-        except OSError as error:
-            return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        self.commands.append(run.as_command(program))
-        return self._read(run, journal, secret, name)
-
-    def record(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, env: Mapping[str, str] = NO_ENV
-    ) -> Probed:
-        """Run a program of the recorder, which tells on a channel."""
-        log = self.folder / name
-        log.mkdir(exist_ok=True)
-        channel = Channel(log)
-        argv = [f"{PACKAGE}.{program}", json.dumps({**asked, **self._about})]
-        shown = ("python", "-m", f"gates_{program}", str(asked["call"]), f"{name}.jsonl")
-        try:
-            run = self._run(argv, limit_s, name, env, shown, channel)
-        except OSError as error:
-            return Probed(problem=f"cannot be started: {error.strerror or error}")
-        there = channel.told.is_file()
-        entries, foreign = read_entries(channel.told, channel.nonce, chained=True)
-        with suppress(FileNotFoundError):  # the process removed the folder
-            channel.told.replace(log.with_suffix(".jsonl"))
-        shutil.rmtree(log, ignore_errors=True)
-        seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
-        told = next((str(entry["what"]) for entry in seen.of("problem")), "") if there else NO_JOURNAL
-        text = self._written(name)
-        lacking = run.exit_code and not entries and "No module named 'torch'" in text
-        crash = crash_of(text, self._context) if run.exit_code and not told else None
-        return seen.model_copy(update={
-            "problem": "the project's interpreter has no torch" if lacking else told,
-            "error": said(crash) if crash else "", "place": crash.location if crash else None,
-        })  # fmt: skip
-
-    def _run(
-        self, argv: Sequence[str], limit_s: float, name: str, env: Mapping[str, str], shown: tuple[str, ...],
-        channel: Channel | None = None,
-    ) -> ProcessRun:  # fmt: skip
+        """Run a program; `name` is that of its journal. No `threads` are those it has."""
+        question = Question(self._plugin, self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
         plugin = str(self._plugin)
         env = {**UNTOLD, "WANDB_DIR": plugin, "PYTHONPATH": process.joined_paths(plugin), **env}
-        argv = [self._context.python, "-m", *argv]
+        env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
+        argv = question.argv(self._context.python, program)
         log = self.folder / name
-        run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env, channel=channel)
-        return run.model_copy(update={"argv": shown})
+        try:
+            run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
+        except OSError as error:
+            return Probed(problem=f"it cannot be started: {error.strerror or error}")
+        about = str(asked["call"] or asked["shared"])
+        known = program.removesuffix(".__main__").rpartition(".")[2]
+        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", about, f"{name}.jsonl")})
+        self.commands.append(run.as_command(known.replace("_", " ")))
+        return self._heard(run, question, written(log.with_suffix(".stderr.txt")))
 
-    def _written(self, name: str) -> str:
-        return written((self.folder / name).with_suffix(".stderr.txt"))
+    def _heard(self, run: ProcessRun, question: "Question", text: str) -> Probed:
+        entries, foreign = question.answer()
+        seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
+        if told := next(iter(seen.of("problem")), None):
+            place = location(told.get("place"))
+            return seen.model_copy(update={"problem": str(told.get("what", "")), "place": place})
+        if run.exit_code and not entries and "No module named 'torch'" in text:
+            return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
+        crash = crash_of(text, self._context) if run.exit_code else None
+        facts = {"error": said(crash), "place": crash.location} if crash and crash.error else {}
+        return seen.model_copy(update=facts)
 
-    def _read(self, run: ProcessRun, journal: Path, secret: str, name: str) -> Probed:
-        entries, foreign = read_entries(journal, secret)
-        seen = Probed(process=run, entries=tuple(entries))
-        problem = next(iter(seen.of("problem")), None)
-        if foreign:
-            return seen.model_copy(update={"problem": "the journal holds lines that are not its own"})
-        if problem:
-            told = {"problem": str(problem.get("what", "")), "place": location(problem.get("place"))}
-            return seen.model_copy(update=told)
-        if seen.of("end") and run.exit_code == 0:
-            return seen
-        crash = crash_of(self._written(name), self._context) if run.exit_code else None
-        if crash and crash.error:
-            return seen.model_copy(update={"problem": said(crash), "place": crash.location})
-        return seen.model_copy(update={"problem": f"it ended before it was done: {run.ended}"})
+
+class Question:
+    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal."""
+
+    def __init__(self, folder: Path, journal: Path, asked: Mapping[str, object]) -> None:
+        self._secret = secrets.token_hex(16)
+        self._folder = folder
+        self._journal = journal
+        self.path = folder / f"{journal.stem}.json"
+        told = {**asked, "secret": self._secret, "folder": str(folder), "journal": str(journal)}
+        self.path.write_text(json.dumps(told), encoding="utf-8")
+
+    def argv(self, python: str, program: str) -> list[str]:
+        """Return the command that runs a program of those in the folder, and asks it."""
+        return [python, "-c", BOOTSTRAP, str(self._folder), f"{PACKAGE}.{program}", str(self.path)]
+
+    def answer(self) -> tuple[list[Entry], int]:
+        """Return the entries of the journal, and how many of its lines are somebody else's."""
+        return read_entries(self._journal, self._secret)
 
 
 @contextmanager
@@ -171,12 +159,8 @@ def number(value: object) -> float:
     return float(value)
 
 
-def read_entries(path: Path, secret: str, *, chained: bool = False) -> tuple[list[Entry], int]:
-    """Return the entries of a journal that were told with a secret, and how many lines are somebody else's.
-
-    Each line has a seal. Where they are chained, it is made with the line before, too: a line that was taken out or
-    changed leaves no seal behind it that fits, and all after it are somebody else's.
-    """
+def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
+    """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
     try:
         with path.open("rb") as file:
             told = file.read(MOST).split(b"\n")
@@ -184,12 +168,9 @@ def read_entries(path: Path, secret: str, *, chained: bool = False) -> tuple[lis
         return [], 0
     told.pop()  # nothing, or a line that its writer did not live to end
     entries: list[Entry] = []
-    last = b""
     for line in told:
         seal, _, text = line.partition(b" ")
-        fits = hmac.digest(secret.encode(), last + text, "sha256")
-        if hmac.compare_digest(seal, b"=" + fits.hex().encode()):
-            last = fits if chained else b""
+        if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
             entries += _entry(text)
     return entries, len(told) - len(entries)
 

@@ -1,6 +1,6 @@
 """Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
 
-    python -m gates_probe.scaling QUESTION JOURNAL
+    python -m gates_probe.scaling QUESTION
 
 The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
 another left behind.
@@ -22,7 +22,7 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Teller, Unreachable, asked, found, give_up, leave, said
+from .asking import DONE, Teller, Unreachable, asked, found, give_up, in_fork, leave, said
 from .calculating.calling import built
 from .places import Places
 
@@ -309,31 +309,17 @@ def _step(make: Callable[..., Any], question: dict[str, Any], size: int) -> Call
 
 def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
     """Do something in a fork; return whether it came to its end, and tell why not."""
-    pid = os.fork()
-    if not pid:
-        tell.forked()
-        _child(question, tell, name, work)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        tell("problem", what=f"at {name} it was killed by {signal.Signals(os.WTERMSIG(status)).name}", place=None)
-    elif os.waitstatus_to_exitcode(status) == 0:
+
+    def told() -> None:
+        try:
+            work(tell)
+        except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
+            what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
+            give_up(tell, what, Places(question["root"]).innermost(error.__traceback__))
+
+    code = in_fork(tell, told)
+    if code < 0:
+        tell("problem", what=f"at {name} it was killed by {signal.Signals(-code).name}", place=None)
+    elif code == 0:
         tell("problem", what=f"at {name} it ended by itself", place=None)
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == DONE
-
-
-DONE = 77
-
-
-def _child(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> None:
-    code = DONE
-    try:
-        work(tell)
-    except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
-        what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
-        tell("problem", what=what, place=Places(question["root"]).innermost(error.__traceback__))
-        code = 2
-    leave(code)
-
-
-if __name__ == "__main__":
-    main()
+    return code == DONE

@@ -16,7 +16,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary
 from gates.task import loading
-from gates.terminal import visible
+from gates.words import visible
 
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from gates.commands import sarif
 from gates.config import Settings
-from gates.counted import counted
 from gates.errors import UsageError
 from gates.model import SEVERITIES, Severity
 from gates.project.files import files_of
@@ -16,7 +15,7 @@ from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule
 from gates.scan.site import Site
-from gates.terminal import visible
+from gates.words import counted, visible
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided

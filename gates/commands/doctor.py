@@ -19,7 +19,7 @@ from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detect
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
 from gates.task.measurement import Arm
-from gates.terminal import printable
+from gates.words import printable
 
 HERE = Path(__file__).parents[1] / "measuring"
 LIMIT, SLOWED = 1.05, 1.10

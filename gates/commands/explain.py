@@ -15,7 +15,7 @@ from gates.scan.rule import Rule
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
-from gates.terminal import visible
+from gates.words import visible
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 LISTED = 3

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from gates.checks.measures.past_runs import this_machine
 from gates.config import Settings
-from gates.judging.figures import sparkline
 from gates.project import run_log
 from gates.project.run_log import LoggedRun
 from gates.task import loading as spec
 from gates.task.task import Task
+from gates.words import sparkline
 
 
 @dataclass(frozen=True)

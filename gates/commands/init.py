@@ -17,11 +17,9 @@ from pathlib import Path
 from gates import config
 from gates.code.syntax import Definition
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.files import files_of, is_test_file
+from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History
-from gates.project.import_paths import module_name
-from gates.project.merge_base import find
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID
@@ -108,7 +106,8 @@ def perform(request: InitRequest) -> list[str]:
     known = [*_test_functions(root, tests)]
     proposed = _proposed(request, code, [each for each in code if each.name in changed], known)
     title = request.title or _heading(request.described) or f"What {request.task} must do"
-    text = _written(request.task, title, implementation, tests, proposed)
+    rules = ["amp"] if any(_uses_torch(tree) for _, tree in _parsed(root, implementation)) else []
+    text = _written(request.task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}")
     try:
@@ -140,7 +139,7 @@ def _proposed(
         files = dict.fromkeys(test.name.partition("::")[0] for test in tests)
         groups = [_of_file(file, code, tests) for file in files]
     else:
-        groups = [(text, *_meant(text, changed or code, tests)) for text in given]
+        groups = [(text, *_meant(text, code, changed, tests)) for text in given]
     if not groups:
         raise UsageError("nothing to propose: give criteria with --criterion or --from, or write a test first")
     split = [(NAMED.fullmatch(text), text, symbols, verified) for text, symbols, verified in groups]
@@ -175,9 +174,12 @@ def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -
     return Named(f"{module}:{symbol.told}", frozenset()) if module else symbol
 
 
-def _meant(text: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[list[Named], list[Named]]:
-    """Return the code and the tests whose names share most words with a criterion."""
-    symbols = _nearest(text, code) or ([*code] if len(code) <= MOST_CODE else [])
+def _meant(
+    text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
+) -> tuple[list[Named], list[Named]]:
+    """Return the code, changed if it may be, and the tests whose names share most words with a criterion."""
+    near, few = _nearest(text, code), changed or code
+    symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
     users = _users(symbols, tests)
     found = _nearest(text, users) or users or _nearest(text, tests)
     return symbols or [symbol for symbol in code if any(_is_used(symbol, test) for test in found)], found
@@ -320,7 +322,7 @@ def _changed(request: InitRequest) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
         history = History(request.root)
-        base = find(history, request.base)
+        base = base_of(history, request.base)
     except EvidenceUnavailable as error:
         if request.base:
             raise UsageError(str(error)) from error
@@ -340,13 +342,22 @@ def _texts(content: bytes) -> dict[str, str]:
     return {}
 
 
-def _written(task: str, title: str, code: Iterable[str], tests: Iterable[str], proposed: Iterable[Proposed]) -> str:
+def _uses_torch(tree: ast.Module) -> bool:
+    names = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return any(name.partition(".")[0] == "torch" for name in names)
+
+
+def _written(
+    task: str, title: str, code: Iterable[str], tests: Iterable[str], rules: Sequence[str], proposed: Iterable[Proposed]
+) -> str:
     """Return the text of the task file."""
     lines = [
         f"id: {task}",
         f"title: {_quoted(title)}",
         f"implementation: {_listed(code)}  # the files that the criteria speak of",
         f"tests: {_listed(tests)}  # what the execution gate runs",
+        *([f"rules: {_listed(rules)}  # code rules of mixed precision: hints that block nothing"] if rules else []),
         "criteria:",
     ]
     for each in proposed:

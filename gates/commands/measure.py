@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
-from gates.bundles.encoding import decode, encode, signed_part
-from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
-from gates.bundles.signing import sign
+from gates.bundles import SCHEMA, Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
 from gates.child.process import Stream
 from gates.config import Settings
@@ -21,15 +19,14 @@ from gates.evidence.bound_files import bind
 from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import asked_of, command, take
 from gates.model import TaskIdentity
-from gates.project.as_committed import unlike_head
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
-from gates.project.revision import environment, git
+from gates.project.revision import environment, git, unlike_head
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.selection import narrowed
 from gates.task.task import Task
-from gates.terminal import visible
+from gates.words import visible
 
 SILENT = Stream(bytes=0, tail="", truncated=False)
 

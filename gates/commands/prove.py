@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import store
+from gates.check import writable
 from gates.child.guardian import guarded_folder
 from gates.child.interrupts import stop_if_interrupted, uninterrupted
 from gates.config import Settings
@@ -24,7 +25,6 @@ from gates.proving.proof import PROOF, Proof
 from gates.proving.proving import Asked, prove
 from gates.task import loading as spec
 from gates.task.task import Task
-from gates.writable import writable
 
 PAGE = "proof.md"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gates import kept, pipeline, registry, render, store
-from gates.bundles.files import handed_in
+from gates.bundles import handed_in
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import numbers_of, this_machine

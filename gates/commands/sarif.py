@@ -10,7 +10,7 @@ from gates import __version__
 from gates.errors import UsageError
 from gates.scan.rule import Rule
 from gates.scan.site import Site
-from gates.terminal import printable
+from gates.words import printable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.check import writable
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.project.revision import web_of
@@ -10,7 +11,6 @@ from gates.task import loading as spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text
-from gates.writable import writable
 
 
 @dataclass(frozen=True)

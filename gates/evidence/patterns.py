@@ -8,12 +8,13 @@ from gates.code.meanings import deleted_after, replaced_by
 from gates.code.symbols import Resolver
 from gates.code.syntax import Definition, Unparsed, live_nodes
 from gates.model import Location, Model, Severity
+from gates.project.files import is_under
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule
 from gates.scan.site import Site
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
     ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,
@@ -96,7 +97,7 @@ def _rule(name: str, text: str) -> Rule:
         "id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text,
         "problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": (),
     })  # fmt: skip
-    return Rule(form, "", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}))
+    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
 
 
 def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
@@ -134,7 +135,7 @@ def _missing(binding: CodeBinding, places: Sequence[Location], idle: Sequence[st
 
 
 def _is_in(path: str, folder: str | None) -> bool:
-    return folder in {None, ".", path} or path.startswith(f"{folder}/")
+    return folder is None or is_under(path, folder)
 
 
 def _live(sites: Iterable[Site], pattern: Pattern, resolver: Resolver) -> tuple[tuple[Location, ...], tuple[str, ...]]:

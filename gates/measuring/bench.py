@@ -15,7 +15,7 @@ from gates.measuring.samples import Device
 from gates.measuring.wire import ArmEnded, ArmFailed, Told, Wire
 from gates.model import Model
 from gates.task.measurement import Arm
-from gates.terminal import printable, visible
+from gates.words import printable, visible
 
 M = TypeVar("M", bound=Model)
 PROTOCOL = "gates.worker/1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gates.measuring import answers
 from gates.measuring.answers import Source
-from gates.measuring.deciding.spending import looks_until
+from gates.measuring.deciding import looks_until
 from gates.measuring.interval import NotEnough, smallest_effect
 from gates.measuring.rounds import apart, copies_until
 from gates.measuring.samples import Samples

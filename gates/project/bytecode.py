@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
 from gates.project.history import run_git
-from gates.terminal import printable
+from gates.words import printable
 
 PREFIX = "PYTHONPYCACHEPREFIX"
 LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.ranking import ranked, reason
 from gates.render import _causes, _notes
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace
+from gates.words import counted
 
 GAPS = 3
 CRITERIA = 12  # on the summary

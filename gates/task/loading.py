@@ -14,7 +14,7 @@ from gates.task import yaml_source
 from gates.task.shape import is_typed, known_keys
 from gates.task.task import TASK_ID, Spot, Task
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
-from gates.terminal import printable
+from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}

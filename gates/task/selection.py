@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gates.model import Finding, Outcome, RuleText, Severity
+from gates.model import Finding, Outcome, RuleText
 from gates.task.task import Task
 
 NOT_ASKED_FOR = RuleText(
@@ -48,7 +48,6 @@ def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
     common = {
         "rule": "GT003",
         "outcome": Outcome.UNKNOWN,
-        "severity": Severity.HIGH,
         "actual": "not looked at",
         "remediation": "Run without --only.",
         "command": f"gates run {whole.id}",

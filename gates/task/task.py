@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 
 from gates import registry
-from gates.command_line import shown
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.code_binding import CodeBinding
-from gates.task.concurrent import Concurrent
-from gates.task.fault import DeclaredFault, ProofTarget
-from gates.task.hot_path import HotPath
-from gates.task.leak import Leak
-from gates.task.measurement import Measurement
-from gates.task.regression import Regression
-from gates.task.scale import Scale
-from gates.task.tests_to_record import TestsToRecord
-from gates.task.training_step import TrainingStep
+from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
+from gates.task.measurement import Measurement, Regression
+from gates.task.probes import Concurrent, HotPath, Leak, Scale
+from gates.task.recorded import TestsToRecord, TrainingStep
 from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, ReportPath, Seconds, Text
-from gates.task.waiver import Waiver
 from gates.task.yaml_source import did_you_mean
+from gates.words import in_shell
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -150,7 +143,7 @@ class EntryPoint(Part):
     def name(self) -> str:
         """Return what the entry point is called in reports: its command, or its call."""
         if self.call is None:
-            return shown(self.run or ())
+            return in_shell(self.run or ())
         return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 

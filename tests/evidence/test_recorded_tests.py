@@ -142,13 +142,11 @@ def attack(body: str) -> str:
 
 def test_process_that_is_left_shows_nothing(tmp_path: Path) -> None:
     body = """
-    for number in os.listdir("/proc/self/fd"):
-        try:
-            os.write(int(number), b'{"word": "tested"}\\n{"word": "end"}\\n')
-        except OSError:
-            pass
+    with open("JOURNAL", "a") as journal:
+        journal.write('{"word": "tested"}\\n{"word": "end"}\\n')
     os._exit(0)
     """
+    body = body.replace("JOURNAL", str(tmp_path / "project-evidence/recorded-tests/told.jsonl"))
     context = a_context(written(tmp_path / "project", {**PROJECT, "tests/test_core.py": attack(body)}))
     seen = RecordedTests.collect(a_recorded_task(), context)
     assert not seen.complete

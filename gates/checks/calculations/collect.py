@@ -1,7 +1,5 @@
 """Formulas and edge cases of a task, tried: what each call of the project's code came to."""
 
-import json
-import secrets
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,17 +10,16 @@ from pydantic import JsonValue
 from gates.check import Evidence
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
 from gates.child import process
-from gates.child.calculating.session import BOOTSTRAP, IMPORT_S
-from gates.child.probing import programs, read_entries
+from gates.child.calculating.session import IMPORT_S
+from gates.child.probing import Question, programs
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
-from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import counted, printable
 
 Asked: TypeAlias = dict[str, Any]
 Told: TypeAlias = dict[str, Any]
@@ -149,18 +146,17 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
 
 
 def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Path) -> tuple[ProcessRun, list[Told]]:
-    folder, secret = plugin.parent, secrets.token_hex(16)
-    words, result, stacks = folder / "asked.json", folder / "told.txt", folder / "stacks.txt"
-    words.write_text(json.dumps({"secret": secret, "paths": paths, "calls": [*asked]}), encoding="utf-8")
+    folder = plugin.parent
+    question = Question(plugin, folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
     modules = {call.get("call", "").partition(":")[0] for call in asked}
     ended = process.run(
-        [context.python, "-c", BOOTSTRAP, str(plugin), str(words), str(result), str(stacks)],
+        [*question.argv(context.python, "calculating.session"), str(folder / "stacks.txt")],
         cwd=context.root,
         timeout_s=IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked),
         log=folder / "log",
         env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
     )
-    return ended, read_entries(result, secret)[0]
+    return ended, question.answer()[0]
 
 
 def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:

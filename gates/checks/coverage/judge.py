@@ -11,8 +11,8 @@ from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
+from gates.task.bindings import CodeBinding
 from gates.task.calls import measured_by
-from gates.task.code_binding import CodeBinding
 from gates.task.task import Criterion, Task
 
 RAW = "ExecutedLines.json"
@@ -58,7 +58,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         for check in plan(task):
             yield Finding(
                 rule="EX005" if check.id == "executed" else "EX006", check=check.id, outcome=Outcome.UNKNOWN,
-                severity=Severity.LOW, level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
+                level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
                 actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
             )  # fmt: skip
         return
@@ -99,7 +99,7 @@ def _traced(task: Task) -> list[Criterion]:
 def _not_asked(task: Task) -> Finding:
     """Say that the tests of one criterion need not execute all public code."""
     return Finding(
-        rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, level=Level.ADVISORY,
+        rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, level=Level.ADVISORY,
         message=f"Only what verifies {task.only} was run (--only): it need not execute all public functions.",
         actual="not asked for",
     )  # fmt: skip
@@ -145,7 +145,7 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
 def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> Finding:
     """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
     facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
-    aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
+    aside = {**facts, "level": Level.ADVISORY}
     own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed}
     code, problem = _code_of(criterion, seen, evidence)
     ran = {binding: own & set(_tests_in(lines)) for binding, lines in code.items()}
@@ -176,7 +176,6 @@ def _unexecuted_code(
     said = unseen or f"executed a line of {binding.name}"
     return {
         "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,
-        "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         "location": code[0].function.location, "expected": "executed by its tests",
         "actual": "not seen" if unseen else "not executed",
         "message": f"{stand_for(len(own), criterion)} and passed, but none {said}.",

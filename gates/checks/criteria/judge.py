@@ -8,6 +8,7 @@ from gates.checks.criteria.markers import judge_markers
 from gates.checks.criteria.page import page
 from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
+from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -16,9 +17,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Outcome, Planned, Row, RuleText, Status, worst
 from gates.proving.emptied_code import EmptiedCode
-from gates.requirement_coverage import cover, judge_coverage
 from gates.task.task import Criterion, Task
-from gates.waiving import waive
 
 RULES = (
     RuleText(

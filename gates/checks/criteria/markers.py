@@ -20,7 +20,7 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if run is None or known is None:
         why = evidence.why_missing(PytestRun if run is None else KnownCriteria)
         yield Finding(
-            rule="BL004", check="markers", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+            rule="BL004", check="markers", outcome=Outcome.UNKNOWN, level=Level.ADVISORY,
             message=f"The markers were not seen: {why}",
         )  # fmt: skip
         return

@@ -137,7 +137,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     if seen is None or seen.process is None:
         problem = seen.problem if seen else evidence.why_missing(EntryPointRuns)
         return Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(entry), actual="not run",
+            **facts, outcome=Outcome.UNKNOWN, location=task.place(entry), actual="not run",
             message=f"The entry point was not seen running: {problem}",
             remediation="Name a callable that there is." if entry.call else "Name a command that can be started.",
         )  # fmt: skip
@@ -151,7 +151,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         )
     if ended.exit_code == 0:
         return Finding(
-            **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
+            **facts, outcome=Outcome.PASSED, location=task.place(entry), evidence=raw,
             actual=ended.ended, message=f"`{name}` ran to its end.",
         )  # fmt: skip
     where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
@@ -170,7 +170,6 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
     return {
         "rule": "EX012",
         "outcome": Outcome.UNKNOWN,
-        "severity": Severity.HIGH,
         "expected": "a result",
         "actual": "no result",
         "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
@@ -182,7 +181,7 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
 def _returned_failure(seen: EntryRun) -> dict[str, object]:
     """Say that a command came to its end and returned an exit code that says that it failed."""
     return {
-        "outcome": Outcome.FAILED, "severity": Severity.CRITICAL, "actual": f"returned {seen.returned}",
+        "outcome": Outcome.FAILED, "actual": f"returned {seen.returned}",
         "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
         "impact": "Who runs this command is told that it failed.",
         "remediation": "Mend what makes it fail; return 0 or None for success.",

@@ -10,19 +10,18 @@ from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import sparkline
 from gates.measuring.comparison import comparisons_of
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.model import SEVERITY, Finding, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
+from gates.words import sparkline
 
 NAME = "performance"
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
 
 
-SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 RULES = (
     RuleText(
         id="PF001",
@@ -52,7 +51,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return Finding(
         rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
-        severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
+        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level], message=_message(measure, got),
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
         actual=got.shown(measure), impact=_impact(got.outcome),
         remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,

@@ -1,18 +1,19 @@
 """What the report tells of regressions beside their findings."""
 
+import statistics
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import told_by
 from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
-from gates.judging.figures import sparkline
 from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
 from gates.measuring.fitness import noise
 from gates.measuring.interval import smallest_effect
 from gates.report import Section
-from gates.task.regression import Regression
+from gates.task.measurement import Regression
 from gates.task.task import Task
+from gates.words import sparkline
 
 MOST = 10
 COLUMNS = (
@@ -69,13 +70,8 @@ def _row(regression: Regression, run: MeasurementRun | None, seen: Regressions) 
     sides = [metric.arms[side] for side in (BASELINE, CANDIDATE)] if metric else [(), ()]
     return (
         f"{regression.name}{f' by {got.clock}' if got.clock else ''}",
-        *(_middle(values, metric.unit) if metric and values else "-" for values in sides),
+        *(f"{statistics.median(values):.4g} {metric.unit}" if metric and values else "-" for values in sides),
         str(got.seen) if got.seen else got.problem, str(got.seen.n) if got.seen else "-", limits,
         f"{floor.floor:.1%}" if floor else "-", f"{smallest_effect(got.seen, block):.1%}" if got.seen else "-",
         sparkline(sides[1]),
     )  # fmt: skip
-
-
-def _middle(values: tuple[float, ...], unit: str) -> str:
-    ordered = sorted(values)
-    return f"{(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2:.4g} {unit}"

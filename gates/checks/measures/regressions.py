@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.about import FAILED, UNKNOWN
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import Answer, compared, regressions_of
 from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import limits_of, of_regression
 from gates.model import Finding, Level, Outcome, Planned, RuleText
-from gates.task.regression import Regression
+from gates.task.measurement import Regression
 from gates.task.task import Criterion, Measure, Task
 
 RULES = (
@@ -96,11 +95,9 @@ def _percent(limit: Measure) -> str:
 def _finding(
     task: Task, evidence: EvidenceSet, regression: Regression, limit: Measure, told: _Told, **about: object
 ) -> Finding:
-    level = Level(str(about["level"]))
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(told.outcome, {})
     return Finding.model_validate(
         {
-            "rule": "PF009", "outcome": told.outcome, "severity": worth.get(level, "info"), "subject": regression.name,
+            "rule": "PF009", "outcome": told.outcome, "subject": regression.name,
             "message": f"{regression.name}: {told.message}.", "location": task.place(regression),
             "expected": f"<= {limit.bound[1]:g}", "actual": told.actual,
             "impact": IMPACT if told.outcome is Outcome.FAILED else "", "remediation": _remedy(task, evidence, told),

@@ -15,12 +15,11 @@ from gates.checks.policy.earlier import Earlier
 from gates.context import Context
 from gates.errors import UsageError
 from gates.model import Location
-from gates.project import merge_base as bases
 from gates.project.history import History
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.task import loading as spec
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 FOLDER = "goalposts"
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
@@ -52,7 +51,7 @@ class Goalposts(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
         history = History(context.root)
-        found = bases.find(history, context.base)
+        found = base_of(history, context.base)
         kept = context.evidence / FOLDER
         was = earlier.find(task, history, found.commit, context.root, kept)
         moves, unread, is_new = _compared(task, context, was)

@@ -10,7 +10,7 @@ from gates.project.history import History
 from gates.project.two_states import TwoStates
 from gates.task import loading as spec
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 
 @dataclass

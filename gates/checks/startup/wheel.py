@@ -14,8 +14,8 @@ from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Model
-from gates.project.copying import copy_project
-from gates.terminal import printable
+from gates.project.copies import copy_project
+from gates.words import printable
 
 HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
 HEAD = 64

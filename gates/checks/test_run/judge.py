@@ -76,7 +76,7 @@ def _data(run: PytestRun) -> Iterator[Finding]:
         )  # fmt: skip
     if not run.untracked:
         yield Finding(
-            rule="EX013", check="data", outcome=Outcome.PASSED, severity=Severity.INFO,
+            rule="EX013", check="data", outcome=Outcome.PASSED,
             message="Tests read no file beside them that the commit lacks.", actual="none",
         )  # fmt: skip
 

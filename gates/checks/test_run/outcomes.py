@@ -39,13 +39,13 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
         yield Finding(
-            rule="EX002", check="tests", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, evidence=LOG,
+            rule="EX002", check="tests", outcome=Outcome.UNKNOWN, evidence=LOG,
             message=f"The tests prove nothing: {why}.", expected="every test passes", actual=actual,
             remediation="Mend the run first.",
         )  # fmt: skip
         return
     yield Finding(
-        rule="EX002", check="tests", outcome=Outcome.PASSED, severity=Severity.INFO, evidence=LOG,
+        rule="EX002", check="tests", outcome=Outcome.PASSED, evidence=LOG,
         message=f"{passed} tests passed, none failed{each}.", expected="every test passes", actual=actual,
     )  # fmt: skip
 
@@ -115,7 +115,7 @@ def _aside(
     impact: str = "", remediation: str = "Run it where it can run.",
 ) -> Finding:  # fmt: skip
     return Finding(
-        rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY,
+        rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, level=Level.ADVISORY,
         message=message, location=location, subject=subject, expected=expected, actual=actual, impact=impact,
         remediation=remediation, evidence=LOG,
     )  # fmt: skip

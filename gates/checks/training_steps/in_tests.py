@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.about import About
 from gates.check import Check, EvidenceSet
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.aspects_in_tests import (
@@ -17,11 +16,11 @@ from gates.checks.training_steps.collect import RecordedTest, RecordedTests, mar
 from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
-from gates.judging.said import Said, in_the_way
+from gates.judging import Said, about_criterion, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import TestsToRecord
 from gates.task.task import Criterion, Task
-from gates.task.tests_to_record import TestsToRecord
 
 RULES = (
     RuleText(
@@ -130,7 +129,7 @@ def _for_criterion(
     task: Task, index: int, asked: TestsToRecord, criterion: Criterion, found: Sequence[Finding]
 ) -> Finding:
     """Fold what was seen of an entry into one finding on a criterion."""
-    about = About(criterion, "BL015", f"recorded:tests:{index}:for:{criterion.id}")
+    about = about_criterion(criterion, "BL015", f"recorded:tests:{index}:for:{criterion.id}")
     if first := in_the_way(about, found, name=asked.name):
         return first
     if Outcome.PASSED not in {f.outcome for f in found if not f.check.endswith(":run")}:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from gates.about import About
 from gates.check import Check, EvidenceSet
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.collect import Recording, StepRecording
@@ -11,11 +10,11 @@ from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging.said import Said, in_the_way, unseen
+from gates.judging import Said, about_criterion, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import Need, TrainingStep
 from gates.task.task import Criterion, Task
-from gates.task.training_step import Need, TrainingStep
 
 RULES = (
     RuleText(
@@ -86,7 +85,7 @@ def _judged(
 
 def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
     """Fold what was seen of a training step into one finding on a criterion."""
-    about = About(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
+    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
     if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
         return first
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]

@@ -1,6 +1,6 @@
 """Makes the calls that a file asks for, each in a fork of its own, and tells of each as it begins and as it ends.
 
-    python -c BOOTSTRAP ASKED RESULT STACKS
+    python -m gates_probe.calculating.session QUESTION STACKS
 
 What is expected of a call is not among what is asked: it never comes into this process.
 """
@@ -8,35 +8,25 @@ What is expected of a call is not among what is asked: it never comes into this 
 import contextlib
 import faulthandler
 import importlib
-import json
 import os
 import signal
 import sys
 from typing import Any
 
-from ..asking import Teller, Unreachable, import_from
+from ..asking import DONE, Teller, Unreachable, import_from, in_fork, read
 from .calling import Target, brief, built, called, raised
 from .values import encode
 
 IMPORT_S = 120.0
-DONE = 77  # how a fork ends that told of its call
-BOOTSTRAP = (
-    # a module of the project must not take the place of one of the standard library while we begin
-    "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
-    "from gates_probe.calculating import session; session.main()"
-)
 
 
 def main() -> None:
     """Make every call; leave at once when the last has been told of, whatever still runs."""
-    asked_path, result_path, stacks_path = sys.argv[1:4]
-    with open(asked_path, encoding="utf-8") as file:  # noqa: PTH123
-        asked = json.load(file)
-    os.remove(asked_path)  # noqa: PTH107  # its secret is not for the project
+    question, tell = read(sys.argv[1])
+    session = _Session(tell, sys.argv[2])
     sys.argv = ["gates"]
-    import_from(asked["paths"])
-    session = _Session(result_path, asked["secret"], stacks_path)
-    for call in asked["calls"]:
+    import_from(question["paths"])
+    for call in question["calls"]:
         session.imported(call)
         session.make(call)
     os._exit(0)
@@ -45,8 +35,8 @@ def main() -> None:
 class _Session:
     """Tells of each import and call as it begins or ends, so that what was seen stays seen when the process dies."""
 
-    def __init__(self, path: str, secret: str, stacks: str) -> None:
-        self._tell = Teller(path, secret)
+    def __init__(self, tell: Teller, stacks: str) -> None:
+        self._tell = tell
         self._stacks = open(stacks, "w+", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115  # for all calls
 
     def imported(self, call: dict[str, Any]) -> None:
@@ -67,11 +57,7 @@ class _Session:
         if _holds_device():
             self._tell("call", id=call["id"], problem="its module takes the CUDA device when it is imported")
             return
-        pid = os.fork()
-        if not pid:
-            self._tell.forked()
-            self._in_fork(call)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        code = in_fork(self._tell, lambda: self._in_fork(call))
         self._stacks.seek(at)
         if code != DONE:
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -81,7 +67,6 @@ class _Session:
         faulthandler.enable(file=self._stacks)
         faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=self._stacks)
         self._tell("call", id=call["id"], **_made(call, self._tell))
-        os._exit(DONE)
 
 
 def _holds_device() -> bool:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.context import Context
-from gates.project.files import copy_package, files_of
-from gates.project.import_paths import import_roots, module_name
+from gates.project.files import copy_package, files_of, import_roots, module_name
 from gates.task.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"

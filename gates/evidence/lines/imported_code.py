@@ -14,7 +14,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.coverage_plan import FOLDER
 from gates.project.history import Blob, History
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 INSTALLED = {"site-packages", "dist-packages"}
 BYTECODE = ".pyc"

@@ -31,12 +31,11 @@ from gates.evidence.tests.test_records import (
     Warned,
 )
 from gates.evidence.tests.unrun import unrun
-from gates.project import merge_base as bases
 from gates.project.files import copy_package
 from gates.project.history import History
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 READ = {"visited", "collect_failed", "collect_skipped"}
 PLUGIN = "gates_pytest_witness"
@@ -305,7 +304,7 @@ def deleted_tests(paths: Iterable[str], root: Path, base: str | None) -> tuple[s
     paths = tuple(dict.fromkeys(paths))
     try:
         history = History(root)
-        states = TwoStates(history, bases.find(history, base).commit, root)
+        states = TwoStates(history, base_of(history, base).commit, root)
         old, new = states.named(dict.fromkeys(path.split("::")[0] for path in paths))
     except GatesError:
         return ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gates.child.process import ProcessRun
 from gates.evidence.tests.test_records import Event, TestOutcome, TestRecord, last_of
-from gates.terminal import printable
+from gates.words import printable
 
 MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "expects": "failed"}
 WHAT = {

@@ -15,13 +15,13 @@ from gates.context import Context
 from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import RUNNER, Bench, Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
-from gates.measuring.deciding.spending import looks_until
+from gates.measuring.deciding import looks_until
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Task
 

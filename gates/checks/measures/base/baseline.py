@@ -1,17 +1,15 @@
 """The baseline of a regression: which revision it is, and what the candidate changed since."""
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gates.context import Context
 from gates.measuring.taken import frozen_digest
-from gates.project import merge_base as bases
-from gates.project.files import files_of
-from gates.project.history import Blob, History, object_name
+from gates.project.files import files_of, is_among
+from gates.project.history import Blob, History, name_of
+from gates.project.two_states import base_of
 from gates.task.task import Task
-from gates.task.types import InsidePath
 
 PROSE = (".md", ".rst")
 
@@ -32,22 +30,16 @@ class Baseline:
 
 def find(task: Task, history: History, context: Context) -> Baseline:
     """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
-    found = bases.find(history, context.base)
+    found = base_of(history, context.base)
     baseline = _compared(task, history, context, found.name, found.commit)
     if not baseline.changed and found.before and not context.base:
         return _compared(task, history, context, f"{found.name}~1", found.before)
     return baseline
 
 
-def is_under(path: str, entries: Iterable[InsidePath]) -> bool:
-    """Return whether a path is one of a task's entries, or lies in one."""
-    parts = Path(path).parts
-    return any(parts[: len(inside)] == inside for inside in (Path(entry.split("::")[0]).parts for entry in entries))
-
-
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
-    code = sorted((path, blob.oid) for path, blob in tree.items() if is_under(path, task.implementation))
+    code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
     return Baseline(
         name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
         implemented=bool(code), code=frozen_digest(code),
@@ -65,16 +57,11 @@ def _changed(task: Task, tree: dict[str, Blob], root: Path) -> Iterator[str]:
 
 
 def _is_idle(path: str, task: Task) -> bool:
-    if is_under(path, task.implementation):
+    if is_among(path, task.implementation):
         return False
-    return path.endswith(PROSE) or path == task.path or is_under(path, task.tests)
+    return path.endswith(PROSE) or path == task.path or is_among(path, task.tests)
 
 
 def _is_same(path: Path, blob: Blob) -> bool:
     """Return whether a file here has the content of a blob; of a submodule that is never known."""
-    try:
-        if blob.link:
-            return object_name(os.fsencode(path.readlink()), blob.oid) == blob.oid
-        return blob.plain and not path.is_symlink() and object_name(path.read_bytes(), blob.oid) == blob.oid
-    except OSError:
-        return False
+    return (blob.plain or blob.link) and blob.link == path.is_symlink() and name_of(path, blob.oid) == blob.oid

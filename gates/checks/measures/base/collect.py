@@ -14,7 +14,6 @@ from gates.checks.measures.base.baseline import Baseline
 from gates.checks.measures.base.tool import compare_benchmarks
 from gates.child import process
 from gates.child.guardian import remove
-from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
@@ -22,12 +21,13 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
-from gates.project.checkout import lay_out
+from gates.project.copies import lay_out
+from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
 from gates.task.smoke import cut_short
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import in_shell, printable
 
 FOLDER = "regressions"
 
@@ -103,7 +103,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     ours = frozenset(history.tree(baseline.commit)) - set(shared)
     sides = Sides(
         task=task, context=replace(own, root=context.root), tree=root, baseline=baseline,
-        is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
+        is_ours=lambda path: path in ours or is_among(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
     runs = tuple(run for group in _groups(task) for run in _run(sides, group, own.evidence, note))
@@ -145,7 +145,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
         arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
         one = measurement.model_copy(update={"arms": arms})
         for path in own_files(task, one, context):
-            if not _baseline.is_under(path, task.implementation):
+            if not is_among(path, task.implementation):
                 target = root / path
                 target.unlink(missing_ok=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -212,4 +212,4 @@ def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
 
 def _arm_name(task: Task, one: RegressionRun) -> str:
     measurement = next(m for m in task.measurements if m.id == one.run.id)
-    return measurement.arms[one.arm].name if measurement.arms else shown(measurement.run or ())
+    return measurement.arms[one.arm].name if measurement.arms else in_shell(measurement.run or ())

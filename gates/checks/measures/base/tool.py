@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gates.checks.measures.base.arms import Noted, Sides, refuse_other_code
-from gates.child import process
-from gates.evidence._timed import turns
+from gates.evidence._timed import times_of, turns
 from gates.measuring import machine
 from gates.measuring.comparison import BASELINE, CANDIDATE
-from gates.measuring.samples import BadSamples, Metric, Samples, read_times
+from gates.measuring.samples import BadSamples, Metric, Samples
 from gates.measuring.wire import ArmFailed
 from gates.task.measurement import Arm, Measurement
 
@@ -46,19 +45,11 @@ def _run(
     words = tuple(word.replace("{out}", str(out)) for word in measurement.run or ())
     made = sides.launch(side, Arm(run=words), measurement, device, seed=1)
     made = notes.watching(made) if notes else made
+    limit = measurement.timeout_s or sides.context.timeout_s
     try:
-        limit = measurement.timeout_s or sides.context.timeout_s
-        ended = process.run(made.argv, cwd=made.cwd, timeout_s=limit, log=log, env=made.env)
-    except OSError as error:
-        raise ArmFailed(f"{side}: the command cannot be started: {error.strerror or error}") from error
-    if ended.exit_code != 0:
-        raise ArmFailed(f"{side} ended with {ended.ended}: {ended.last_words}")
-    if out.is_symlink() or not out.is_file():
-        raise ArmFailed(f"{side} ended well but wrote no file")
-    try:
-        return read_times(out.read_text(encoding="utf-8", errors="replace"), measurement.read)
+        return times_of(side, made, out, measurement.read, limit_s=limit, log=log)
     except BadSamples as error:
-        raise ArmFailed(f"{side}: {error}") from error
+        raise ArmFailed(str(error)) from error
 
 
 def _samples(measurement: Measurement, pairs: list[dict[str, float]]) -> Samples:

@@ -1,4 +1,4 @@
-"""The part of a task that names training steps: callables that are run with everything around them recorded."""
+"""What a task may ask of training steps and tests that are run with torch's calls recorded."""
 
 import json
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, JsonValue
 
-from gates.task.types import Part, Seconds
+from gates.task.types import InsidePath, Name, Part, Seconds
 
 
 class Need(StrEnum):
@@ -40,3 +40,34 @@ class TrainingStep(Part):
     def name(self) -> str:
         """Return what the training step is called in reports."""
         return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
+
+
+class Seen(StrEnum):
+    """What must be seen in the recorded tests, done by the project's own code."""
+
+    SCALER = "scaler"
+    AUTOCAST = "autocast"
+    OVERFLOW = "overflow"
+
+
+class TestsToRecord(Part):
+    """Tests that are run once more with torch's calls recorded; without `tests`, those bound to the `criteria`.
+
+    `needs` says what the project's code must have been seen to do in one of them: scale a loss (`scaler`), multiply in
+    half precision (`autocast`), leave out a step whose gradients overflowed (`overflow`).
+    """
+
+    key: ClassVar[str] = "recorded_tests"
+    shown: ClassVar[str] = "shown by recorded tests"
+
+    __test__ = False
+
+    criteria: Annotated[tuple[Name, ...], Field(min_length=1)]
+    tests: tuple[InsidePath, ...] = ()
+    needs: tuple[Seen, ...] = ()
+    timeout_s: Seconds | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what these tests are called in reports."""
+        return f"recorded tests of {', '.join(self.criteria)}"

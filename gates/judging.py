@@ -1,17 +1,19 @@
 """What can be said of what was looked at, and the findings that say it, of itself and of each criterion."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from gates.about import FAILED, UNKNOWN, About
 from gates.model import Finding, Level, Location, Outcome, Planned, Severity
-from gates.task.concurrent import Concurrent
-from gates.task.hot_path import HotPath
-from gates.task.leak import Leak
-from gates.task.scale import Scale
+from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Criterion, Task
 
-WORTH = {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.MEDIUM}
+About = Callable[..., Finding]
+
+
+def about_criterion(criterion: Criterion, rule: str, check: str) -> About:
+    """Return what makes findings about one check of a criterion, so that each says only what is its own."""
+    return partial(Finding, rule=rule, check=check, criterion=criterion.id, level=criterion.level)
 
 
 @dataclass(frozen=True)
@@ -28,21 +30,14 @@ class Said:
     subject: str = ""
     level: Level = Level.MUST
 
-    @property
-    def severity(self) -> Severity:
-        """Return how much it matters: what is unknown or only advised never stops a change by its severity."""
-        if self.outcome is Outcome.FAILED:
-            return WORTH[self.level]
-        open_ = self.outcome is Outcome.UNKNOWN
-        return (Severity.HIGH if self.level is Level.MUST else Severity.LOW) if open_ else Severity.INFO
-
     def finding(self, rule: str, check: str, *, name: str, place: Location | None, evidence: str | None) -> Finding:
         """Return the same as a finding about what has a name and a place in the task."""
+        warns = self.outcome is Outcome.FAILED and self.level is not Level.MUST
         return Finding(
-            rule=rule, check=check, outcome=self.outcome, severity=self.severity, level=self.level,
+            rule=rule, check=check, outcome=self.outcome, level=self.level,
             message=self.message, location=self.location or place, subject=f"{name} {self.subject}".strip(),
             expected=self.expected, actual=self.actual, impact=self.impact, remediation=self.remediation,
-            evidence=evidence,
+            evidence=evidence, **({"severity": Severity.MEDIUM} if warns else {}),
         )  # fmt: skip
 
 
@@ -105,11 +100,9 @@ def findings(
     about += [(_named(check, criterion), criterion.level, criterion.id) for criterion in bound]
     subject = f"{one.name}{f' {where}' if where else ''}{f' at {said.subject}' if said.subject else ''}"
     for name, its, criterion_id in about:
-        worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(said.outcome, {})
         yield Finding(
             rule=rule, check=name, level=its, criterion=criterion_id, outcome=said.outcome,
-            severity=worth.get(its, Severity.INFO), subject=subject,
-            message=f"{one.name}{f', {where}' if where else ''}: {said.message}"[:LONGEST],
+            subject=subject, message=f"{one.name}{f', {where}' if where else ''}: {said.message}"[:LONGEST],
             location=said.location or task.place(one), expected=said.expected, actual=said.actual,
             impact=said.impact, remediation=said.remediation, evidence=raw,
         )  # fmt: skip
