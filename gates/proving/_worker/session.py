@@ -1,8 +1,8 @@
 """One run of pytest in this process, told as events: what was collected, how each test ended, what was imported."""
 
-import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,8 +28,20 @@ class Recorder:
         self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
         self._events.flush()
 
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
+        """Have no other processes and no record of lines, of the plugins that the project has and does not block."""
+        if early_config.pluginmanager.hasplugin("xdist"):
+            args.append("-n0")
+        if early_config.pluginmanager.hasplugin("pytest_cov"):
+            args.append("--no-cov")
+            early_config.known_args_namespace.no_cov = True
+        yield
+
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
+        if self._run:
+            self._listener.listen()  # decorators are called while their users are imported
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
@@ -47,7 +59,6 @@ class Recorder:
             self.say("collected", id=item.nodeid)
         if self._run is not None:
             session.items[:] = [item for item in session.items if item.nodeid in self._run]
-            self._listener.listen()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -83,13 +94,8 @@ def run(told: dict[str, Any]) -> int:
 
 
 def _neutral(cache: str) -> list[str]:
-    """Return options that take no part in what is asked: no cache, no other processes, no random order."""
-    options = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
-    if importlib.util.find_spec("xdist"):
-        options += ["-n0"]
-    if importlib.util.find_spec("pytest_cov"):
-        options += ["--no-cov"]
-    return options
+    """Return options that take no part in what is asked: no cache, no random order."""
+    return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
 
 
 def _packages() -> list[str]:

@@ -21,6 +21,13 @@ KINDS: dict[str, tuple[str, str]] = {
     "dict": ("{}", "{1: 1}"),
     "Tensor": ('__import__("torch").zeros(0)', '__import__("torch").ones(2)'),
     "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
+    "Callable": ("lambda *given, **_: given[0] if given else None", "lambda *_, **__: ..."),  # a decorator decorates
+}
+CALLABLES = {
+    "function": "Callable",
+    "builtin_function_or_method": "Callable",
+    "method": "Callable",
+    "partial": "Callable",
 }
 
 
@@ -51,7 +58,8 @@ class Listener:
 
 def kind_of(value: object) -> str:
     """Return the kind of a value, of a tuple with its length; nothing where no other can be made."""
-    kind = next((base.__name__ for base in type(value).__mro__ if base.__name__ in KINDS), "")
+    names = (CALLABLES.get(base.__name__, base.__name__) for base in type(value).__mro__)
+    kind = next((name for name in names if name in KINDS), "")
     return f"tuple {len(value)}" if kind == "tuple" and isinstance(value, tuple) and value else kind
 
 
