@@ -10,7 +10,7 @@ from amp_core.loss import chunked_cross_entropy
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.norm import LeanLayerNorm, LeanRMSNorm
 from amp_core.precision import Precision, compute_effective_precision, precision_for, resolve
-from amp_core.randomness import seed_all
+from amp_core.randomness import random_state, restore_random_state, seed_all
 from amp_core.scaler import LossScaler, ScaleCollapsed
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import StepResult, TrainStep
@@ -51,7 +51,9 @@ __all__ = [
     "next_token_loss",
     "pick",
     "precision_for",
+    "random_state",
     "resolve",
+    "restore_random_state",
     "seed_all",
     "to_device",
     "warmup_cosine",

@@ -74,6 +74,8 @@ def _inspect_cuda(device: torch.device) -> DeviceFacts:
         found.add(f"sm_{major}{minor}")
         if major >= 8:  # Ampere brought TF32
             found.add("tf32")
+        if (major, minor) >= (8, 9):  # Ada and Hopper brought products in 8 bits
+            found.add("fp8")
     return DeviceFacts("cuda", torch.cuda.get_device_name(device), tuple(sorted(found)))
 
 

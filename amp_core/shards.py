@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor, distributed
+from torch.utils._pytree import KeyPath, keystr, tree_map, tree_map_with_path
 
 from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
@@ -27,7 +28,7 @@ def gathered(state: Any) -> Any:  # noqa: ANN401  a state is a tree of anything
 
     TrainStep.state_dict does; without shards nothing is exchanged or copied.
     """
-    return _mapped(state, "", lambda _, value: value.full_tensor().cpu())
+    return tree_map(lambda value: value.full_tensor().cpu() if is_sharded(value) else value, state)
 
 
 def sharded(step: "TrainStep", state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,11 +51,13 @@ def save_shards(folder: Path, state: Mapping[str, Any]) -> None:
 
     shards: dict[str, Any] = {}
 
-    def take_out(path: str, value: Tensor) -> Tensor:
-        shards[path] = value
+    def take_out(path: KeyPath, value: Any) -> Any:  # noqa: ANN401  a state holds anything
+        if not is_sharded(value):
+            return value
+        shards[keystr(path)] = value
         return torch.empty(value.shape, dtype=value.dtype, device="meta")
 
-    rest = _mapped(state, "", take_out)
+    rest = tree_map_with_path(take_out, state)
     partial, old = (folder.with_name(f".{folder.name}.{end}") for end in ("partial", "old"))
     if is_first():
         shutil.rmtree(partial, ignore_errors=True)
@@ -83,16 +86,14 @@ def read_shards(folder: Path, rest: Mapping[str, Any], step: "TrainStep") -> dic
     from torch.distributed.checkpoint.state_dict_loader import load
 
     step.refuse_other(rest["step"])
-    paths: dict[int, str] = {}
-    _mapped(rest["step"], "step", lambda path, value: paths.setdefault(id(value), path))
+    state = {**rest, "step": _placed(step, rest["step"], _room_for)}
     shards: dict[str, Tensor] = {}
 
-    def room(own: Tensor | None, value: Any) -> Any:  # noqa: ANN401  a state holds anything
-        if id(value) not in paths or own is None:
-            return value
-        return shards.setdefault(paths[id(value)], torch.empty_like(own, dtype=value.dtype))
+    def collect(path: KeyPath, value: Any, room: Any) -> None:  # noqa: ANN401  the same
+        if _is_taken_out(value):
+            shards[keystr(path)] = room
 
-    state = _placed(step, rest["step"], room)
+    tree_map_with_path(collect, rest, state)
     try:
         if shards:
             _refuse_code(folder / ".metadata")
@@ -103,19 +104,16 @@ def read_shards(folder: Path, rest: Mapping[str, Any], step: "TrainStep") -> dic
         raise CheckpointError(
             f"checkpoint {str(folder)!r} is damaged or holds code ({error}): take an older one"
         ) from error
-    return {**rest, "step": state}
+    return state
 
 
-_METADATA = (
-    "Metadata", "StorageMeta", "MetadataIndex", "TensorStorageMetadata", "TensorProperties", "ChunkStorageMetadata",
-    "_MEM_FORMAT_ENCODING",
-)  # fmt: skip
+_METADATA = "Metadata MetadataIndex StorageMeta TensorStorageMetadata ChunkStorageMetadata TensorProperties"
 _KNOWN = {
-    *(f"torch.distributed.checkpoint.metadata.{name}" for name in _METADATA),  # not bytes: torch unpickles those
+    *(f"torch.distributed.checkpoint.metadata.{name}" for name in (*_METADATA.split(), "_MEM_FORMAT_ENCODING")),
     *(f"torch.{name}" for name, value in vars(torch).items() if isinstance(value, torch.dtype)),
     *("torch.Size", "torch.serialization._get_layout", "torch.distributed.checkpoint.filesystem._StorageInfo"),
     *(f"{module}.{system}Path" for module in ("pathlib", "pathlib._local") for system in ("Posix", "Windows")),
-}
+}  # not the metadata of bytes, which torch would unpickle
 
 
 class _Metadata(pickle.Unpickler):
@@ -135,15 +133,6 @@ def _refuse_code(path: Path) -> None:
 def _wait() -> None:
     if distributed.is_initialized():
         distributed.barrier()
-
-
-def _mapped(state: Any, path: str, change: Callable[[str, Any], Any]) -> Any:  # noqa: ANN401  a tree of anything
-    """Return a nested state in which sharded and empty tensors are what `change(path, value)` makes of them."""
-    if isinstance(state, Mapping):
-        return {key: _mapped(value, f"{path}.{key}" if path else str(key), change) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(_mapped(value, f"{path}.{index}", change) for index, value in enumerate(state))
-    return change(path, state) if is_sharded(state) or getattr(state, "is_meta", False) else state
 
 
 def _placed(step: "TrainStep", state: Mapping[str, Any], place: Place) -> dict[str, Any]:
@@ -170,19 +159,19 @@ def _placed_moments(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any], 
     return {**saved, "state": state}
 
 
-def _cut_as(own: Tensor | None, whole: Any) -> Any:  # noqa: ANN401  a state holds anything
+def _is_taken_out(value: object) -> bool:
+    return isinstance(value, Tensor) and value.is_meta
+
+
+def _room_for(own: Tensor | None, value: Any) -> Any:  # noqa: ANN401  the same
+    return torch.empty_like(own, dtype=value.dtype) if own is not None and _is_taken_out(value) else value
+
+
+def _cut_as(own: Tensor | None, whole: Any) -> Any:  # noqa: ANN401  the same
     """Return the shard of a whole tensor, cut as `own` is; what is none, such as a count, stays."""
-    if (
-        own is None
-        or not is_sharded(own)
-        or not isinstance(whole, Tensor)
-        or is_sharded(whole)
-        or own.shape != whole.shape
-    ):
-        return whole
     from torch.distributed.tensor import DTensor, distribute_tensor
 
-    assert isinstance(own, DTensor)
-    if own.shape != whole.shape:
+    shards = isinstance(whole, DTensor) or not isinstance(whole, Tensor)
+    if shards or not isinstance(own, DTensor) or own.shape != whole.shape:
         return whole
     return distribute_tensor(whole, own.device_mesh, own.placements, src_data_rank=None)  # all have it: no exchange

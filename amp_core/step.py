@@ -108,6 +108,7 @@ class TrainStep:
         self.model = model
         self.precision = as_precision(precision, self.device)
         refuse_half_precision(model, params, self.precision)
+        self.precision.prepare(model)
         self.loss_fn = loss_fn
         refuse_limits(max_grad_norm, len(self.groups))
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm

@@ -91,14 +91,12 @@ def learn(lesson: Lesson, arm: str, seed: int) -> Learned:
     optimizer = torch.optim.AdamW(model.parameters(), lr=lesson.lr, fused=True)
     factor = warmup_cosine(lesson.steps, warmup=max(1, lesson.steps // 10))
     schedule = Schedule(optimizer, factor, steps=lesson.steps)
-    precision = precision_for(arm, device.type)
-    step = TrainStep(model, optimizer, precision, next_token_loss, schedule=schedule)
+    step = TrainStep(model, optimizer, precision_for(arm, device.type), next_token_loss, schedule=schedule)
     stream = Stream(loader(train_split, batch_size=lesson.batch_size, device=device, seed=seed), device)
     for _ in range(lesson.steps):
         step(next(stream))
     state = step.read()
-    with precision.products():
-        found = evaluate(model, loader(val_split, batch_size=128, device=device), device, precision)
+    found = evaluate(step, loader(val_split, batch_size=128, device=device))
     return Learned(found.accuracy, found.loss, chain.chance, chain.ceiling, state.applied, state.skipped, state.scale)
 
 

@@ -144,19 +144,18 @@ def train(
     memory, stream = MemorySink(), Stream(batches, device)
     throughput = _throughput(facts.name, resolved.precision, model)
     tracking = Tracker(config.log_every, (memory, *sinks), throughput=throughput, stream=stream)
-    with resolved.precision.products(), tracking as tracker:
+    with tracking as tracker:
         fitted = fit(
             step,
             stream,
             tracker,
             config.plan(),
-            validate=lambda: evaluate(model, val_loader, device, resolved.precision).loss,
+            validate=lambda: evaluate(step, val_loader).loss,
             checkpoints=folder,
             resume=resume,
             on_step=on_step,
         )
-        with step.with_averages():
-            evaluation = evaluate(model, val_loader, device, resolved.precision)
+        evaluation = evaluate(step, val_loader)
     return _result(resolved, step, chain, evaluation, fitted, memory)
 
 

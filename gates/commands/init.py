@@ -56,8 +56,7 @@ MOST_CODE, MOST_TESTS = 3, 5
 class InitRequest:
     """What `gates init` was asked for."""
 
-    root: Path
-    settings: config.Settings
+    project: config.Project
     task: str
     title: str | None = None
     criteria: tuple[str, ...] = ()
@@ -91,8 +90,8 @@ class Proposed:
 
 def perform(request: InitRequest) -> list[str]:
     """Write the task file and return what to say; raise `UsageError` where it exists or nothing can be proposed."""
-    root = request.root
-    path = root / request.settings.tasks / f"{request.task}.yaml"
+    root = request.project.root
+    path = request.project.tasks / f"{request.task}.yaml"
     shown = path.relative_to(root).as_posix()
     if not TASK_ID.fullmatch(request.task):
         raise UsageError(f"no task id {request.task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
@@ -303,17 +302,19 @@ def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Modu
 def _changed(request: InitRequest) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
-        history = History(request.root)
+        history = History(request.project.root)
         base = base_of(history, request.base)
     except EvidenceUnavailable as error:
         if request.base:
             raise UsageError(str(error)) from error
         return set()
-    old, new = TwoStates(history, base.commit, request.root).changed(_implementation(request.root), ".py")
+    old, new = TwoStates(history, base.commit, request.project.root).changed(
+        _implementation(request.project.root), ".py"
+    )
     names: set[str] = set()
     for path in new:
         before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
-        module = module_name(request.root / path)
+        module = module_name(request.project.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
-from gates.ranking import ranked, reason
 from gates.render import _causes, _notes
-from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace
+from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
 from gates.words import counted
 
 GAPS = 3

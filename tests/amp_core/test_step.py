@@ -480,6 +480,8 @@ def test_a_state_of_another_step_is_refused_and_changes_nothing() -> None:
             step.load_state_dict(other.state_dict())
     with pytest.raises(ValueError, match=r"^a step's state needs ema, model, optimizers, scaler, found \['step'\]"):
         step.load_state_dict({"step": step.state_dict()})
+    with pytest.raises(ValueError, match=r"^this is the state of a model: load it with model.load_state_dict, before"):
+        step.load_state_dict(model.state_dict())
     assert same(before, copies(step.model))
 
 

@@ -16,7 +16,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding
 from gates.proving.emptied_code import EmptiedCode
-from gates.stages import business_logic
+from gates.stages.gates import BUSINESS_LOGIC
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.verdict import decide
@@ -35,7 +35,7 @@ MORE: tuple[type[Evidence], ...] = (ExecutedLines, EmptiedCode, TestFiles)
 
 
 def judged(task: Task, evidence: EvidenceSet) -> list[Finding]:
-    return [*_suite.judge(task, evidence), *business_logic.GATE.judge(task, evidence)]
+    return [*_suite.judge(task, evidence), *BUSINESS_LOGIC.judge(task, evidence)]
 
 
 def found(ending: Ending, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Finding]:

@@ -12,7 +12,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
-from gates.stages import business_logic, execution
+from gates.stages.gates import BUSINESS_LOGIC, EXECUTION
 from gates.task.task import Task
 from gates.verdict import decide
 
@@ -48,7 +48,7 @@ def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float =
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
     run = PytestRun.collect(task, context)
-    return Seen(run, list(execution.GATE.judge(task, EvidenceSet({PytestRun: run}))))
+    return Seen(run, list(EXECUTION.judge(task, EvidenceSet({PytestRun: run}))))
 
 
 ORDINARY = r"""
@@ -212,7 +212,7 @@ def test_markers_bind_tests_to_criteria(ordinary: Seen) -> None:
 
 
 def test_marker_of_an_unknown_criterion_fails(ordinary: Seen) -> None:
-    findings = [*business_logic.GATE.judge(TASK, all_evidence(TASK, ordinary.run))]
+    findings = [*BUSINESS_LOGIC.judge(TASK, all_evidence(TASK, ordinary.run))]
     (loose,) = [f for f in findings if f.rule == "BL004" and f.subject.endswith(" T1/AC9")]
     assert loose.outcome is Outcome.FAILED
     assert loose.message.endswith("did you mean 'T1/AC1'?")
@@ -334,7 +334,7 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     assert (left_out.outcome, "test_bad" in left_out.message) == (Outcome.UNKNOWN, True)
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.PASS)
     assert [(test.id, test.by_mark) for test in seen.run.deselected] == [("tests/test_one.py::test_bad", True)]
-    (open_,) = [f for f in business_logic.GATE.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
+    (open_,) = [f for f in BUSINESS_LOGIC.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 
 

@@ -10,7 +10,7 @@ import pytest
 from building import QUICK, Ended, a_project, clean, gates
 from rigging import CORE, a_rigged_project
 
-from gates.config import Settings
+from gates.config import Project, Settings
 from gates.errors import UsageError
 from gates.proving import bench, targets
 from gates.proving.proof import CriterionProof, End, Proof, Source, Standing
@@ -21,10 +21,8 @@ from gates.commands.prove import ProveRequest, perform  # noqa: E402
 
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
-    facts = {
-        "task": "T1", "root": root, "settings": Settings(), "only": None, "budget_s": 120, "jobs": 2, "fresh": True,
-        "out": None, "timeout_s": 60, "python": sys.executable,
-    }  # fmt: skip
+    project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", 60))))
+    facts = {"task": "T1", "project": project, "only": None, "budget_s": 120, "jobs": 2, "fresh": True, "out": None}
     return ProveRequest(**{**facts, **changes})  # type: ignore[arg-type]
 
 

@@ -8,6 +8,8 @@ from typing import Any, TextIO
 
 import pytest
 
+from .values import Listener
+
 KEPT = 300  # characters of a message
 
 
@@ -16,6 +18,8 @@ class Recorder:
 
     def __init__(self, told: dict[str, Any], events: TextIO) -> None:
         self._rank = {name: i for i, name in enumerate(told["tests"])}
+        self._run = told.get("run")
+        self._listener = Listener(told.get("listen", {}), lambda key, kind: self.say("kind", key=key, kind=kind))
         self._events = events
 
     def say(self, event: str, **facts: object) -> None:
@@ -38,9 +42,12 @@ class Recorder:
         items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Name each test that will run."""
+        """Name each test; all of them run, unless some are named."""
         for item in session.items:
             self.say("collected", id=item.nodeid)
+        if self._run is not None:
+            session.items[:] = [item for item in session.items if item.nodeid in self._run]
+            self._listener.listen()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""

@@ -55,12 +55,6 @@ def test_a_state_without_shards_is_gathered_unchanged() -> None:
     assert gathered(state)["a"][0] is state["a"][0]
 
 
-def test_an_error_in_a_world_of_one_is_left_as_it_is() -> None:
-    with pytest.raises(ValueError, match="as it is") as caught, world("cpu"):
-        raise ValueError("as it is")
-    assert not hasattr(caught.value, "__notes__")  # alone there is nothing to tell apart
-
-
 def test_a_wrong_way_or_block_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^unknown way to wrap a model 'fsdp': expected one of ddp, fsdp2$"):
         wrap(nn.Linear(2, 2), "fsdp")

@@ -33,12 +33,3 @@ def test_the_ceiling_and_the_chance_are_those_of_the_tokens() -> None:
     assert most_frequent == pytest.approx(chain.chance, abs=0.01)
     assert chain.chance == pytest.approx(1 / 12, rel=0.05)
     assert 0.4 < chain.ceiling < 0.9
-
-
-@pytest.mark.parametrize(
-    ("vocab_size", "sharpness", "message"),
-    [(1, 3.0, "vocab_size must be at least 2"), (4, -1.0, "sharpness must be"), (4, float("nan"), "sharpness must be")],
-)
-def test_impossible_chains_are_refused(vocab_size: int, sharpness: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_chain(vocab_size, sharpness=sharpness, generator=seeded(0))

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from amp_core.benchmark.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
-from amp_core.precision import precision_for
-from amp_core.tracking import Flush, MemorySink
-from examples.t035.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
+from amp_core.tracking import Flush
+from examples.t035.trainer import TrainConfig, TrainResult, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
 SMALL = TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4)
@@ -105,16 +104,6 @@ def test_validation_is_another_draw_than_training() -> None:
     assert not shared
 
 
-def test_history_has_every_step_with_its_learning_rate() -> None:
-    sink = MemorySink()
-    result = train(a_config(steps=10, lr=0.5), [sink])
-    assert result.history == tuple(sink.records)
-    assert [record.step for record in result.history] == list(range(10))
-    assert result.history[1].lr == pytest.approx(0.5)  # one step of warm-up, then the peak
-    assert result.history[-1].lr < 0.1
-    assert result.train_loss == result.history[-1].loss
-
-
 @pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -137,15 +126,6 @@ def test_wrong_configurations_are_refused_in_one_line(changes: dict[str, Any], m
         train(a_config(**changes))
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
-
-
-def test_the_share_of_the_peak_is_known_where_the_peak_is() -> None:
-    model, precision = build_model(a_config(), CPU), precision_for("bf16", "cuda")
-    throughput = _throughput("NVIDIA H200", precision, model)
-    assert throughput and throughput.peak and throughput.peak.flops_per_s == 989.5e12
-    params = sum(param.numel() for param in model.parameters())
-    assert throughput.flops_per_token == pytest.approx(6 * params, rel=0.2)  # 6N, and attention
-    assert _throughput("a device of tomorrow", precision, model) is None
 
 
 def test_a_digest_tells_one_bit_from_another() -> None:
