@@ -1,8 +1,8 @@
 """One run of pytest in this process, told as events: what was collected, how each test ended, what was imported."""
 
-import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,6 +27,16 @@ class Recorder:
         line = json.dumps({"event": event, **facts})
         self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
         self._events.flush()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
+        """Start no other processes and measure no coverage, where the project has switched such a plugin on."""
+        if early_config.pluginmanager.hasplugin("xdist"):
+            args.append("-n0")
+        if early_config.pluginmanager.hasplugin("pytest_cov"):
+            args.append("--no-cov")
+            early_config.known_args_namespace.no_cov = True  # it has been read by now
+        yield
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
@@ -83,13 +93,8 @@ def run(told: dict[str, Any]) -> int:
 
 
 def _neutral(cache: str) -> list[str]:
-    """Return options that take no part in what is asked: no cache, no other processes, no random order."""
-    options = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
-    if importlib.util.find_spec("xdist"):
-        options += ["-n0"]
-    if importlib.util.find_spec("pytest_cov"):
-        options += ["--no-cov"]
-    return options
+    """Return options that take no part in what is asked: no cache of the project's, no random order."""
+    return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
 
 
 def _packages() -> list[str]:
