@@ -92,9 +92,8 @@ def test_what_yields_still_does() -> None:
 
 def test_docstrings_stay_first_and_decorators_above_their_functions() -> None:
     code = (
-        'def f(x) -> int:\n\t"""Döc."""\n'
-        "{}\t@cache\n\tdef g():\n\t\treturn 1\n\tfor y in x:\n\t\tpass  # ä\n\treturn g\n"
-        "\n\ndef g():\n\treturn 2\n"
+        'def f(x) -> int:\n\t"""Döc."""\n{}\t@cache\n\tdef g():\n\t\treturn 1\n'
+        "\tfor y in x:\n\t\tpass  # ä\n\treturn g\n\n\ndef g():\n\treturn 2\n"
     )
     assert emptied(code.format(""), "f") == [code.format("\treturn 0\n"), code.format("\treturn 1\n")]
 

@@ -176,12 +176,14 @@ from pkg.core import double
 def test_double():
     assert double(2) == 4
 """
-STRICT = f"[pytest]\naddopts = {QUICK} --strict-markers\nfilterwarnings = error\n"
+PLUGINS = {"switched off": QUICK, "at work": "-p no:hypothesispytest -n 2 --cov=pkg --cov-fail-under=100"}
 
 
-def test_the_marker_of_criteria_is_known_to_a_project_that_refuses_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("plugins", PLUGINS)
+def test_a_project_may_refuse_unknown_markers_and_switch_plugins_on_and_off(tmp_path: Path, plugins: str) -> None:
     task = SMALL["tasks/T1.yaml"].replace("    tests: [tests]\n", "")
-    files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": STRICT}
+    strict = f"[pytest]\naddopts = {PLUGINS[plugins]} --strict-markers\nfilterwarnings = error\n"
+    files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": strict}
     text, code = perform(a_request(a_project(tmp_path / "project", files)), say=lambda _line: None)
     assert code == 0, text
 

@@ -30,18 +30,16 @@ class Recorder:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
-        """Have no other processes and no record of lines, of the plugins that the project has and does not block."""
+        """Start no other processes and measure no coverage, where the project has switched such a plugin on."""
         if early_config.pluginmanager.hasplugin("xdist"):
             args.append("-n0")
         if early_config.pluginmanager.hasplugin("pytest_cov"):
             args.append("--no-cov")
-            early_config.known_args_namespace.no_cov = True
+            early_config.known_args_namespace.no_cov = True  # it has been read by now
         yield
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
-        if self._run:
-            self._listener.listen()  # decorators are called while their users are imported
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
@@ -59,6 +57,7 @@ class Recorder:
             self.say("collected", id=item.nodeid)
         if self._run is not None:
             session.items[:] = [item for item in session.items if item.nodeid in self._run]
+            self._listener.listen()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -94,7 +93,7 @@ def run(told: dict[str, Any]) -> int:
 
 
 def _neutral(cache: str) -> list[str]:
-    """Return options that take no part in what is asked: no cache, no random order."""
+    """Return options that take no part in what is asked: no cache of the project's, no random order."""
     return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
 
 
