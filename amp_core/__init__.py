@@ -16,7 +16,6 @@ from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import StepResult, TrainStep
 from amp_core.throughput import Throughput
 from amp_core.tracking import JsonlSink, MemorySink, Sink, TensorBoardSink, Tracker, WandbSink
-from amp_core.trainer import TrainConfig, train
 
 __all__ = [
     "GPT",
@@ -40,7 +39,6 @@ __all__ = [
     "TensorBoardSink",
     "Throughput",
     "Tracker",
-    "TrainConfig",
     "TrainStep",
     "WandbSink",
     "chunked_cross_entropy",
@@ -56,7 +54,6 @@ __all__ = [
     "resolve",
     "seed_all",
     "to_device",
-    "train",
     "warmup_cosine",
     "windows",
 ]

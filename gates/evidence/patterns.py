@@ -97,7 +97,7 @@ def _rule(name: str, text: str) -> Rule:
         "id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text,
         "problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": (),
     })  # fmt: skip
-    return Rule(form, "", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}))
+    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
 
 
 def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:

@@ -1,5 +1,6 @@
 """The files that a task speaks of."""
 
+import ast
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -104,3 +105,18 @@ def _roots(task: Task, context: Context) -> Iterator[Path]:
     for entry in task.implementation:
         path = context.root / entry
         yield package_root(path / "__init__.py" if path.is_dir() else path)
+
+
+def packages_of(path: Path) -> set[str]:
+    """Return the packages that a module imports when it is imported, but for what its functions do."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()  # its import will tell
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+    return {name.split(".")[0] for name in names}

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from gates.context import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
 from gates.project.copies import copy_project, relocated
-from gates.project.files import copy_package, import_roots
+from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
 
@@ -51,6 +52,15 @@ class Bench:
         """Return the names that the implementation's modules may be imported by, and the files they must come from."""
         return modules_of(self._task, self.look)
 
+    @property
+    def packages(self) -> list[str]:
+        """Return what the implementation and the tests import that no file or folder of theirs may be meant by."""
+        root, tests = self.look.root, (path.split("::")[0] for path in self._task.tests)
+        files = [path for path in files_of((*self._task.implementation, *tests), root) if path.suffix == ".py"]
+        beside = (path.stem for folder in import_roots(self._task, self.look) for path in folder.iterdir())
+        own = {*beside, *(part.removesuffix(".py") for path in files for part in path.relative_to(root).parts)}
+        return sorted({name for path in files for name in packages_of(path)} - own - sys.stdlib_module_names)
+
     def try_all(
         self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None],
         took: Callable[[list[Told]], None],
@@ -63,7 +73,7 @@ class Bench:
         plan = {
             "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
             "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
-            "peak_bytes": peak_bytes, "modules": list(self.modules),
+            "peak_bytes": peak_bytes, "modules": list(self.modules), "packages": self.packages,
         }  # fmt: skip
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S

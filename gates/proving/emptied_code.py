@@ -1,6 +1,5 @@
 """Whether the tests of a criterion notice that its code does nothing: in a copy each part of it is emptied."""
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ from gates.words import counted
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
-COPIES = 2
 SLOW_S = (1.0, 10.0)
 AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
@@ -241,7 +239,7 @@ class _Trial:
 
         A function that no way to empty the code disturbs notices nothing.
         """
-        jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
+        jobs = self._baseline.workers([subject.tests for subject in subjects])
         bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
         asked = {str(number): subject for number, subject in enumerate(subjects)}
         lines: list[Told] = []

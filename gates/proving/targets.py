@@ -1,6 +1,7 @@
 """What each criterion rests on: its lines, the tests that run them, and whether those pass without a fault."""
 
 import ast
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,8 @@ from gates.proving.source import Text
 from gates.task.task import Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0
+SESSION_S = 0.2  # what pytest takes for no test at all
+COPIES = 2
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class Baseline:
     def limit_s(self, tests: Iterable[str]) -> float:
         """Return how long some tests may take with a fault in."""
         return max(LEAST_S, 5 * (self.around_s + sum(self.seconds.get(test, 0) for test in tests)))
+
+    def workers(self, tests: Sequence[Sequence[str]]) -> int:
+        """Return how many workers pay for their start, in which each imports all anew; each fault has its tests."""
+        work_s = sum(2 * (SESSION_S + sum(self.seconds.get(test, 0) for test in own)) for own in tests)
+        return max(1, min(COPIES, len(tests), os.cpu_count() or 1, int(1 + work_s / (2 * self.around_s))))
 
     @cached_property
     def starters(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Rules applied to files: only those read that may matter to a rule, some of one folder at a time."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from gates import garbage_collection
 from gates.code.syntax import Unparsed
 from gates.scan.choosing import Facts, batches, facts_of, links_of, wanted
-from gates.scan.endless import Endless
+from gates.scan.endless import Endless, limited
 from gates.scan.engine import Scanner
 from gates.scan.literals import literals
 from gates.scan.program.module import Module
@@ -50,20 +51,21 @@ def _check_all(rules: Sequence[Rule], paths: Mapping[str, Path], facts: Facts, f
     links = links_of(facts)
     asked = {rule.id: wanted(literals(rule), facts, links) for rule in rules}
     for files, judged in batches(set().union(*asked.values()), links):
-        scanner = Scanner(Project([module for shown in files if (module := _module(shown, paths[shown]))]))
+        modules = [module for shown in files if (module := _module(shown, paths[shown]))]
+        scanner = Scanner(Project(modules))
         for rule in rules:
-            if here := judged & asked[rule.id]:
-                _apply(scanner, rule, here, found)
+            here = judged & asked[rule.id]
+            if not here or (rule.own and rule.id in found.problems):
+                continue
+            try:
+                with limited() if rule.own else nullcontext():
+                    found.sites[rule.id] += scanner.sites(rule, here)
+            except RecursionError:
+                found.problems[rule.id] = "the code is nested too deep to be followed"
+            except Endless as error:
+                found.problems[rule.id] = f"{rule.source}: {error} in {min(here).rpartition('/')[0] or '.'}"
+                scanner = Scanner(Project(modules))  # what it was about is half done
         scanner.project.close()
-
-
-def _apply(scanner: Scanner, rule: Rule, judged: frozenset[str], found: Checked) -> None:
-    try:
-        found.sites[rule.id] += scanner.sites(rule, judged)
-    except RecursionError:
-        found.problems[rule.id] = "the code is nested too deep to be followed"
-    except Endless as error:
-        found.problems[rule.id] = f"{rule.place(error.written)}: {error}"
 
 
 def _module(shown: str, path: Path) -> Module | None:

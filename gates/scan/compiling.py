@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.grammar import OrderError
 from gates.scan.automata.order import Order
-from gates.scan.expressions import Doubted, Expression
 from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
 from gates.scan.patterns.pattern import Pattern, PatternError
 from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule
@@ -25,108 +23,104 @@ class RuleError(ValueError):
         self.key = key
 
 
-@dataclass(frozen=True)
-class Compiler:
-    """Compiles rules; regular expressions that nobody vouches for are not trusted to come to an end."""
+def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:
+    """Compile a rule; raise `RuleError` with the key of what cannot be."""
+    kept = _pieces(form.kept, ("kept",))
+    if form.events is not None:
+        return _order_rule(form, source, vocabulary, kept)
+    if form.require is not None:
+        there = _patterns(form.require.patterns, ("require", "pattern" if form.require.pattern else "any"))
+        return Rule(form, source, kept=kept, there=there, when=_pieces(form.require.when, ("require", "when")))
+    if form.members:
+        return Rule(form, source, kept=kept)
+    return Rule(form, source, piece=_piece(form, ()), kept=kept)
 
-    vouched: bool
 
-    def rule(self, form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:
-        """Compile a rule; raise `RuleError` with the key of what cannot be."""
-        kept = self._pieces(form.kept, ("kept",))
-        if form.events is not None:
-            return self._order_rule(form, source, vocabulary, kept)
-        if form.require is not None:
-            there = _patterns(form.require.patterns, ("require", "pattern" if form.require.pattern else "any"))
-            return Rule(form, source, kept=kept, there=there, when=self._pieces(form.require.when, ("require", "when")))
-        if form.members:
-            return Rule(form, source, kept=kept)
-        return Rule(form, source, piece=self._piece(form, ()), kept=kept)
+def _order_rule(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary], kept: tuple[Piece, ...]) -> Rule:
+    assert form.events is not None
+    shared = vocabulary(form.events.use) if form.events.use else None
+    events = [_event(name, one, ("events", name)) for name, event in form.events.own.items() for one in event]
+    events += [
+        _event(name, one, ("events",))
+        for name, event in (shared.events if shared else {}).items()
+        for one in event
+        if name not in form.events.own
+    ]
+    where = {**(shared.where if shared else {}), **form.where}
+    names = [event.name for event in events]
+    _check_of(form, [text for each in (form.events, shared) if each for text in HOLE.findall(each.model_dump_json())])
+    return Rule(
+        form,
+        source,
+        kept=kept,
+        events=tuple(events),
+        needs=_needs(where, ("where",)),
+        never=_orders(form, "never", names),
+        always=_orders(form, "always", names),
+        shared=shared.model_dump_json() if shared else "",
+        required=tuple(_alternatives(item, [*names, *MARKERS], ("needs", i)) for i, item in enumerate(form.needs)),
+    )
 
-    def _order_rule(
-        self, form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary], kept: tuple[Piece, ...]
-    ) -> Rule:
-        assert form.events is not None
-        shared = vocabulary(form.events.use) if form.events.use else None
-        events = [self._event(name, one, ("events", name)) for name, event in form.events.own.items() for one in event]
-        events += [
-            self._event(name, one, ("events",))
-            for name, event in (shared.events if shared else {}).items()
-            for one in event
-            if name not in form.events.own
-        ]
-        where = {**(shared.where if shared else {}), **form.where}
-        names = [event.name for event in events]
-        self._check_of(
-            form, [text for each in (form.events, shared) if each for text in HOLE.findall(each.model_dump_json())]
-        )
-        return Rule(
-            form,
-            source,
-            kept=kept,
-            events=tuple(events),
-            needs=self._needs(where, ("where",)),
-            never=_orders(form, "never", names),
-            always=_orders(form, "always", names),
-            shared=shared.model_dump_json() if shared else "",
-            required=tuple(_alternatives(item, [*names, *MARKERS], ("needs", i)) for i, item in enumerate(form.needs)),
-        )
 
-    @staticmethod
-    def _check_of(form: RuleForm, holes: list[str]) -> None:
-        for kind, items in (("never", form.never), ("always", form.always)):
-            for i, item in enumerate(items):
-                if item.of and item.of not in holes:
-                    raise RuleError((kind, i), f"no event binds {item.of!r}{did_you_mean(item.of, holes)}")
+def _check_of(form: RuleForm, holes: list[str]) -> None:
+    for kind, items in (("never", form.never), ("always", form.always)):
+        for i, item in enumerate(items):
+            if item.of and item.of not in holes:
+                raise RuleError((kind, i), f"no event binds {item.of!r}{did_you_mean(item.of, holes)}")
 
-    def _event(self, name: str, form: EventForm, key: Key) -> EventKind:
-        if not re.fullmatch(r"[a-z]\w*", name):
-            raise RuleError(key, f"expected an event's name in small letters, found {name!r}")
-        if not (form.any or form.enter or form.leave):
-            raise RuleError(key, f"the event {name!r} has no pattern")
-        unless, when = self._regex(form.unless, (*key, "unless")), self._regex(form.when, (*key, "when"))
-        calls, enters, leaves = (_patterns(each, key) for each in (form.any, form.enter, form.leave))
-        return EventKind(name, calls, enters, leaves, unless, when)
 
-    def _pieces(self, shapes: tuple[Shape, ...], key: Key) -> tuple[Piece, ...]:
-        return tuple(self._piece(shape, (*key, i)) for i, shape in enumerate(shapes))
+def _event(name: str, form: EventForm, key: Key) -> EventKind:
+    if not re.fullmatch(r"[a-z]\w*", name):
+        raise RuleError(key, f"expected an event's name in small letters, found {name!r}")
+    if not (form.any or form.enter or form.leave):
+        raise RuleError(key, f"the event {name!r} has no pattern")
+    unless, when = _regex(form.unless, (*key, "unless")), _regex(form.when, (*key, "when"))
+    calls, enters, leaves = (_patterns(each, key) for each in (form.any, form.enter, form.leave))
+    return EventKind(name, calls, enters, leaves, unless, when)
 
-    def _piece(self, shape: Shape, key: Key) -> Piece:
-        words = tuple(text for text in shape.patterns if text in AROUND)
-        plain = tuple(text for text in shape.patterns if text not in AROUND)
-        return Piece(
-            patterns=_patterns(plain, (*key, "pattern" if shape.pattern else "any")),
-            words=words,
-            inside=self._pieces(shape.inside, (*key, "inside")),
-            not_inside=self._pieces(shape.not_inside, (*key, "not_inside")),
-            never=self._pieces(shape.not_, (*key, "not")),
-            has=self._pieces(shape.has, (*key, "has")),
-            not_has=self._pieces(shape.not_has, (*key, "not_has")),
-            needs=self._needs(shape.where, (*key, "where")),
-        )
 
-    def _needs(self, where: Mapping[str, Constraint], key: Key) -> Needs:
-        return {name.removeprefix("$"): self._need(constraint, (*key, name)) for name, constraint in where.items()}
+def _pieces(shapes: tuple[Shape, ...], key: Key) -> tuple[Piece, ...]:
+    return tuple(_piece(shape, (*key, i)) for i, shape in enumerate(shapes))
 
-    def _need(self, constraint: Constraint, key: Key) -> Need:
-        regex = self._regex(constraint.regex, (*key, "regex"))
-        return Need(
-            types=constraint.type,
-            equals=constraint.equals,
-            regex=regex,
-            names=constraint.is_,
-            made_by=_patterns(constraint.from_, (*key, "from")),
-            never=self._need(constraint.not_, (*key, "not")) if constraint.not_ else None,
-        )
 
-    def _regex(self, text: str | None, key: Key) -> Expression | None:
-        if not text:
-            return None
-        try:
-            found = re.compile(text)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise RuleError(key, f"not a regular expression: {error}") from error
-        return found if self.vouched else Doubted(text)
+def _piece(shape: Shape, key: Key) -> Piece:
+    words = tuple(text for text in shape.patterns if text in AROUND)
+    plain = tuple(text for text in shape.patterns if text not in AROUND)
+    return Piece(
+        patterns=_patterns(plain, (*key, "pattern" if shape.pattern else "any")),
+        words=words,
+        inside=_pieces(shape.inside, (*key, "inside")),
+        not_inside=_pieces(shape.not_inside, (*key, "not_inside")),
+        never=_pieces(shape.not_, (*key, "not")),
+        has=_pieces(shape.has, (*key, "has")),
+        not_has=_pieces(shape.not_has, (*key, "not_has")),
+        needs=_needs(shape.where, (*key, "where")),
+    )
+
+
+def _needs(where: Mapping[str, Constraint], key: Key) -> Needs:
+    return {name.removeprefix("$"): _need(constraint, (*key, name)) for name, constraint in where.items()}
+
+
+def _need(constraint: Constraint, key: Key) -> Need:
+    regex = _regex(constraint.regex, (*key, "regex"))
+    return Need(
+        types=constraint.type,
+        equals=constraint.equals,
+        regex=regex,
+        names=constraint.is_,
+        made_by=_patterns(constraint.from_, (*key, "from")),
+        never=_need(constraint.not_, (*key, "not")) if constraint.not_ else None,
+    )
+
+
+def _regex(text: str | None, key: Key) -> re.Pattern[str] | None:
+    if not text:
+        return None
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise RuleError(key, f"not a regular expression: {error}") from error
 
 
 def _alternatives(text: str, names: list[str], key: Key) -> frozenset[str]:

@@ -1,34 +1,35 @@
-"""What a rule that comes to no end is told by: an error, and the work that it may do before that."""
+"""The time that a project's own rule may take in one folder: a pattern or an expression of it may come to no end."""
 
-BASE = 300_000
-FOR_EACH = 200  # steps for each node of a file: rules that end need some ten
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+LIMIT_S = 20.0  # of processor time
 
 
 class Endless(Exception):
-    """A part of a rule, as it is written, that comes to no end in the code of a file."""
+    """A rule that comes to no end."""
 
-    def __init__(self, written: str, path: str, spent: str) -> None:
-        super().__init__(f"{written!r:.80} came to no end in {path}: stopped after {spent}")
-        self.written = written
-
-
-class Work:
-    """The steps that a search may still take."""
-
-    def __init__(self, written: str, where: object, nodes: int = 0) -> None:
-        self._written = written
-        self._where = where
-        self._steps = BASE + FOR_EACH * nodes
-        self._left = self._steps
-
-    def step(self) -> None:
-        """Take a step; raise `Endless` where none is left."""
-        self._left -= 1
-        if self._left < 0:
-            raise Endless(self._written, path_of(self._where), f"{self._steps:,} steps")
+    def __init__(self) -> None:
+        super().__init__(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
 
 
-def path_of(where: object) -> str:
-    """Return the file of a place, of a scope, or of a module."""
-    scope = getattr(where, "scope", where)
-    return str(getattr(getattr(scope, "module", scope), "path", "a file"))
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise `Endless` in what takes too long; in the main thread alone, where signals arrive."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise Endless

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.scan.endless import Endless
+from gates.scan.endless import Endless, limited
 from gates.scan.engine import Scanner
 from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
@@ -44,7 +44,8 @@ def _found(rule: Rule, text: str) -> tuple[set[int], str]:
     if project.unparsed:
         return set(), project.unparsed[0].removeprefix(f"{FILE}:")
     try:
-        sites = Scanner(project).sites(rule)
+        with limited():
+            sites = Scanner(project).sites(rule)
     except RecursionError:
         return set(), "it is nested too deep to be followed"
     except Endless as error:

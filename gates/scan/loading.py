@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.compiling import Compiler, RuleError
+from gates.scan.compiling import RuleError, compiled
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
 from gates.scan.gone import GONE
 from gates.scan.rule import Rule
@@ -121,28 +120,12 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, 
     except ValidationError as error:
         raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
     try:
-        rule = Compiler(vouched=path.parent == SHIPPED).rule(form, shown, shared)
+        rule = compiled(form, shown, shared)
     except RuleError as error:
         place = document.place(_written(error.key, document))
         raise SourceError(shown, document.text, [Problem(*place, str(error))]) from error
-    return replace(rule, places=_places(document))
-
-
-def _places(document: Document) -> dict[str | yaml_source.Key, str]:
-    """Return where the texts of a rule stand, by their keys and by what they say."""
-    found: dict[str | yaml_source.Key, str] = {}
-    for key, (line, column) in document.places.items():
-        found[key] = f"{document.path}:{line}:{column}"
-        if isinstance(value := _value(key, document), str):
-            found.setdefault(value, found[key])
-    return found
-
-
-def _value(key: yaml_source.Key, document: Document) -> object:
-    value: Any = document.value
-    for part in key:
-        value = value[part]
-    return value
+    places = {key: f"{shown}:{line}:{column}" for key, (line, column) in document.places.items()}
+    return replace(rule, places=places, own=path.parent != SHIPPED)
 
 
 def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:

@@ -1,11 +1,11 @@
 """A code rule made ready: its patterns and orders compiled."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gates.model import Severity
 from gates.scan.automata.order import Order
-from gates.scan.expressions import Expression
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.task.yaml_source import Key
@@ -17,7 +17,7 @@ class Need:
 
     types: tuple[str, ...]
     equals: tuple[str, ...]
-    regex: Expression | None
+    regex: re.Pattern[str] | None
     names: tuple[str, ...]
     made_by: tuple[Pattern, ...]
     never: "Need | None"
@@ -48,8 +48,8 @@ class EventKind:
     calls: tuple[Pattern, ...]
     enters: tuple[Pattern, ...]
     leaves: tuple[Pattern, ...]
-    unless: Expression | None = None
-    when: Expression | None = None
+    unless: re.Pattern[str] | None = None
+    when: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class OrderRule:
 class Rule:
     """A code rule that can be applied; `form` is what its file says, `source` the file.
 
-    `places` tells by the texts in the file, and by the keys of its values, where they stand.
+    `places` tells by the keys of its values where they stand; a project's `own` may come to no end.
     """
 
     form: RuleForm
@@ -82,7 +82,8 @@ class Rule:
     there: tuple[Pattern, ...] = ()
     when: tuple[Piece, ...] = ()
     shared: str = ""
-    places: Mapping[str | Key, str] = field(default_factory=dict, compare=False, repr=False)
+    own: bool = False
+    places: Mapping[Key, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -94,9 +95,9 @@ class Rule:
         """Return how much a broken place matters."""
         return self.form.severity
 
-    def place(self, written: str | Key) -> str:
-        """Return where in its file a text or a value stands, as `file:line:col`, or else the file."""
-        return self.places.get(written, self.source)
+    def place(self, key: Key) -> str:
+        """Return where in its file a value stands, as `file:line:col`, or else the file."""
+        return self.places.get(key, self.source)
 
     @property
     def is_certain(self) -> bool:

@@ -14,7 +14,7 @@ from gates.checks.hot_path.collect import HotPaths, read_steps
 from gates.checks.hot_path.steps import HotSeen
 from gates.model import Finding, Outcome
 
-FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/hot").glob("*.py")}
+FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Mutants of the lines that a change alters, each tried by the tests that run it, within a small budget."""
 
-import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -29,7 +28,6 @@ from gates.words import printable
 
 SHARE, LEAST_S = 2.0, 10.0  # of the time that the tests took, and at least
 MOST = 40
-COPIES = 2
 
 
 class MissedMutant(Model):
@@ -114,7 +112,7 @@ def _tried(
 ) -> dict[str, End]:
     """Return how each mutant ended that there was time for."""
     asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in mutants]
-    jobs = min(COPIES, len(asked), os.cpu_count() or 1)
+    jobs = baseline.workers([each["tests"] for each in asked])
     bench = Bench(task, context, reports_of(context.root), jobs)
     lines: list[Told] = []
     bench.try_all(

@@ -64,7 +64,8 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     """Return a command that says the same without the code of a criterion, where its part of the task asks for it."""
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
-        if all(call.misses or call.unheard for call in calls) and not (part == "entry point" and tests):
+        idle = any(call.hoisted for call in calls) or all(call.misses or call.unheard for call in calls)
+        if idle and not (part == "entry point" and tests):
             return next((call for call in calls if call.unheard or call.hoisted), calls[0])
     return None
 

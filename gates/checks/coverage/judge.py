@@ -172,8 +172,8 @@ def _unexecuted_code(
     criterion: Criterion, binding: CodeBinding, code: list[TracedLines], seen: ExecutedLines, own: set[str]
 ) -> dict[str, object]:
     """Say of code that no test of its criterion was seen to run that this leaves the criterion open."""
-    unseen = f"they import {seen.foreign[0]}" if seen.foreign else seen.doubt(own)
-    said = f"was seen to execute {binding.name}: {unseen}" if unseen else f"executed a line of {binding.name}"
+    unseen = f"was seen to execute {binding.name}: they import {seen.foreign[0]}" if seen.foreign else ""
+    said = unseen or f"executed a line of {binding.name}"
     return {
         "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,
         "location": code[0].function.location, "expected": "executed by its tests",
@@ -195,7 +195,7 @@ def _otherwise(task: Task, criterion: Criterion, code: list[TracedLines], seen: 
         return "its code ran in a fixture that tests share"
     if "" in contexts:
         return "its code ran at import, or between tests (BL016 asks without it)"
-    return seen.child(own)
+    return "" if seen.foreign else seen.doubt(own)
 
 
 def _has_lines(binding: CodeBinding) -> bool:

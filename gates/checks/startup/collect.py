@@ -1,6 +1,5 @@
 """Whether the package builds, and whether each module of the implementation imports by itself."""
 
-import ast
 import re
 import sys
 import tomllib
@@ -20,7 +19,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.project.files import files_of, import_roots, module_name, package_root
+from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
 from gates.words import printable
 
@@ -138,7 +137,7 @@ class _Plan:
                 self.aside.append(f"{context.shown(path)}: {why_not}")
                 continue
             self.modules[context.shown(path)] = module_name(path)
-            used |= _packages(path)
+            used |= packages_of(path)
         self.own = {name.split(".")[0] for name in self.modules.values()}
         for root in self.roots:  # what lies beside the implementation is the project's too
             self.own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
@@ -198,21 +197,6 @@ def _why_not(path: Path, context: Context) -> str:
     if base == path.parent and base not in {context.root, context.root / "src"}:
         return "it lies in no package"
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
-
-
-def _packages(path: Path) -> set[str]:
-    """Return the packages that a module imports when it is imported, but for what its functions do."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return set()  # the import itself will tell
-    names: list[str] = []
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.append(node.module)
-    return {name.split(".")[0] for name in names}
 
 
 def _pyproject(root: Path) -> dict[str, Any] | None:

@@ -28,7 +28,7 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up((), plan["modules"])
+        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
 
     def tried(self, fault: Told) -> Told:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gates.scan.automata.words import Event
-from gates.scan.expressions import is_found
 from gates.scan.paths.optimizers import about
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
@@ -29,7 +28,7 @@ class Happening:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
         for kind, needs, pattern in self._called(tail_of(node.func)):
             found = match(pattern, node, place)
-            if found is not None and fits(needs, found) and _is_so(kind, state, place):
+            if found is not None and fits(needs, found) and _is_so(kind, state):
                 sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
                 return event(kind.name, node, found, place), sure or not found
         return None
@@ -47,7 +46,7 @@ class Happening:
             for pattern in kind.calls:
                 if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
                     found = match(pattern, node, place)
-                    if found is not None and fits(needs, found) and _is_so(kind, state, place):
+                    if found is not None and fits(needs, found) and _is_so(kind, state):
                         return event(kind.name, node, found, place)
         return None
 
@@ -91,11 +90,11 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
             yield from [func.id for func in called if not func.id.startswith("__")][:1]
 
 
-def _is_so(kind: EventKind, state: State, place: Place) -> bool:
+def _is_so(kind: EventKind, state: State) -> bool:
     """Return whether the code is an event under the conditions that a path has come through."""
-    if kind.unless is not None and any(is_found(kind.unless, guard, place) for guard in state.guards):
+    if kind.unless is not None and any(map(kind.unless.search, state.guards)):
         return False
-    return kind.when is None or any(is_found(kind.when, guard, place) for guard in state.guards)
+    return kind.when is None or any(map(kind.when.search, state.guards))
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
@@ -143,7 +142,7 @@ def _meets(need: Need, node: ast.AST, names: object) -> bool | None:
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     if need.equals and text not in need.equals:
         return False
-    if need.regex and not is_found(need.regex, text, names):
+    if need.regex and not need.regex.search(text):
         return False
     if need.names and names.dotted(node) not in need.names:
         return False

@@ -2,7 +2,6 @@
 
 import ast
 
-from gates.scan.endless import Work
 from gates.scan.patterns.holes import HOLE, MANY, Hole, Holes, Names, is_gap, is_many, root_of
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.program.known import canonical
@@ -11,14 +10,9 @@ from gates.scan.program.nodes import chain_of
 MAX_HOPS = 4
 
 
-def match(
-    pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = False, work: Work | None = None
-) -> Holes | None:
-    """Return what the holes stand for where code fits a pattern; `lenient` lets `*args` and `**kwargs` hide more.
-
-    Raise `Endless` where that takes more steps than are left of the `work`, or of one match where there is none.
-    """
-    matcher = _Matcher(names, work or Work(pattern.text, names), lenient=lenient)
+def match(pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = False) -> Holes | None:
+    """Return what the holes stand for where code fits a pattern; `lenient` lets `*args` and `**kwargs` hide more."""
+    matcher = _Matcher(names, lenient=lenient)
     if isinstance(pattern.body, ast.expr):
         fits = isinstance(node, ast.expr) and matcher.expr(pattern.body, node, names)
     elif len(pattern.body) == 1 and isinstance(node, ast.stmt):
@@ -28,19 +22,18 @@ def match(
     return matcher.holes if fits else None
 
 
-def match_block(pattern: Pattern, block: list[ast.stmt], names: Names, work: Work) -> Holes | None:
+def match_block(pattern: Pattern, block: list[ast.stmt], names: Names) -> Holes | None:
     """Return what the holes stand for where the first statements of a block fit a pattern of several."""
     assert isinstance(pattern.body, tuple)
-    matcher = _Matcher(names, work, lenient=False)
+    matcher = _Matcher(names, lenient=False)
     return matcher.holes if matcher.block(list(pattern.body), block, whole=False) else None
 
 
 class _Matcher:
     """One attempt; `holes` fills as it goes."""
 
-    def __init__(self, names: Names, work: Work, *, lenient: bool) -> None:
+    def __init__(self, names: Names, *, lenient: bool) -> None:
         self._names = names
-        self._work = work
         self._lenient = lenient
         self._hops = 0
         self.holes: dict[str, Hole] = {}
@@ -65,7 +58,6 @@ class _Matcher:
         behind = names.through(node)
         if behind is None:
             return False
-        self._work.step()
         self._hops += 1
         try:
             return self.expr(want, *behind)
@@ -103,7 +95,6 @@ class _Matcher:
 
     def _items(self, wanted: list[ast.AST], values: list[ast.AST], names: Names) -> bool:
         """Match a list in order, `$$$` taking any number of items."""
-        self._work.step()
         if not wanted:
             return not values
         if is_many(wanted[0]):
@@ -187,7 +178,6 @@ class _Matcher:
 
     def block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool = True) -> bool:
         """Match statements in order, `...` taking any number; docstrings do not count."""
-        self._work.step()
         if not want:
             return not whole or not node
         if is_gap(want[0]):

@@ -3,8 +3,6 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from gates.scan.endless import Work
-from gates.scan.expressions import is_found
 from gates.scan.patterns.holes import Hole, Holes, is_gap
 from gates.scan.patterns.matches import match, match_block
 from gates.scan.patterns.pattern import Pattern
@@ -27,7 +25,7 @@ AROUND: dict[str, tuple[type[ast.AST], ...]] = {
 
 
 def find(piece: Piece, module: Module, project: Project) -> Iterator[tuple[ast.AST, Holes]]:
-    """Yield the live code of a module that fits, with what its metavariables stand for; raise `Endless` after long."""
+    """Yield the live code of a module that fits, with what its metavariables stand for."""
     seen: set[ast.AST] = set()
     for pattern in piece.patterns:
         if not pattern.words <= project.words:
@@ -54,7 +52,6 @@ class _Search:
         self._pattern = pattern
         self._module = module
         self._project = project
-        self._work = Work(pattern.text, module, sum(map(len, module.live.values())))
 
     def candidates(self) -> Iterator[tuple[ast.AST, Holes]]:
         """Yield what fits the pattern itself."""
@@ -73,7 +70,7 @@ class _Search:
 
     def _single(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.AST, Holes]]:
         for node in nodes:
-            holes = match(self._pattern, node, self._scope_at(node), work=self._work)
+            holes = match(self._pattern, node, self._scope_at(node))
             if holes is not None:
                 yield node, holes
 
@@ -89,7 +86,7 @@ class _Search:
                     for at, first in enumerate(block):
                         if begins is not None and type(first) is not begins:
                             continue
-                        holes = match_block(self._pattern, block[at:], self._scope_at(first), self._work)
+                        holes = match_block(self._pattern, block[at:], self._scope_at(first))
                         if holes is not None:
                             yield first, holes
 
@@ -115,7 +112,7 @@ class _Search:
         if not piece.patterns and not piece.words:
             return self.fits_around(piece, node, holes)
         for pattern in piece.patterns:
-            found = match(pattern, node, self._scope_at(node), lenient=True, work=self._work)
+            found = match(pattern, node, self._scope_at(node), lenient=True)
             if found is not None and _agree(found, holes) and self.fits_around(piece, node, found):
                 return True
         return False
@@ -125,7 +122,6 @@ class _Search:
         inner: ast.AST = node
         crossed = False
         for around in self._module.ancestors(node):
-            self._work.step()
             is_function = isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             for word in piece.words:
                 wanted = isinstance(around, AROUND[word]) and (
@@ -142,7 +138,6 @@ class _Search:
     def _within(self, piece: Piece, node: ast.AST, holes: Holes) -> bool:
         """Return whether something in a node fits."""
         for inner in walk(node):
-            self._work.step()
             if inner is node:
                 continue
             if any(isinstance(inner, AROUND[word]) for word in piece.words):
@@ -178,7 +173,7 @@ def meets(need: Need, hole: Hole, project: Project) -> bool:
     text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
     if need.equals and not {text, ast.unparse(node)} & set(need.equals):
         return False
-    if need.regex and not is_found(need.regex, text, names):
+    if need.regex and not need.regex.search(text):
         return False
     if need.names and names.dotted(node) not in need.names:
         return False

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from amp_core.device import DeviceUnavailable
-from amp_core.parallel import gathered, mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
+from amp_core.parallel import mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
+from amp_core.shards import gathered
 
 HERE = Path(__file__).parent
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from amp_core.chain import draw_chain
+from amp_core.benchmark.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
-from amp_core.model import GPTConfig
 from amp_core.precision import precision_for
 from amp_core.tracking import Flush, MemorySink
-from amp_core.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
+from examples.t035.trainer import TrainConfig, TrainResult, _throughput, build_loaders, build_model, digest, train
 
 CPU = torch.device("cpu")
 SMALL = TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4)
@@ -116,14 +115,6 @@ def test_history_has_every_step_with_its_learning_rate() -> None:
     assert result.train_loss == result.history[-1].loss
 
 
-def test_accumulation_counts_optimizer_steps_and_averages_the_loss() -> None:
-    result = train(a_config(accumulate=3, steps=4))
-    assert result.applied_steps == len(result.history) == 4
-    single = train(a_config(batch_size=24, steps=4))
-    assert result.history[0].loss == pytest.approx(single.history[0].loss, rel=1e-5)
-    assert result.history[3].loss == pytest.approx(single.history[3].loss, rel=1e-3)
-
-
 @pytest.mark.criterion("T035/AC7")
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -148,12 +139,6 @@ def test_wrong_configurations_are_refused_in_one_line(changes: dict[str, Any], m
     assert "\n" not in str(caught.value)
 
 
-def test_another_model_can_be_trained() -> None:
-    shape = GPTConfig(vocab_size=8, context=4, layers=2, heads=1, width=8)
-    result = train(a_config(model=shape))
-    assert (result.applied_steps, result.chance_accuracy > 1 / 9) == (6, True)
-
-
 def test_the_share_of_the_peak_is_known_where_the_peak_is() -> None:
     model, precision = build_model(a_config(), CPU), precision_for("bf16", "cuda")
     throughput = _throughput("NVIDIA H200", precision, model)
@@ -170,21 +155,6 @@ def test_a_digest_tells_one_bit_from_another() -> None:
         other.head.weight[0, 0] = torch.nextafter(other.head.weight[0, 0], torch.tensor(9.0))
     assert digest(one) != digest(other)
     assert digest(one) != digest(build_model(a_config(seed=1), CPU))
-
-
-def test_averaged_parameters_are_what_is_validated_and_the_trained_ones_stay() -> None:
-    plain, averaged = train(a_config()), train(a_config(ema_decay=0.9))
-    assert plain.digest == averaged.digest
-    assert plain.val_loss != averaged.val_loss
-
-
-def test_training_stops_when_validations_get_no_better() -> None:
-    result = train(a_config(steps=60, lr=3.0, validate_every=5, patience=2))
-    assert result.stopped_early
-    steps, losses = zip(*result.validations, strict=True)
-    assert steps == tuple(range(5, steps[-1] + 1, 5))
-    assert min(losses) == losses[-3]
-    assert result.applied_steps + result.skipped_steps == steps[-1] < 60
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from amp_core.chain import MarkovChain, draw_chain
+from amp_core.benchmark.chain import MarkovChain, draw_chain
 
 
 def seeded(seed: int) -> torch.Generator:

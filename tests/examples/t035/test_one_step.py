@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from amp_core.benchmark.one_step import CHECKED_EVERY, Step, make_step
 from amp_core.benchmark.setup import BenchmarkFailed
 from amp_core.benchmark.workload import TrainingWorker, workload_for
 from amp_core.precision import precision_for
+from examples.t035.one_step import CHECKED_EVERY, Step, make_step
 
 CPU = torch.device("cpu")
 

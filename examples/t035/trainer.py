@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from amp_core.chain import MarkovChain, draw_chain
+from amp_core.benchmark.chain import MarkovChain, draw_chain
 from amp_core.data import Stream, loader
 from amp_core.device import inspect, pick
 from amp_core.ema import Ema
