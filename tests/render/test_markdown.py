@@ -24,6 +24,7 @@ from building import (
 
 from gates.check import EvidenceSet
 from gates.code.symbols import Use
+from gates.commands.diff import since
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.test_records import TestOutcome, Warned
@@ -32,7 +33,6 @@ from gates.proving.proof import End
 from gates.render import _causes, _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
-from gates.since import since
 from gates.task.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
