@@ -31,23 +31,7 @@ NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)"
 HEADING = re.compile(r"#+\s+(?P<text>.*)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
-IDLE = {
-    "the",
-    "and",
-    "for",
-    "with",
-    "that",
-    "must",
-    "should",
-    "when",
-    "are",
-    "not",
-    "all",
-    "test",
-    "its",
-    "from",
-    "has",
-}
+IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
 CLOSE = 0.6  # of the best match, that the others must reach
 MOST_CODE, MOST_TESTS = 3, 5
 

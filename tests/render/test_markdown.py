@@ -202,6 +202,8 @@ def test_what_was_not_judged_is_told_as_not_checked() -> None:
     for symbols, said in (((noticed,), False), ((other,), True), ((noticed, other), True)):
         report = a_report(task, all_evidence(task, seen.model_copy(update={"symbols": symbols})))
         assert any("nobody knows" in why for _, why in _views.unchecked(report)) is said
+    failed = all_evidence(task, a_run(a_record(TestOutcome.FAILED)), seen.model_copy(update={"symbols": (other,)}))
+    assert "inconclusive" not in _views.in_prose(a_report(task, failed))  # of what has failed
 
 
 @pytest.mark.parametrize(("text", "is_told"), [("Runs 1.5x as fast", True), ("Returns the sum", False)])
