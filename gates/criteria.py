@@ -8,8 +8,7 @@ from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, Status, Waived
-from gates.ranking import ranked, reason
-from gates.report import Coverage, CriterionReport, GateReport, Trace
+from gates.report import Coverage, CriterionReport, GateReport, Trace, ranked, reason
 from gates.task.bindings import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 from gates.verdict import decide_gate, score_gate

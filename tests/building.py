@@ -290,7 +290,8 @@ samples = json.loads({0!r})
 samples["metrics"]["step_time_s"]["arms"]["old"][0] += time.time_ns() % 10**6 / 1e15  # no clock gives the same twice
 pathlib.Path(sys.argv[1]).write_text(json.dumps(samples))
 """
-QUICK = "-p no:hypothesispytest -p no:anyio"  # plugins of this environment that take seconds to load
+PLUGINS = "hypothesispytest anyio xdist xdist.looponfail pytest_cov platformdirs metadata rerunfailures"
+QUICK = " ".join(f"-p no:{name}" for name in PLUGINS.split())  # those of this environment take half of a short run
 
 
 def pytest_options(more: str = "") -> str:

@@ -17,6 +17,17 @@ from typing import Any, NoReturn
 
 from .places import HERE
 
+# our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
+# the standard library
+BOOTSTRAP = """
+import sys
+here = sys.argv.pop(1)
+sys.path[: sys.path[:1] == [""]] = [here]
+from importlib import import_module, util
+made = util.spec_from_file_location("gates_probe", f"{here}/__init__.py", submodule_search_locations=[here])
+sys.modules["gates_probe"] = util.module_from_spec(made)
+import_module(f"gates_probe.{sys.argv.pop(1)}").main()
+"""
 DONE = 77  # how a fork ends that did all of its work
 
 
@@ -73,6 +84,11 @@ def asked() -> tuple[dict[str, Any], Teller]:
     sys.argv = [question.get("call") or question["shared"]]
     import_from(question["paths"])
     return question, tell
+
+
+def command(python: str, program: str, *words: str) -> list[str]:
+    """Return what runs one of our programs."""
+    return [python, "-c", BOOTSTRAP, HERE.rstrip(os.sep), program, *words]
 
 
 def import_from(paths: list[str]) -> None:

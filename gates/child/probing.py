@@ -5,27 +5,21 @@ import json
 import math
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from gates.child import process
+from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.files import copy_package, import_roots
+from gates.project.files import import_roots
 from gates.task.task import Task
 from gates.words import printable
 
-PACKAGE = "gates_probe"
-BOOTSTRAP = (
-    # a module of the project must not take the place of one of the standard library while we begin
-    "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
-    "from importlib import import_module; import_module(sys.argv.pop(1)).main()"
-)
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 NO_ENV: Mapping[str, str] = MappingProxyType({})
 MOST = 64 * 1024 * 1024
@@ -61,25 +55,13 @@ class Probed(Model):
         return "" if done else f"it ended before it was done: {self.process.ended}"
 
 
-@contextmanager
-def programs(folder: Path) -> Iterator[Path]:
-    """Yield a folder where the project's interpreter finds our programs, while they are needed."""
-    plugin = folder / "plugin"
-    copy_package(Path(__file__).parent, plugin / PACKAGE)
-    try:
-        yield plugin
-    finally:
-        shutil.rmtree(plugin, ignore_errors=True)
-
-
 class Probe:
-    """Runs the programs, which lie in a plugin."""
+    """Runs the programs, and keeps their journals in a folder."""
 
-    def __init__(self, context: Context, plugin: Path, paths: list[Path]) -> None:
+    def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
         self._context = context
-        self.folder = plugin.parent
+        self.folder = folder
         self._about = {"paths": [str(path) for path in paths], "root": str(context.root)}
-        self._plugin = plugin
         self.commands: list[CommandRecord] = []
 
     def ask(
@@ -87,14 +69,14 @@ class Probe:
         env: Mapping[str, str] = NO_ENV,
     ) -> Probed:  # fmt: skip
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
-        question = Question(self._plugin, self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
-        plugin = str(self._plugin)
-        env = {**UNTOLD, "WANDB_DIR": plugin, "PYTHONPATH": process.joined_paths(plugin), **env}
+        question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
+        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        argv = question.argv(self._context.python, program)
+        argv = command(self._context.python, program, str(question.path))
         log = self.folder / name
         try:
-            run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
+            with question:
+                run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
         about = str(asked["call"] or asked["shared"])
@@ -117,32 +99,36 @@ class Probe:
 
 
 class Question:
-    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal."""
+    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal.
 
-    def __init__(self, folder: Path, journal: Path, asked: Mapping[str, object]) -> None:
+    The file lies in a folder of its own, which is gone when the program has ended.
+    """
+
+    def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
         self._secret = secrets.token_hex(16)
-        self._folder = folder
         self._journal = journal
-        self.path = folder / f"{journal.stem}.json"
-        told = {**asked, "secret": self._secret, "folder": str(folder), "journal": str(journal)}
+        self.folder = journal.with_suffix(".asked")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.path = self.folder / "question.json"
+        told = {**asked, "secret": self._secret, "folder": str(self.folder), "journal": str(journal)}
         self.path.write_text(json.dumps(told), encoding="utf-8")
 
-    def argv(self, python: str, program: str) -> list[str]:
-        """Return the command that runs a program of those in the folder, and asks it."""
-        return [python, "-c", BOOTSTRAP, str(self._folder), f"{PACKAGE}.{program}", str(self.path)]
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def answer(self) -> tuple[list[Entry], int]:
         """Return the entries of the journal, and how many of its lines are somebody else's."""
         return read_entries(self._journal, self._secret)
 
 
-@contextmanager
-def probing(task: Task, context: Context, key: str, folder: str = "") -> Iterator[Probe]:
-    """Yield what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
+def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
+    """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
-    with programs(context.folder(folder or key).evidence) as plugin:
-        yield Probe(context, plugin, import_roots(task, context))
+    return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
 
 
 def location(place: object) -> Location | None:

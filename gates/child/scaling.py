@@ -10,7 +10,6 @@ import ctypes
 import gc
 import inspect
 import os
-import resource
 import signal
 import sys
 import time
@@ -23,7 +22,8 @@ from types import FrameType
 from typing import Any
 
 from .asking import DONE, Teller, Unreachable, asked, found, give_up, in_fork, leave, said
-from .calculating.calling import built
+from .calculating.session import built
+from .memory import peak, reset_peak, resident
 from .places import Places
 
 SEGMENT_S = 0.005
@@ -55,10 +55,10 @@ def peak_of(make: Callable[[], Step]) -> float:
     gc.collect()
     _trim()
     torch = _cuda()
-    before = _resident()
+    before = resident()
     if torch:
         torch.cuda.reset_peak_memory_stats()
-    _reset_peak()
+    reset_peak()
     step = make()
     for _ in range(3):
         called(step)
@@ -66,7 +66,7 @@ def peak_of(make: Callable[[], Step]) -> float:
     if torch:
         torch.cuda.synchronize()
         return float(torch.cuda.max_memory_allocated())
-    return float(max(0, _peak() - before))
+    return float(max(0, peak() - before))
 
 
 def calls_of(make: Callable[[], Step]) -> float:
@@ -134,30 +134,6 @@ def _trim() -> None:
     """Give back what the C library holds for later, so that no size lives on what another one left."""
     with suppress(OSError, AttributeError):  # glibc alone has it
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _field(name: str) -> int:
-    with suppress(OSError, ValueError, IndexError), open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
-        for line in file:
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _resident() -> int:
-    return _field("VmRSS") or _peak()
-
-
-def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _reset_peak() -> None:
-    with suppress(OSError):
-        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
-        os.write(file, b"5")
-        os.close(file)
 
 
 ENOUGH_S = 0.05

@@ -14,8 +14,8 @@ from gates.child.guardian import guarded_folder
 from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed, noise
+from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.session import Plan, measure
-from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
 from gates.task.measurement import Arm

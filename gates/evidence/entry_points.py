@@ -5,12 +5,14 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.probing import Entry, Question, programs
+from gates.child.asking import command
+from gates.child.probing import Entry, Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, warnings_of, written
 from gates.context import Context
@@ -60,9 +62,8 @@ class EntryPointRuns(Evidence):
         """Run each entry point in its own process."""
         if not task.entry_points:
             raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
-        inside = context.folder("entry_points")
-        with programs(inside.evidence) as plugin:
-            runs = tuple(_run(i, entry, task, context, plugin) for i, entry in enumerate(task.entry_points))
+        folder = context.folder("entry_points").evidence
+        runs = tuple(_run(i, entry, task, context, folder) for i, entry in enumerate(task.entry_points))
         return cls(
             how="each command and each call made once, in a process of its own",
             commands=tuple(
@@ -78,17 +79,18 @@ class EntryPointRuns(Evidence):
         )
 
 
-def _run(index: int, entry: EntryPoint, task: Task, context: Context, plugin: Path) -> EntryRun:
-    name, folder = entry.name, plugin.parent
+def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
+    name = entry.name
     paths = [str(path) for path in import_roots(task, context)]
     asked = {"call": entry.call, "args": entry.args, "paths": paths}
-    question = Question(plugin, folder / f"{index}.jsonl", asked) if entry.call else None
-    argv = question.argv(context.python, "calling_once") if question else None
+    question = Question(folder / f"{index}.jsonl", asked) if entry.call else None
+    argv = command(context.python, "calling_once", str(question.path)) if question else None
     argv = argv or context.argv(entry.run or (), out=str(folder / f"{index}.out"))
     limit = entry.timeout_s or context.timeout_s
     env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}
     try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
+        with question or nullcontext():
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
     entries = question.answer()[0] if question else []

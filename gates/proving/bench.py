@@ -15,7 +15,7 @@ from typing import Any
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence.lines.coverage_plan import modules_of
+from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
 from gates.project.copies import copy_project, relocated
 from gates.project.files import copy_package, files_of, import_roots, packages_of

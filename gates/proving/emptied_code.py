@@ -19,14 +19,13 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Bench, Told
-from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
+from gates.proving.emptying import Emptying, emptyings, is_listened_to, key_of, places_of, while_imported
 from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles
 from gates.proving.targets import Baseline
 from gates.task.bindings import CodeBinding
-from gates.task.calls import stands_beside
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted
 
 LEAST_S = 60.0
@@ -268,8 +267,15 @@ class _Trial:
             "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),
             "each": _sampled(subject.tests) if self._is_asked(subject) else [],
+            "listen": dict(self._listened(subject.file, subject)),
             "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
         }  # fmt: skip
+
+    def _listened(self, file: Text, subject: _Subject) -> Iterator[tuple[str, str]]:
+        """Yield functions whose kind of result a test must tell, each by its key, and the fastest test that runs it."""
+        for function in {function for each in subject.tries for function in each.functions if is_listened_to(function)}:
+            place = Location(path=file.path, line=function.lineno, last_line=function.end_lineno)
+            yield from ((key_of(file, function), test) for test in self._baseline.noticing(place, subject.tests)[:1])
 
     def _judge(self, subject: _Subject, line: Told) -> None:
         """Note what came of the ways to empty a symbol, one after the other."""

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from gates.scan.automata.order import Order
 from gates.scan.automata.words import Event
 from gates.scan.blaming import blamed
-from gates.scan.paths.optimizers import PARAMETERS
 from gates.scan.paths.traces import Trace
 from gates.scan.projecting import MARKS, PLAIN, joined, projections
 from gates.scan.rule import OrderRule, Rule
@@ -17,8 +16,6 @@ MAX_CALLS = 2
 ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
 TURN = re.compile(r"#[\w/.]*")
 MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
-TABLE = re.compile(r"Subscript\(\w*(Dict|List)\w*\(.*torch\.optim\.")  # of optimizers that are written out together
-ASKED = re.compile(r"\w+\.optimizers\(")  # of Lightning's, which runs a training step with each batch
 Word = Sequence[Event]
 Elsewhere = Mapping[str, Mapping[str, set[str]]]
 
@@ -165,7 +162,7 @@ def _always(rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Elsewher
             continue  # another method of the class, which whoever uses it calls in turn
         for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
             about = [word for word in words if at in word]
-            if order.again and not any(_again(word, at) or _kept_open(word, at, trace) for word in about):
+            if order.again and not any(_again(word, at) or _kept_open(word, trace, at) for word in about):
                 continue
             if any(_has(order.order, word, at) for word in about):
                 continue
@@ -193,19 +190,15 @@ def _again(word: Word, at: Event) -> bool:
     return False
 
 
-def _kept_open(word: Word, at: Event, trace: Trace) -> bool:
+def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
     """Return whether a method does a whole step with what its instance keeps, so that each call does it again.
 
     So does a function that an engine is handed.
     """
-    made = [key.rpartition("@")[2].split(":") for hole, key in at.bound if hole == "O" and "@" in key]
-    lines = [int(where[1]) for where in made if where[0] == trace.path and len(where) > 1 and where[1].isdecimal()]
-    outside = any(not trace.line <= line <= trace.last_line for line in lines)
-    outside = outside or any(hole == "O" and (TABLE.match(key) or ASKED.match(key)) for hole, key in at.bound)
+    own = any(hole == "O" and key.startswith("self.") for hole, key in at.bound)
     backward = any(event.name in {"backward", "scaled_backward"} for event in word)
-    outside = outside or (backward and any(hole == "O" and key.startswith("__init__.") for hole, key in at.bound))
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
-    return whole and (backward if trace.handed else trace.owner is not None and outside)
+    return whole and backward and (trace.handed or own)
 
 
 def _stable(event: Event) -> list[str]:
@@ -213,14 +206,12 @@ def _stable(event: Event) -> list[str]:
 
     An optimizer that is made in a turn is another one than that of the turn before.
     """
-    return [
-        key if hole == "O" and MADE.match(key) else TURN.sub("", key) for hole, key in event.bound if hole != PARAMETERS
-    ]
+    return [key if hole == "O" and MADE.match(key) else TURN.sub("", key) for hole, key in event.bound]
 
 
 def _has(order: Order, word: Word, at: Event) -> bool:
     """Return whether a path has the order, for the object of one of its events or for one that is not told apart."""
-    shared = {*joined(order, word)} - {PARAMETERS}
+    shared = {*joined(order, word)}
     told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in shared]
     if any(not PLAIN.fullmatch(key) for key in told):
         return order.search([event.name for event in word]) is not None

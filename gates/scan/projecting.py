@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gates.scan.automata.order import Order
 from gates.scan.automata.words import Event
-from gates.scan.paths.optimizers import PARAMETERS
 
 MAX_OBJECTS = 4
 MARKS = {"start", "end", "loop", "turn", "done"}
@@ -38,8 +37,6 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
 def _together(chosen: Mapping[str, str], word: Word) -> bool:
     """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
     for one, other in itertools.permutations(chosen, 2):
-        if PARAMETERS in (one, other):
-            continue
         beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
         if beside and chosen[other] not in beside:
             return False
@@ -77,19 +74,13 @@ def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Wor
             continue
         if event.name in order.positive:
             return True
-        sure = PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and (hole != PARAMETERS or _is_known(key, word))
-        if sure and _all_tell(hole, order, word):
+        if PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and _all_tell(hole, order, word):
             return True
     return False
-
-
-def _is_known(key: str, word: Word) -> bool:
-    """Return whether some optimizer of the path is known to be for a module; the same one may have another name."""
-    return any(bound.get(PARAMETERS) == key and "O" in bound for bound in (dict(event.bound) for event in word))
 
 
 def _all_tell(hole: str, order: Order, word: Word) -> bool:
     """Return whether the events that an order asks for all say which object they are about; of its own, some do."""
     asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
     telling = [event for event in asked if hole in dict(event.bound)]
-    return bool(telling) if hole in {PARAMETERS, order.of} else len(telling) == len(asked)
+    return bool(telling) if hole == order.of else len(telling) == len(asked)

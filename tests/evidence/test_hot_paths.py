@@ -59,14 +59,6 @@ def test_sound_training_has_no_finding(tmp_path: Path, call: str) -> None:
     assert paths.runs[0].troubles == ()
 
 
-def test_call_that_raises_is_unknown_with_its_line(tmp_path: Path) -> None:
-    paths, findings = seen(tmp_path, "planted:breaks")
-    assert {found.outcome for found in findings.values()} == {Outcome.UNKNOWN}
-    assert "RuntimeError: no more (after 5 steps)" in findings["stall"].message
-    assert str(findings["stall"].location) == marked("breaks")
-    assert not paths.enough
-
-
 def test_interpreter_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
     paths = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(tmp_path / "python")))

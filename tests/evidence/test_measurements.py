@@ -13,7 +13,7 @@ from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.model import Outcome
-from gates.stages.performance import GATE
+from gates.stages.gates import PERFORMANCE as GATE
 
 BENCH = """
 import json, sys, time

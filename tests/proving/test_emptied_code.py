@@ -32,6 +32,10 @@ def double(x):
     return x * 2
 
 
+def opaque(x):
+    return functools.reduce(max, [x])
+
+
 def codes(text):
     return [ord(letter) for letter in text]
 
@@ -133,6 +137,9 @@ PROGRAM = "[sys.executable, '-c', 'from pkg.core import double; assert double(2)
 CRITERIA = {
     "VALUE": ("double", "assert double(3) == 6"),
     "ITSELF": ("double", "assert double(3) == double(3)"),
+    "OPAQUE": ("opaque", "assert core.opaque(3) == 3"),
+    "OPAQUE_THERE": ("opaque", "assert core.opaque(3) is not None"),
+    "OPAQUE_BOUNDS": ("opaque", "assert 0 <= core.opaque(3) <= 9"),
     "TYPE": ("codes", "assert isinstance(codes('a'), list)"),
     "EMPTY": ("codes", "assert all(code > 0 for code in codes(''))\n    assert len(codes('a')) < 9"),
     "EFFECT": ("keep", "keep(3)\n    assert KEPT[-1] == 3"),
@@ -281,11 +288,11 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
 
 NOTICED = (
     "VALUE EFFECT USED ENTERED CHILD_HEARD DATA CACHED CONSTANT NUMBER TEXT FIELDS FIELD NAMED_FIELDS LEVELS AT_IMPORT "
-    "NULL NOTHING ABSTRACT PROTOCOL FIXTURE ELSEWHERE MODULE AROUND HISTORY"
+    "OPAQUE NULL NOTHING ABSTRACT PROTOCOL FIXTURE ELSEWHERE MODULE AROUND HISTORY"
 )
 SURVIVED = (
     "ITSELF TYPE EMPTY NO_EFFECT MADE NOT_ASKED CHILD SKIPS_WITHOUT NUMBER_UNREAD PRODUCT_UNREAD FIELDS_UNREAD "
-    "FIELD_UNREAD LEVELS_UNREAD NULL_UNREAD ABSTRACT_UNREAD AROUND_ITSELF IDLE_ENTRY"
+    "OPAQUE_THERE OPAQUE_BOUNDS FIELD_UNREAD LEVELS_UNREAD NULL_UNREAD ABSTRACT_UNREAD AROUND_ITSELF IDLE_ENTRY"
 )
 
 

@@ -15,13 +15,6 @@ MADE = {
         "cast = made(on)",
         "cast()",
     ),
-    "a lambda": ("cast = lambda on: torch.autocast('cuda', enabled=on)\n", "", "cast(on)"),
-    "a table": ("CASTS = {'half': functools.partial(torch.autocast, 'cuda')}\n", "cast = CASTS['half']", "cast()"),
-    "a property": (
-        "class Policy:\n    @property\n    def cast(self):\n        return torch.autocast('cuda')\n",
-        "policy = Policy()",
-        "policy.cast",
-    ),
     "an attribute": (
         "class Policy:\n    def __init__(self, on):\n        self.cast = torch.autocast('cuda', enabled=on)\n",
         "policy = Policy(on)",

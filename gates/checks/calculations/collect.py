@@ -10,8 +10,9 @@ from pydantic import JsonValue
 from gates.check import Evidence
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
 from gates.child import process
+from gates.child.asking import command
 from gates.child.calculating.session import IMPORT_S
-from gates.child.probing import Question, programs
+from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
@@ -132,8 +133,7 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
         folder = context.evidence / str(len(ends))
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with programs(folder) as plugin:
-                end, lines = _run(left, paths, context, plugin)
+            end, lines = _run(left, paths, context, folder)
         except OSError as error:
             told.update({call["id"]: _not_run(f"it cannot be started: {error.strerror or error}") for call in left})
             break
@@ -145,17 +145,14 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
     return [{"id": call["id"], **told.get(call["id"], why)} for call in asked], ends
 
 
-def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Path) -> tuple[ProcessRun, list[Told]]:
-    folder = plugin.parent
-    question = Question(plugin, folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
+def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Path) -> tuple[ProcessRun, list[Told]]:
+    question = Question(folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
     modules = {call.get("call", "").partition(":")[0] for call in asked}
-    ended = process.run(
-        [*question.argv(context.python, "calculating.session"), str(folder / "stacks.txt")],
-        cwd=context.root,
-        timeout_s=IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked),
-        log=folder / "log",
-        env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
-    )
+    argv = command(context.python, "calculating.session", str(question.path), str(folder / "stacks.txt"))
+    limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
+    env = {"OMP_NUM_THREADS": "1"}  # threads that a module started do not live on in a fork
+    with question:
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "log", env=env)
     return ended, question.answer()[0]
 
 

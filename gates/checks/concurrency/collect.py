@@ -89,11 +89,11 @@ class Concurrency(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Do each alone, and at once, in processes of its own."""
-        with probing(task, context, "concurrency") as probe:
-            seen = tuple(
-                _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
-                for i, one in enumerate(task.concurrency) for where in one.places
-            )  # fmt: skip
+        probe = probing(task, context, "concurrency")
+        seen = tuple(
+            _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
+            for i, one in enumerate(task.concurrency) for where in one.places
+        )  # fmt: skip
         return cls(
             how="alone, then several at once: started together, with switches between threads as often as there can be",
             commands=tuple(probe.commands), seen=seen,

@@ -26,10 +26,10 @@ class HotPaths(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in a process of its own."""
-        with probing(task, context, "hot_paths") as probe:
-            seen = tuple(
-                _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
-            )
+        probe = probing(task, context, "hot_paths")
+        seen = tuple(
+            _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
+        )
         return cls(
             how="what trains, in processes of its own, with the time and the reads of each step",
             commands=tuple(probe.commands), seen=seen,

@@ -212,8 +212,8 @@ class Leaks(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in processes of its own."""
-        with probing(task, context, "leaks") as probe:
-            runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
+        probe = probing(task, context, "leaks")
+        runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",
             commands=tuple(probe.commands), runs=runs,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Never
 
 from gates.check import Check, EvidenceSet
-from gates.checks.measures import handed_in, machine, method, past_runs, regression_page, regressions
+from gates.checks.measures import handed_in, machine, method, past_runs, regressions
 from gates.checks.measures.answers import Answer, answers_of, level_of, targets_of
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import PastRuns
@@ -175,7 +175,7 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 REGRESSIONS = Check(
     "regressions", NAME, 60, regressions.RULES, (Regressions,), regressions.plan, regressions.judge,
-    regression_page.describe, row=Row.MEASURE,
+    regressions.describe, row=Row.MEASURE,
 )  # fmt: skip
 PAST_RUNS = Check("past_runs", NAME, 70, (), (PastRuns,), _nothing, _nothing, past_runs.describe)
 HANDED_IN = Check("bundles", NAME, 80, handed_in.RULES, (Bundles,), handed_in.plan, handed_in.judge, handed_in.describe)

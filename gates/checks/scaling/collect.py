@@ -139,8 +139,8 @@ class Scaling(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Measure each step."""
-        with probing(task, context, "scaling") as probe:
-            seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
+        probe = probing(task, context, "scaling")
+        seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
         return cls(
             how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",
             commands=tuple(probe.commands), seen=seen,

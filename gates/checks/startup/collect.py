@@ -10,7 +10,9 @@ from typing import Any, Self
 
 from gates.check import Evidence
 from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
-from gates.child.probing import PACKAGE, Question, programs
+from gates.child.asking import command
+from gates.child.places import HERE
+from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours
 from gates.context import Context
@@ -155,9 +157,10 @@ def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[st
         "modules": list(plan.modules.items()), "preload": plan.preload,
         "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
     }  # fmt: skip
-    with programs(folder) as plugin:
-        question = Question(plugin, folder / "imports.jsonl", asked)
-        ended = started(question.argv(context.python, "importing"), context.root, context, folder / "imports")
+    question = Question(folder / "imports.jsonl", asked)
+    with question:
+        argv = command(context.python, "importing", str(question.path))
+        ended = started(argv, context.root, context, folder / "imports")
     told = [entry for entry in question.answer()[0] if entry["word"] == "module"]
     return told, ended.model_copy(update={"argv": ("python", "-m", "gates_importing")})
 
@@ -177,7 +180,7 @@ def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
 def _warnings(facts: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
     for one in (one for fact in facts for one in fact.get("warnings", ())):
         path = Path(str(one["path"]))
-        if PACKAGE in path.parts:  # the module speaks of itself to whoever imports it
+        if str(path).startswith(HERE):  # the module speaks of itself to whoever imports it
             continue
         shown = context.shown(path if path.is_absolute() else context.root / path)
         place = Location(path=printable(shown), line=max(int(one["line"] or 1), 1))

@@ -8,7 +8,8 @@ from typing import Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.probing import PACKAGE, UNTOLD, Entry, Probe, Question, probing, programs
+from gates.child.places import HERE
+from gates.child.probing import UNTOLD, Entry, Probe, Question, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -44,13 +45,13 @@ class Recording(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each training step in its own process, under the recorder."""
-        with probing(task, context, "training_steps", "recording") as probe:
-            orders = runtime_orders(rules_of(context))
-            recorded = process.side_by_side(
-                lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
-                list(enumerate(task.training_steps)),
-            )
-            steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
+        probe = probing(task, context, "training_steps", "recording")
+        orders = runtime_orders(rules_of(context))
+        recorded = process.side_by_side(
+            lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
+            list(enumerate(task.training_steps)),
+        )
+        steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
         runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
         return cls(
             how="each training step once as it is and once with an overflow, in processes of their own",
@@ -176,13 +177,15 @@ def _run_tests(task: Task, context: Context, folder: Path) -> tuple[ProcessRun, 
     read = [*task.tests] if marks else list(chosen)  # a marked test may stand in any file
     asked = {"chosen": list(chosen), "criteria": marks, "root": str(context.root), "tests": task.tests,
              "implementation": task.implementation}  # fmt: skip
-    argv = [context.python, "-m", "pytest", *read, "-p", f"{PACKAGE}.recorder.plugin", f"--rootdir={context.root}",
+    argv = [context.python, "-m", "pytest", *read, "-p", "gates_probe.recorder.plugin", f"--rootdir={context.root}",
             "-o", f"cache_dir={folder / 'cache'}", "--color=no"]  # fmt: skip
+    question = Question(folder / "told.jsonl", asked)
     limit = max((each.timeout_s or context.timeout_s for each in task.recorded_tests), default=context.timeout_s)
     try:
-        with programs(folder) as plugin:
-            question = Question(plugin, folder / "told.jsonl", asked)
-            env = {**ALONE, "PYTHONPATH": process.joined_paths(str(plugin)), "GATES_RECORDED": str(question.path)}
+        with question:
+            (question.folder / "gates_probe").symlink_to(HERE.rstrip("/"))
+            paths = process.joined_paths(str(question.folder))
+            env = {**ALONE, "PYTHONPATH": paths, "GATES_RECORDED": str(question.path)}
             ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "run", env=env)
             return ended, question
     except OSError as error:

@@ -16,7 +16,8 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, GatesError
-from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
+from gates.evidence.tests.marked import unrun
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
 from gates.evidence.tests.test_records import (
@@ -30,7 +31,6 @@ from gates.evidence.tests.test_records import (
     Unrun,
     Warned,
 )
-from gates.evidence.tests.unrun import unrun
 from gates.project.files import copy_package
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of

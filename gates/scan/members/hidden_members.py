@@ -125,15 +125,8 @@ def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: Cl
     scope = project.scope_at(node, module)
     if _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info)):
         return True
-    return bool(project.types.of(node.value, scope)) and _is_other(project, node.value, scope, info, node.attr)
-
-
-def _is_other(project: Project, node: ast.expr, scope: Scope, info: ClassInfo, attribute: str) -> bool:
-    """Return whether the class of an object is but guessed, or is not that of what is handed over."""
-    if project.types.is_guess(node, scope):
-        return True
-    given = project.classes.get(project.types.handed(node, scope) or "")
-    return given is not None and given is not info and project.method(given, attribute) is not None
+    given = project.classes.get(project.types.handed(node.value, scope) or "")
+    return given is not None and given is not info and project.method(given, node.attr) is not None
 
 
 def _is_structured(project: Project, info: ClassInfo) -> bool:

@@ -32,8 +32,6 @@ class Calling(Picking):
         self.project = project
         self.hot = hot
         self.walked: set[ast.AST] = set()
-        self.constructed: dict[str, Paths] = {}
-        self.unfinished: dict[str, int] = {}  # the most work that a class's constructor was walked for in vain
         self.entered: set[ast.AST] = set()
         self.tries = 0
         self.depth = 0  # of blocks

@@ -12,16 +12,14 @@ from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, is_property, tail_of
+from gates.scan.program.module import Function, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
-MAX_HOPS = 4
 ENDED = "<ended>"
 NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
 Run = list[tuple[State, Value]]
-Made = tuple[State, ast.expr, Place]
 Bind = Callable[[State, Value], State]
 
 
@@ -75,86 +73,21 @@ class Contexts(Joining):
 
         With `bind` a path takes what the context gives to the block.
         """
-        found: Paths = []
-        for each, made, place in self._made_by(value.node or node, value.place or self.place(path, scope), path):
-            begun = list(self.happening.entering(made, place, node))
-            ends = list(self.happening.leaving(made, place, node))
-            if begun or ends:
-                for event in begun:
-                    self.calls.setdefault(event, tuple(self.frames))
-                for side, is_on in self.enabled(made, place, each):
-                    after = inner([side.happens(*begun) if is_on else side])
-                    found += [left.happens(*ends) if is_on else left for left in after]
-                continue
-            closure = self._manager(made, place, each)
-            if closure is not None and closure.node not in self.stack:
-                found += self._spliced(closure, made, place, each, inner, bind)
-            else:
-                found += self._object(value, made, place, each, inner, bind)
-        return found
-
-    def _made_by(self, node: ast.expr, place: Place, path: State, hops: int = MAX_HOPS) -> list[Made]:
-        """Return what makes a context in the end: behind a partial, a lambda, a property, a table or a choice."""
-        known = hops == 0 or any(True for _ in self.happening.entering(node, place, node))
-        if known and not isinstance(node, ast.Name | ast.Attribute):
-            return [(path, node, place)]
-        closure = self._making(node, place)
-        if closure is not None and closure.node not in self.stack:
-            arguments, named = passed(node, place)
-            found: list[Made] = []
-            for after, value in self.enter(closure, arguments, named, path):
-                if value is not None and value.node is not None and value.place is not None:
-                    found += self._made_by(value.node, value.place, after, hops - 1)
-                else:
-                    found.append((after, node, place))
+        made, place = value.node or node, value.place or self.place(path, scope)
+        begun = list(self.happening.entering(made, place, node))
+        ends = list(self.happening.leaving(made, place, node))
+        if begun or ends:
+            found: Paths = []
+            for event in begun:
+                self.calls.setdefault(event, tuple(self.frames))
+            for side, is_on in self.enabled(made, place, path):
+                after = inner([side.happens(*begun) if is_on else side])
+                found += [left.happens(*ends) if is_on else left for left in after]
             return found
-        further = self._further(node, place)
-        for each, there in further if hops else ():
-            for after, made, where in self._made_by(each, there, path, hops - 1):
-                if any(True for _ in self.happening.entering(made, where, made)):
-                    return [(after, made, where)]
-        return [(path, node, place)]
-
-    def _making(self, node: ast.expr, place: Place) -> Closure | None:
-        """Return the lambda that a call runs, or the property that an attribute is."""
-        if isinstance(node, ast.Call):
-            closure = _closure_at(node.func, place)
-            return closure if closure is not None and isinstance(closure.node, ast.Lambda) else None
-        if not isinstance(node, ast.Attribute) or place.find(node) is not None:
-            return None
-        owner = place.owner_of(node.value)
-        found = place.project.method(owner, node.attr) if owner is not None else None
-        if found is None or not is_property(found[0]):
-            return None
-        instance = place.value(node.value)
-        instance = instance if instance.owner else replace(instance, owner=owner)
-        return Closure(found[0], place.project.scope_of(found[0], found[1]), {}, (instance,))
-
-    def _further(self, node: ast.expr, place: Place) -> list[tuple[ast.expr, Place]]:
-        """Return the expressions of which one is what makes a context."""
-        if isinstance(node, ast.Call):
-            return [(_called(made, node), there) for made, there in self._further(node.func, place) if _is_maker(made)]
-        if isinstance(node, ast.IfExp):
-            return [(node.body, place), (node.orelse, place)]
-        if isinstance(node, ast.Subscript):
-            behind = place.through(node.value)
-            table = behind[0] if behind is not None else None
-            key = place.value(node.slice).constant
-            keyed = zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ()
-            values = [(k, v) for k, v in keyed if k is not None]
-            chosen = [v for k, v in values if isinstance(k, ast.Constant) and k.value == key]
-            return [(v, behind[1]) for v in chosen or [v for _, v in values]] if behind is not None else []
-        behind = place.through(node) if isinstance(node, ast.Name | ast.Attribute) else None
-        if behind is not None:
-            return [behind, *(self._further(*behind) if isinstance(behind[0], ast.IfExp | ast.Subscript) else ())]
-        owner = place.owner_of(node.value) if isinstance(node, ast.Attribute) and place.find(node) is None else None
-        if owner is None or not isinstance(node, ast.Attribute):
-            return []
-        return [
-            (b.node, Place(place.project, where, {}, place.heap))
-            for b, where in place.project.attribute(owner, node.attr)
-            if b.kind == "value" and isinstance(b.node, ast.expr)
-        ]
+        closure = self._manager(made, place, path)
+        if closure is not None and closure.node not in self.stack:
+            return self._spliced(closure, made, place, path, inner, bind)
+        return self._object(value, made, place, path, inner, bind)
 
     def _object(
         self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
@@ -236,18 +169,12 @@ class Contexts(Joining):
                 self.stack = saved
             return [p.sets_aside(kept).but(names=names) for p in after if p.ended != "raise"]
 
-        after = self.generated(closure, made, place, path, block)
-        return [p.takes_up(kept).but(names=outer_names) for p in after]
-
-    def generated(
-        self, closure: Closure, made: ast.Call, place: Place, path: State, at_yield: Callable[[Run], Paths]
-    ) -> Paths:
-        """Walk a generator that a call makes to its end, and what is done each time that it yields."""
-        self.yields.append(at_yield)
+        self.yields.append(block)
         try:
-            return [each for each, _ in self.enter(closure, *passed(made, place), path)]
+            after = [each for each, _ in self.enter(closure, *passed(made, place), path)]
         finally:
             self.yields.pop()
+        return [p.takes_up(kept).but(names=outer_names) for p in after]
 
 
 def is_manager(function: Function | ast.Lambda) -> bool:
@@ -256,31 +183,8 @@ def is_manager(function: Function | ast.Lambda) -> bool:
     return any("contextmanager" in tail_of(decorator) for decorator in decorators)
 
 
-def _closure_at(node: ast.expr, place: Place) -> Closure | None:
-    """Return the function that a variable is set to on a path, or the lambda that it was made by."""
-    found = place.find(node)
-    if found is not None and found.closure is not None:
-        return found.closure
-    behind = place.through(node)
-    return behind[1].lambda_(behind[0]) if behind is not None and isinstance(behind[0], ast.Lambda) else None
-
-
 def passed(node: ast.expr, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
     """Return what a call passes; nothing for what is no call."""
     if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
         return (), {}
     return tuple(map(place.value, node.args)), {k.arg: place.value(k.value) for k in node.keywords if k.arg}
-
-
-def _is_maker(node: ast.expr) -> bool:
-    """Return whether an expression may be called to make a context: a name, or a partial of one."""
-    is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and bool(node.args)
-    return is_partial or isinstance(node, ast.Name | ast.Attribute)
-
-
-def _called(maker: ast.expr, call: ast.Call) -> ast.Call:
-    """Return the call that calling something, which may be a partial, comes to."""
-    if not isinstance(maker, ast.Call):
-        return ast.copy_location(ast.Call(maker, call.args, call.keywords), call)
-    args, keywords = [*maker.args[1:], *call.args], [*maker.keywords, *call.keywords]
-    return ast.copy_location(ast.Call(maker.args[0], args, keywords), call)

@@ -1,7 +1,5 @@
 """The work of a walk, counted so that it ends: no more paths are walked than that pays for."""
 
-from typing import NoReturn
-
 from gates.scan.paths.events import Happening
 from gates.scan.paths.finding import Finding
 from gates.scan.paths.joining import MAX_WORDS
@@ -26,27 +24,14 @@ class Counting(Finding):
         self.limit, self.most_words = limit, MAX_WORDS
         self.cut, self._work = False, 0
 
-    def allow(self, ways: int) -> None:
-        """Let a walk that begins in several ways do as much again, once."""
-        self.limit *= 2 if ways > 1 else 1
-
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths
         if self._work > self.limit:
-            self.give_up()
-
-    def give_up(self) -> NoReturn:
-        """End this walk, as one that is cut."""
-        self.cut = True
-        raise TooMany
+            self.cut = True
+            raise TooMany
 
     @property
     def work(self) -> int:
         """Return how much work this walk was."""
         return self._work
-
-    @property
-    def is_short(self) -> bool:
-        """Return whether this walk has come to the end of a limit that another may go beyond."""
-        return self.limit < MAX_WORK and self._work > self.limit

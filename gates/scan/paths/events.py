@@ -99,7 +99,7 @@ def _is_so(kind: EventKind, state: State) -> bool:
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
-    bound = {hole: found.key for hole, found in holes.items()} | about(node, holes, place)
+    bound = {hole: found.key for hole, found in holes.items()} | about(holes, place)
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
     if isinstance(node, ast.Call):
         first = _line_of(node)

@@ -57,17 +57,6 @@ class Hot:
         """Return the functions that other code may run."""
         return {inner for outer, each in self._runs.items() for inner in each if inner is not outer}
 
-    def reach(self, function: ast.AST) -> frozenset[ast.AST]:
-        """Return the functions with events that a function may run, by whatever it runs."""
-        found: set[ast.AST] = set()
-        todo = list(self._inner(function))
-        while todo:
-            each = todo.pop()
-            if each not in found:
-                found.add(each)
-                todo += self._inner(each)
-        return frozenset(found)
-
     def possible(self, function: ast.AST) -> frozenset[str]:
         """Return the names of the events that a function may come to, by all that it may run."""
         return frozenset(self._possible.get(function, ()))

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable
 from gates.scan.automata.words import Event
 from gates.scan.paths.calling import Calling
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.contexts import Run
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
-from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
 TURNS, MOST_TURNS = 2, 8
@@ -33,12 +31,6 @@ class Looping(Calling):
         """Walk a loop over something, in two turns."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
-        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
-        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
-            return [each for path in paths for each in self._interleaved(node, path, scope)]
-        return self._turn_by_turn(node, paths, scope)
-
-    def _turn_by_turn(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
         found: Paths = []
         for path, value in self.run(node.iter, paths, scope):
 
@@ -47,38 +39,6 @@ class Looping(Calling):
 
             found += self._turns(node, path, scope, TURNS, bind)
         return found
-
-    def _interleaved(self, node: ast.For | ast.AsyncFor, path: State, scope: Scope) -> Paths:
-        """Walk a loop through a generator of the program: the two take turns, the body where the generator yields."""
-        assert isinstance(node.iter, ast.Call)
-        place, stack = self.place(path, scope), list(self.stack)
-        closure = self.closure(node.iter.func, path, scope)
-        if closure is None or closure.node in stack:
-            return self._turn_by_turn(node, [path], scope)
-        around = self.yields[-1] if self.yields else lambda run: [each for each, _ in run]
-        left: Paths = []
-
-        def turn(run: Run) -> Paths:
-            saved, self.stack = self.stack, stack
-            self.yields.append(around)
-            going: Paths = []
-            try:
-                for each, value in run:
-                    begun = self.bound(node.target, value, each.but(names=path.names), scope, node.target)
-                    for after in self.block(node.body, [begun], scope):
-                        is_over = after.ended in {"break", "return", "raise"}
-                        (left if is_over else going).append(after if is_over else after.but(names=each.names, ended=""))
-            finally:
-                self.yields.pop()
-                self.stack = saved
-            return self.joined(going)
-
-        ended = self.generated(closure, node.iter, place, path, turn)
-        over = [
-            each.but(ended="" if each.ended == "break" else each.ended, turns=path.turns, guards=path.guards)
-            for each in left
-        ]
-        return [*(self.block(node.orelse, ended, scope) if node.orelse else ended), *over]
 
     def _loop_target(self, target: ast.expr, source: Value, turn: int, path: State, scope: Scope) -> State:
         """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""

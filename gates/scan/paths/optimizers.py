@@ -1,4 +1,4 @@
-"""Which optimizer an event is about: the whole that it is a part of, what a scheduler drives, what it was handed."""
+"""Which optimizer an event is about: the whole that it is a part of, what a scheduler drives."""
 
 import ast
 import re
@@ -7,23 +7,16 @@ from gates.scan.paths.place import Place
 from gates.scan.patterns.holes import Hole, Holes
 from gates.scan.program.known import OPTIMIZER, SCHEDULER
 
-PARAMETERS = "PARAMETERS"
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
 
 
-def about(node: ast.AST, holes: Holes, place: Place) -> dict[str, str]:
-    """Return what an event tells of an optimizer: which it is about, and what that was handed."""
-    found: dict[str, str] = {}
+def about(holes: Holes, place: Place) -> dict[str, str]:
+    """Return which optimizer an event is about, where it tells."""
     if "O" in holes:
-        found["O"] = _whole(holes["O"].key, place)
-    elif "H" in holes and (driven := _driven(holes["H"])) is not None:
-        found["O"] = driven
-    handed = [each for each in (_handed(h.node, h.names) for h in holes.values()) if each is not None]
-    owned = next((key for key in (_owned(*each) for each in handed) if key), None)
-    if owned is None and isinstance(node, ast.Call) and node.args and "S" not in holes:
-        owned = _owned(node.args[0], place)
-    return found if owned is None else {**found, PARAMETERS: owned}
+        return {"O": _whole(holes["O"].key, place)}
+    driven = _driven(holes["H"]) if "H" in holes else None
+    return {} if driven is None else {"O": driven}
 
 
 def _whole(key: str, place: Place) -> str:
@@ -60,19 +53,3 @@ def _is_told(node: ast.expr, place: Place, here: object) -> bool:
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return place is here or (isinstance(node, ast.Name) and node.id in place.names)
-
-
-def _handed(node: ast.AST, names: object) -> tuple[ast.expr, Place] | None:
-    """Return what an optimizer was made for, and its place."""
-    if not isinstance(node, ast.expr) or not isinstance(names, Place):
-        return None
-    made, place = names.made_by(node)
-    is_optimizer = made is not None and place.project.types.is_a(place.dotted(made.func), OPTIMIZER)
-    return (made.args[0], place) if made is not None and is_optimizer and made.args else None
-
-
-def _owned(node: ast.expr, place: Place) -> str | None:
-    """Return the module of `module.parameters()`."""
-    made, where = place.made_by(node)
-    of = made.func if made is not None else None
-    return where.key(of.value) if isinstance(of, ast.Attribute) and of.attr == "parameters" else None

@@ -14,7 +14,6 @@ from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
-from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 Paths = list[State]
@@ -126,6 +125,20 @@ class Running(Counting):
         value, path = self.made(node, path, scope), self.touched(node, path, scope)
         return self.furnished(value, path) if value.node is node else path, value
 
+    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
+        """Forget the attributes of the own instance that a method of it sets which is not walked."""
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or not scope.self_name or tail_of(func.value) != scope.self_name:
+            return path
+        instance = path.names.get(scope.self_name)
+        owner = scope.self_class if instance is None else instance.owner
+        method = self.project.method(owner, func.attr) if owner is not None else None
+        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
+            key = f"{instance.key if instance else 'self'}.{name}"
+            if key in path.heap or any(key in known for known in path.assumed):
+                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
+        return path
+
     def furnished(self, instance: Value, path: State) -> State:
         """Return the path with what an object keeps of what its constructor was passed."""
         if instance.node is None or instance.place is None or any(k.startswith(f"{instance.key}.") for k in path.heap):
@@ -136,37 +149,6 @@ class Running(Counting):
             return path
         kept = dict(_given(made, instance, owner, where))
         return path.but(heap={**path.heap, **kept}) if kept else path
-
-    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
-        """Forget the attributes of the own instance that a method sets which is not walked."""
-        if not isinstance(node, ast.Call) or not scope.self_class:
-            return path
-        func, own = node.func, scope.self_name
-        held = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
-        instance = path.names.get(held or own or "")
-        owner = scope.self_class if instance is None else instance.owner
-        if owner is not None and held and held == own and isinstance(func, ast.Attribute):
-            method = self.project.method(owner, func.attr)
-            names = self.project.attributes_set(method[0], owner) if method else frozenset()
-        elif own and any(isinstance(arg, ast.Name) and arg.id == own for arg in node.args):
-            # `scaler.step(self)` calls the own `step`
-            names = _set_elsewhere(self.project, scope, self.stack)
-            instance = path.names.get(own)
-        else:
-            return path
-        for name in sorted(names):
-            key = f"{instance.key if instance else 'self'}.{name}"
-            if key in path.heap or any(key in known for known in path.assumed):
-                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
-        return path
-
-
-def _set_elsewhere(project: Project, scope: Scope, running: list[ast.AST]) -> frozenset[str]:
-    """Return the attributes that methods set which others may call: no special ones, and none that is running."""
-    owner = scope.self_class
-    methods = owner.methods.items() if owner is not None else ()
-    others = (body for name, body in methods if body not in (scope.function, *running) and not name.startswith("_"))
-    return frozenset().union(*(project.attributes_set(body, owner) for body in others)) if owner else frozenset()
 
 
 def _given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:

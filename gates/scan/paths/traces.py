@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from gates.scan.automata.words import Event, Frame, Word
-from gates.scan.paths.beginnings import beginnings
 from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.counting import MAX_WORK, TooMany
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
+from gates.scan.paths.place import Place
+from gates.scan.paths.state import State
 from gates.scan.paths.statements import is_given_away
+from gates.scan.paths.values import Value
 from gates.scan.paths.walking import Walker
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
 
 FEW = 150  # the work that each function gets before any gets more
-FURTHER = (MAX_WORK,)  # what those get that need more, all of them so much before any gets the rest
 LEAST, EACH = 4_000, 60  # what that may be for all together: so much, or so much for each that has events
 
 
@@ -55,13 +57,11 @@ class Tracer:
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
-        self._derived: dict[tuple[ast.AST, str], list[Trace]] = {}
-        self._tried: set[tuple[ast.AST, str | None, int]] = set()
+        self._tried: set[ast.AST] = set()
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
         self._begun: set[ast.AST] = set()  # what walks came to that were
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
         self._spent: Counter[str] = Counter()
-        self._roots: list[tuple[Function, ClassInfo]] | None = None
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
@@ -78,15 +78,6 @@ class Tracer:
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
         yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
-        for node, owner in self._inherited():
-            if owner.scope.module.path not in paths:
-                continue
-            if not speaks(self._possible.setdefault(node, hot.possible(node))):
-                continue
-            key = (node, owner.name)
-            found = self._derived[key] if key in self._derived else self._few(node, owner)
-            self._derived[key] = self._whole(node, found, owner)
-            yield from self._derived[key]
 
     def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
         """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
@@ -114,60 +105,31 @@ class Tracer:
             known.append(node)
             if node not in self._made:
                 self._made[node] = self._few(node)
-        for limit in FURTHER:
-            for node in known:
-                self._made[node] = self._more(node, self._made[node], limit)
+        for node in known:
+            self._made[node] = self._more(node, self._made[node])
         for node in known:
             told = node not in self._again
             yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
-    @property
-    def _meant(self) -> int:
-        """Return the work that all functions of a kind may come to together."""
-        return max(LEAST, EACH * len(self._hot.kinds))
-
-    def _few(self, node: ast.AST, owner: ClassInfo | None = None, limit: int = 0) -> list[Trace]:
+    def _few(self, node: ast.AST, limit: int = FEW) -> list[Trace]:
         """Return the traces of a function, which are cut where it has many paths: what it runs is not decided then."""
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-        self._walker.start(limit or FEW)
-        found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node], owner))
+        self._walker.start(limit)
+        found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
         known = self._walked if not self._walker.cut else self._begun
         known |= self._walker.walked
         return found
 
-    def _whole(self, node: ast.AST, found: list[Trace], owner: ClassInfo | None = None) -> list[Trace]:
-        """Return the traces of a function walked as far as may be."""
-        for limit in FURTHER:
-            found = self._more(node, found, limit, owner)
-        return found
-
-    def _more(self, node: ast.AST, found: list[Trace], limit: int, owner: ClassInfo | None = None) -> list[Trace]:
+    def _more(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
         """Return the traces of a function walked further, where that was cut and there is work left for it."""
-        key = (node, owner.name if owner else None, limit)
-        part = "inherited" if owner is not None else "left" if node in self._hot.run else "first"
-        is_spent = self._spent[part] > (self._meant // 2 if limit == MAX_WORK else self._meant)
-        if key in self._tried or not any(trace.cut for trace in found) or is_spent:
+        part = "left" if node in self._hot.run else "first"
+        is_spent = self._spent[part] > max(LEAST, EACH * len(self._hot.kinds)) // 2
+        if node in self._tried or not any(trace.cut for trace in found) or is_spent:
             return found
-        self._tried.add(key)
-        found = self._few(node, owner, limit)
+        self._tried.add(node)
+        found = self._few(node, MAX_WORK)
         self._spent[part] += self._walker.work
         return found
-
-    def _inherited(self) -> list[tuple[Function, ClassInfo]]:
-        """Return the methods that classes inherit and that run what those classes put in the place of others."""
-        if self._roots is None:
-            self._roots = [(n, info) for info in self._project.classes.values() for n in self._templates(info)]
-        return self._roots
-
-    def _templates(self, info: ClassInfo) -> list[Function]:
-        hot = self._hot
-        own = {method for method in info.methods.values() if method in hot.functions}
-        if not own or info.twice:
-            return []
-        names = {name for base in self._project.ancestors_of(info) for name in base.methods} - info.methods.keys()
-        found = [method for name in sorted(names) if (method := self._project.method(info, name)) is not None]
-        nodes = [method[0] for method in found if method[0] in hot.functions and hot.reach(method[0]) & own]
-        return [node for node in nodes if not any(node in hot.reach(other) for other in nodes if other is not node)]
 
 
 def _trace(
@@ -175,30 +137,24 @@ def _trace(
     node: Function | ast.Module,
     module: Module,
     possible: frozenset[str],
-    owner: ClassInfo | None = None,
 ) -> Iterator[Trace]:
     project = walker.project
     scope = project.scope_of(node, module)
-    owner = owner or scope.owner
+    owner = scope.owner
     words: dict[tuple[Event, ...], None] = {}
     raised: dict[tuple[Event, ...], None] = {}
     line = getattr(node, "lineno", 1)
     start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        states = list(beginnings(walker, node, scope, owner))
-        walker.allow(len(states))
-        for state in states:
-            beginning = state.but(words=frozenset({root}))
-            if isinstance(node, ast.Module):
-                ended = walker.block(node.body, [beginning], scope)
-            else:
-                ended = walker.decorated(node, beginning, scope)
-            for path in ended:
-                kept = raised if path.ended == "raise" else words
-                kept |= {
-                    (*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1
-                }
+        beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, owner))
+        if isinstance(node, ast.Module):
+            ended = walker.block(node.body, [beginning], scope)
+        else:
+            ended = walker.decorated(node, beginning, scope)
+        for path in ended:
+            kept = raised if path.ended == "raise" else words
+            kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
     except TooMany:
         pass
     finally:
@@ -221,6 +177,17 @@ def _trace(
             walker.anywhere,
             beside=_beside(walker.hot, node, owner),
         )
+
+
+def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:
+    """Return what a function is handed, its instance among it."""
+    arguments = None if isinstance(node, ast.Module) else node.args
+    place = Place(walker.project, scope, {}, {})
+    names = {
+        arg.arg: Value(arg.arg, ast.Name(arg.arg, ast.Load()), place)
+        for arg in ((*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if arguments else ())
+    }
+    return {**names, scope.self_name: Value("self", owner=owner)} if owner and scope.self_name else names
 
 
 def _beside(hot: Hot, node: ast.AST, owner: ClassInfo | None) -> frozenset[str]:

@@ -14,7 +14,7 @@ from gates.scan.paths.state import State
 from gates.scan.paths.statements import changed_names, flows, is_exit
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import tail_of
-from gates.scan.program.nodes import kept, text_of, walk
+from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.scope import Scope
 
 UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
@@ -63,8 +63,10 @@ class Walker(Looping):
             return self._with(node, list(node.items), paths, scope)
         if isinstance(node, ast.Try | ast.TryStar):
             return self._try(node, paths, scope)
+        if isinstance(node, ast.Match) and node not in self.hot and not flows(node.cases):
+            return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
         if isinstance(node, ast.Match):
-            return self._match(node, paths, scope)
+            return [*paths, *(each for case in node.cases for each in self.block(case.body, paths, scope))]
         if isinstance(node, ast.Return):
             return self._return(node, paths, scope)
         if isinstance(node, ast.Raise) and is_exit(node):
@@ -227,22 +229,6 @@ class Walker(Looping):
             result += [p.but(ended=p.ended or path.ended, returned=p.returned or path.returned) for p in after]
         return result
 
-    def _match(self, node: ast.Match, paths: Paths, scope: Scope) -> Paths:
-        if node not in self.hot and not flows(node.cases):
-            return self.forgotten(node.cases, paths, scope, node)  # type: ignore[arg-type]  # cases hold statements
-        found: Paths = []
-        for case in node.cases:
-            test = asked(node.subject, case.pattern)
-            into: Paths = []
-            further: Paths = []
-            for path in paths:
-                for side, truth in branch(test, path, self.place(path, scope)) if test is not None else ((path, True),):
-                    into += [side] if truth else []
-                    further += [side] if not truth or case.guard is not None or is_open(case.pattern) else []
-            found += self.block(case.body, into, scope)
-            paths = further
-        return [*found, *paths]
-
     def _return(self, node: ast.Return, paths: Paths, scope: Scope) -> Paths:
         if node.value is None:
             return [path.but(ended="return", returned=None) for path in paths]
@@ -269,27 +255,3 @@ def _passed_by(statement: ast.stmt) -> ast.expr | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
     return statement.test if isinstance(statement, ast.If) and leaves and not statement.orelse else None
-
-
-def asked(subject: ast.expr, pattern: ast.pattern) -> ast.expr | None:
-    """Return the condition that a pattern of plain values is; `None` for what takes objects apart, or takes all."""
-    of = kept(pattern, _values)
-    tests: list[ast.expr] = [ast.Compare(subject, [ast.Eq()], [value]) for value in of]
-    return ast.BoolOp(ast.Or(), tests) if len(tests) > 1 else tests[0] if tests else None
-
-
-def is_open(pattern: ast.pattern) -> bool:
-    """Return whether a pattern that is no condition may not fit."""
-    return not (isinstance(pattern, ast.MatchAs) and pattern.pattern is None) and not kept(pattern, _values)
-
-
-def _values(pattern: ast.pattern) -> tuple[ast.expr, ...]:
-    """Return the values of which a subject must be one."""
-    if isinstance(pattern, ast.MatchValue):
-        return (pattern.value,)
-    if isinstance(pattern, ast.MatchSingleton):
-        return (ast.copy_location(ast.Constant(pattern.value), pattern),)
-    if isinstance(pattern, ast.MatchOr):
-        parts = [_values(part) for part in pattern.patterns]
-        return tuple(value for part in parts for value in part) if all(parts) else ()
-    return _values(pattern.pattern) if isinstance(pattern, ast.MatchAs) and pattern.pattern is not None else ()

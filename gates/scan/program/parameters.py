@@ -4,9 +4,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gates.scan.program.known import SCALER
 from gates.scan.program.module import Function, tail_of
-from gates.scan.program.nodes import below, inner, is_none, kept
+from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.scope import Scope
 
 if TYPE_CHECKING:
@@ -59,37 +58,6 @@ class Parameters:
                     if value is not None and not is_none(value):
                         yield self.of(value, self._project.scope_of(own, heir.scope.module))  # type: ignore[arg-type]  # it has a call
 
-    def used_as(self, parameter: str, scope: Scope) -> str | None:
-        """Return the one class of the program that has all the methods which a function calls on its parameter."""
-        function = scope.function
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or parameter == scope.self_name:
-            return None
-        used = {
-            n.func.attr
-            for n in below(function)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-            and isinstance(n.func.value, ast.Name) and n.func.value.id == parameter
-        }  # fmt: skip
-        if used >= SCALING or "unscale_" in used:
-            own = self._having(used)
-            return own[0].name if len(own) == 1 else None if own else SCALER
-        used = used or _used_of_attribute(parameter, function, scope.owner)
-        found = self._having(used) if len(used) >= 2 and used - GENERIC else []
-        return found[0].name if len(found) == 1 else None
-
-    def is_guess(self, node: ast.expr, scope: Scope, hops: int = MAX_HOPS) -> bool:
-        """Return whether the class of an object is told by no more than the methods which code calls on it."""
-        found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
-        bindings = [(b, found[0]) for b in found[1]] if found else []
-        for binding, where in scope.attribute(node) if isinstance(node, ast.Attribute) else bindings:
-            made = binding.node
-            if binding.kind == "parameter" and isinstance(node, ast.Name) and not isinstance(made, ast.expr):
-                return node.id != where.self_name and self.passed(node.id, where) is None
-            is_other = binding.kind == "value" and isinstance(made, ast.Name | ast.Attribute) and hops
-            if is_other and isinstance(made, ast.expr) and self.is_guess(made, where, hops - 1):
-                return True
-        return False
-
     def handed(self, node: ast.expr, scope: Scope) -> str | None:
         """Return the class of what all callers hand over for a parameter, whatever it is annotated as."""
         behind = scope.through(node) if isinstance(node, ast.Attribute) else None
@@ -98,14 +66,6 @@ class Parameters:
         if found is None or not isinstance(made, ast.Name) or [b.kind for b in found[1]] != ["parameter"]:
             return None
         return self.passed(made.id, found[0])
-
-    def _having(self, methods: set[str]) -> "list[ClassInfo]":
-        first = min(methods, key=lambda name: len(self._project.by_method.get(name, ())))
-        return [
-            info
-            for info in self._project.by_method.get(first, ())
-            if not info.twice and all(self._project.method(info, name) for name in methods)
-        ]
 
     def _may_run(self, call: ast.Call, own: Scope, scope: Scope) -> bool:
         """Return whether a call by a function's name may run it: not where the name, or its object, is another."""
@@ -144,26 +104,3 @@ def _is_super(func: ast.expr) -> bool:
     """Return whether a call is one of the constructor of the next base: `super().__init__(...)`."""
     made = func.value if isinstance(func, ast.Attribute) and func.attr == "__init__" else None
     return isinstance(made, ast.Call) and tail_of(made.func) == "super"
-
-
-def _used_of_attribute(parameter: str, function: Function, owner: "ClassInfo | None") -> set[str]:
-    """Return the methods that a class calls on the attribute in which its constructor keeps a parameter."""
-    if owner is None or function.name != "__init__":
-        return set()
-    names = {
-        name for name, bound in owner.attributes.items()
-        if len(bound) == 1 and isinstance(bound[0][0].node, ast.Name) and bound[0][0].node.id == parameter
-    }  # fmt: skip
-    called = (pair for method in owner.methods.values() for pair in kept(method, _called_on_attributes))
-    return {method for name, method in called if name in names} if names else set()
-
-
-def _called_on_attributes(method: Function) -> frozenset[tuple[str, str]]:
-    """Return the attributes of `self` that a method calls methods of, and these."""
-    return frozenset(
-        (node.func.value.attr, node.func.attr)
-        for node in below(method)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Attribute)
-        and isinstance(node.func.value.value, ast.Name) and node.func.value.value.id == "self"
-    )  # fmt: skip

@@ -146,8 +146,7 @@ class Types(Parameters):
         node = binding.node
         if binding.kind == "parameter":
             named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
-            found = named or (self.passed(parameter, scope) if parameter else None)
-            return found or (self.used_as(parameter, scope) if parameter and not isinstance(node, ast.expr) else None)
+            return named or (self.passed(parameter, scope) if parameter else None)
         if binding.kind == "enter" and isinstance(node, ast.expr):
             return self._entered(node, scope)
         if binding.kind == "value" and isinstance(node, ast.expr):

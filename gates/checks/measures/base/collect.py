@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.measures.base import baseline as _baseline
-from gates.checks.measures.base.arms import Sides, compare_arms
-from gates.checks.measures.base.baseline import Baseline
-from gates.checks.measures.base.tool import compare_benchmarks
+from gates.checks.measures.base.arms import Baseline, Sides, compare_arms, compare_benchmarks, find_baseline
 from gates.child import process
 from gates.child.guardian import remove
 from gates.context import Context
@@ -25,7 +22,7 @@ from gates.project.copies import lay_out
 from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
-from gates.task.smoke import cut_short
+from gates.task.selection import cut_short
 from gates.task.task import Task
 from gates.words import in_shell, printable
 
@@ -64,7 +61,7 @@ class Regressions(Evidence):
         if not comparisons_of(task):
             raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
         history = History(context.root)
-        baseline = _baseline.find(task, history, context)
+        baseline = find_baseline(task, history, context)
         seen = cls(
             how=f"git, and workers in the files of {baseline.commit[:12]} and in the work tree, in turn",
             base=printable(baseline.name), commit=baseline.commit, changed=tuple(map(printable, baseline.changed)),

@@ -1,6 +1,6 @@
-"""Times the step of one arm in the project's interpreter; stands alone (the standard library only).
+"""Times the step of one arm in the project's interpreter.
 
-    python _worker.py '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
+    python -m gates_probe.arm '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
 
 The function is called once; what it returns is the step. Orders come on stdin, one line of JSON each, answers go to
 the descriptor that `GATES_WORKER` names. Where the project has loaded torch, its threads are set, and work on a GPU is
@@ -10,7 +10,6 @@ timed by events of its stream with one synchronisation a segment.
 import dataclasses
 import gc
 import hashlib
-import importlib
 import inspect
 import io
 import json
@@ -23,6 +22,9 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from .asking import Unreachable, import_from, named, said
+from .memory import peak, reset_peak, resident
 
 PROTOCOL = "gates.worker/1"
 FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
@@ -55,7 +57,7 @@ def main() -> None:
             say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
     except BaseException as error:  # whatever stops it is told, and then it stops
         traceback.print_exc()
-        say({"error": _shown(error)})
+        say({"error": str(error) if isinstance(error, Unreachable) else said(error, 500)})
         raise SystemExit(1) from error
 
 
@@ -64,13 +66,11 @@ class Worker:
 
     def __init__(self, asked: Told) -> None:
         sys.argv = [asked["call"]]
-        sys.path[:1] = asked["paths"][:1]
-        first = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), len(sys.path))
-        sys.path[first:first] = asked["paths"][1:]  # before any copy that is installed
+        import_from(asked["paths"])
         self._threads = int(asked["threads"])
-        make = _found(asked["call"])
+        make = named(asked["call"])[1]
         self._set_threads()
-        self._before = _resident()
+        self._before = resident()
         self._step = make(*asked["args"])
         if not callable(self._step):
             raise TypeError(f"{asked['call']} returned {type(self._step).__name__}, expected the step: a callable")
@@ -82,7 +82,7 @@ class Worker:
         if self._cuda and self._torch:
             self._torch.cuda.synchronize()
             self._torch.cuda.reset_peak_memory_stats()
-        _reset_peak()
+        reset_peak()
         gc.collect()
         gc.disable()
 
@@ -128,9 +128,9 @@ class Worker:
 
     def collect(self) -> Told:
         """Collect garbage, and tell the peak of memory since the steps began."""
-        peak = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else _peak() - self._before
+        most = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else peak() - self._before
         gc.collect()
-        return {"collected": True, "peak_memory_bytes": peak if peak > 0 else None}
+        return {"collected": True, "peak_memory_bytes": most if most > 0 else None}
 
     def _call(self, count: int) -> object:
         step, result = self._step, None
@@ -226,39 +226,6 @@ def _items(array: Any) -> object:  # noqa: ANN401  # an array of whatever librar
     return whole.tolist()
 
 
-def _found(call: str) -> Any:  # noqa: ANN401  # whatever stands under that name
-    module, _, names = call.partition(":")
-    found: Any = importlib.import_module(module)
-    for name in names.split("."):
-        if not hasattr(found, name):
-            raise AttributeError(f"{module} has no {names!r}")
-        found = getattr(found, name)
-    return found
-
-
-def _field(name: str) -> int:
-    with suppress(OSError, ValueError, IndexError):
-        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _resident() -> int:
-    return _field("VmRSS") or _peak()
-
-
-def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _reset_peak() -> None:
-    """Begin to look for the peak of memory from here, where the system lets us."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
 def _processor() -> tuple[str, list[str]]:
     fields: dict[str, str] = {}
     with suppress(OSError):
@@ -270,12 +237,3 @@ def _processor() -> tuple[str, list[str]]:
     return fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU", sorted(
         {*native, *(flag for flag in FLAGS if flag in flags)}
     )
-
-
-def _shown(error: BaseException) -> str:
-    text = str(error).split("\n")[0][:500]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-if __name__ == "__main__":
-    main()
