@@ -55,7 +55,16 @@ def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "project-evidence/startup/source").exists()
 
 
-FLAT = '[build-system]\nrequires = []\nbuild-backend = "setuptools.build_meta"\n[project]\nname = "pkg"\nversion = "1"\n[tool.gates]\nreports = "checked"\n'
+FLAT = """\
+[build-system]
+requires = []
+build-backend = "setuptools.build_meta"
+[project]
+name = "pkg"
+version = "1"
+[tool.gates]
+reports = "checked"
+"""
 RESULT, PROOF = (f'{{\n "schema": "gates.{what}/1"\n}}' for what in ("result", "proof"))
 
 
