@@ -97,13 +97,7 @@ def _cpuinfo() -> str:
 
 
 def _count(device_type: str) -> int:
-    if device_type == "cpu":
-        return 1
-    if device_type == "cuda":
-        return torch.cuda.device_count()
-    if device_type == "xpu":
-        return torch.xpu.device_count()
-    return int(torch.backends.mps.is_available())
+    return int(torch.get_device_module(device_type).device_count())
 
 
 def _unknown(requested: str) -> str:

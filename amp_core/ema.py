@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 class Ema:
@@ -21,26 +21,28 @@ class Ema:
     def __init__(self, params: Iterable[Tensor], decay: float) -> None:
         if not 0.0 <= decay < 1.0:
             raise ValueError(f"decay must be at least 0 and below 1, found {decay!r}")
-        self.params = tuple(param for param in params if param.is_floating_point() or param.is_complex())
-        if not self.params:
+        self.params: tuple[Tensor, ...] = ()
+        self.averages: list[Tensor] = []
+        self.follow(params)
+        if not self.averages:
             raise ValueError("there is no parameter to average: pass model.parameters()")
-        self.averages = [_wide(param) for param in self.params]
-        self._live: list[Tensor] = []  # the parameters' own values while the averages are in their place
         self.decay = decay
         self.swapped = 0  # how many blocks have the averages in the parameters' place
+        self._live: list[Tensor] = []  # the parameters' own values meanwhile
 
-    def follow(self, params: Iterable[nn.Parameter]) -> None:
+    def follow(self, params: Iterable[Tensor]) -> None:
         """Average more parameters, from the values that they have."""
-        more = tuple(params)
+        more = tuple(param for param in params if param.is_floating_point() or param.is_complex())
         self.params += more
         self.averages += [_wide(param) for param in more]
+        self._narrow = any(own.dtype != wide.dtype for own, wide in zip(self.params, self.averages, strict=True))
 
     @torch.no_grad()
     def update(self, found_inf: Tensor) -> None:
         """Move the averages towards the parameters; by nothing where `found_inf`, a scalar, is 1."""
         weight = (1.0 - found_inf).mul_(1.0 - self.decay)
-        wide = [param.to(average.dtype) for param, average in zip(self.params, self.averages, strict=True)]
-        torch._foreach_lerp_(self.averages, wide, [weight] * len(wide))
+        params = [_wide(param) for param in self.params] if self._narrow else self.params
+        torch._foreach_lerp_(self.averages, params, [weight] * len(params))
 
     @contextmanager
     def swapped_in(self) -> Iterator[None]:

@@ -103,21 +103,24 @@ def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
         yield
     finally:
         for place, value in changed:
-            setattr(place, _SETTING, value)
+            setattr(place, _SETTING, _UNSET)  # a setting that was inherited goes on following what it inherits from
+            if getattr(place, _SETTING) != value:
+                setattr(place, _SETTING, value)
 
 
 _BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares
 _FLOAT32_SETTINGS: dict[str, tuple[Any, ...]]
 _EXACT: str | bool
 _ROUNDED: str | bool
+_UNSET: str | bool
 if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
-    _SETTING, _EXACT, _ROUNDED = "fp32_precision", "ieee", "tf32"
+    _SETTING, _EXACT, _ROUNDED, _UNSET = "fp32_precision", "ieee", "tf32", "none"
     _FLOAT32_SETTINGS = {
         "cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn.conv, _BACKENDS.cudnn.rnn),
         "cpu": (_BACKENDS.mkldnn.matmul, _BACKENDS.mkldnn.conv, _BACKENDS.mkldnn.rnn),
     }
 else:
-    _SETTING, _EXACT, _ROUNDED = "allow_tf32", False, True
+    _SETTING, _EXACT, _ROUNDED, _UNSET = "allow_tf32", False, True, False
     _FLOAT32_SETTINGS = {"cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)}
 
 

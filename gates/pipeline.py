@@ -43,8 +43,7 @@ from gates.project.excerpts import excerpts
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report
 from gates.stages.gate import Gate
-from gates.task import smoke
-from gates.task.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
+from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
 
@@ -107,7 +106,7 @@ def run(
         evidence,
         findings=(*changed, *what_was_read.without_source(ran), *looked, *left_out(whole, task)),
         revision=what_was_read.of_what_ran(before, ran),
-        environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
+        environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),
         files=digest_folder(context.evidence),

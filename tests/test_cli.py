@@ -161,9 +161,11 @@ def test_wrong_usage_is_2_with_one_clear_line(passing: tuple[Path, Ended], case:
 
 
 def test_bad_task_file_is_2_and_touches_no_report(tmp_path: Path) -> None:
-    project = a_project(
-        tmp_path, {"tasks/T1.yaml": b"id: T1\ntitle: \xff\n", "reports/T1/summary.md": "the last good one"}
-    )
+    files: dict[str, str | bytes] = {
+        "tasks/T1.yaml": b"id: T1\ntitle: \xff\n",
+        "reports/T1/summary.md": "the last good one",
+    }
+    project = a_project(tmp_path, files)
     assert_refused(gates(project, "run", "T1"), "tasks/T1.yaml:2:8: byte 0xff is not UTF-8")
     assert pages(project) == {"reports/T1/summary.md": b"the last good one"}
 

@@ -88,6 +88,16 @@ def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) ->
     }
 
 
+def test_code_is_proposed_by_the_name_that_its_tests_import(tmp_path: Path) -> None:
+    other = {
+        "src/words/backend.py": "def encode(text):\n    return text\n",
+        "src/words/__init__.py": "from .coding import *\n",
+    }
+    test = "from words import encode\n\ndef test_it():\n    decode = encode('a')\n    assert decode == [1]\n"
+    project = written(tmp_path / "project", {**FILES, **other, "tests/test_coding.py": test})
+    assert bound(proposed(project))["AC1"][0] == ["words:encode"]
+
+
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
     locks = top + test.format("cached_lock") + test.format("cached_wait")

@@ -100,8 +100,8 @@ def latencies(
             work()
             moments.append(time.perf_counter())
         return tuple(end - start for start, end in pairwise(moments))
-    new_event = new_event or partial(torch.cuda.Event, enable_timing=True)
-    events = [new_event() for _ in range(count + 1)]
+    make = new_event or partial(torch.cuda.Event, enable_timing=True)
+    events = [make() for _ in range(count + 1)]
     events[0].record()
     for event in events[1:]:
         work()

@@ -31,23 +31,7 @@ NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)"
 HEADING = re.compile(r"#+\s+(?P<text>.*)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
-IDLE = {
-    "the",
-    "and",
-    "for",
-    "with",
-    "that",
-    "must",
-    "should",
-    "when",
-    "are",
-    "not",
-    "all",
-    "test",
-    "its",
-    "from",
-    "has",
-}
+IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
 CLOSE = 0.6  # of the best match, that the others must reach
 MOST_CODE, MOST_TESTS = 3, 5
 
@@ -160,8 +144,17 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     own = [test for test in tests if test.name.partition("::")[0] == file]
     used = Counter(symbol for symbol in code for test in own if _is_used(symbol, test))
     most = used.most_common(MOST_CODE)
-    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
-    return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
+    symbols = [_as_imported(symbol, own, code) for symbol, count in most if count >= CLOSE * most[0][1]]
+    return f"What {file} says of the code holds", [*dict.fromkeys(symbols)], [Named(file, frozenset())]
+
+
+def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -> Named:
+    """Return a symbol by the name that tests import it by: of several definitions of one name, theirs is meant."""
+    roots = {each.name.partition(":")[0].partition(".")[0] for each in code}
+    found = (use for test in tests for use in sorted(test.uses) if use.partition(":")[0].partition(".")[0] in roots)
+    top = symbol.told.partition(".")[0]
+    module = next((use.partition(":")[0] for use in found if use.partition(":")[2] == top), "")
+    return Named(f"{module}:{symbol.told}", frozenset()) if module else symbol
 
 
 def _meant(
@@ -191,7 +184,8 @@ def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
 
 def _is_used(symbol: Named, test: Named) -> bool:
     """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
-    return set(symbol.told.split(".")) <= test.uses
+    first, *members = symbol.told.split(".")
+    return (first in test.uses or f".{first}" in test.uses) and {f".{each}" for each in members} <= test.uses
 
 
 def _words(text: str) -> frozenset[str]:
@@ -271,25 +265,33 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     for path, tree in _parsed(root, paths):
         if is_test_file(path):
             shown = path.relative_to(root).as_posix()
+            imported = _imported(tree)
             for node in tree.body:
                 held = isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or bool(node.bases))
                 members = node.body if held and isinstance(node, ast.ClassDef) else [node]
-                shared = {name for one in members if not _is_test(one) for name in _names(one)}
+                shared = {name for one in members if not _is_test(one) for name in _names(one, imported)}
                 for one in filter(_is_test, members):
                     own = getattr(one, "name", "")
                     steps = (shown, own) if one is node else (shown, getattr(node, "name", ""), own)
-                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one) | shared)
+                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one, imported) | shared)
 
 
 def _is_test(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
 
 
-def _names(node: ast.AST) -> frozenset[str]:
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return the names that a file imports, each as a task names what it comes from."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {e.asname or e.name: f"{getattr(node, 'module', '')}:{e.name}" for node in found for e in node.names}
+
+
+def _names(node: ast.AST, imported: dict[str, str]) -> frozenset[str]:
+    """Return the imported names that are used, as they are and with their modules, and members after a dot."""
     every = [*ast.walk(node)]
-    return frozenset(
-        [e.id for e in every if isinstance(e, ast.Name)] + [e.attr for e in every if isinstance(e, ast.Attribute)]
-    )
+    bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in imported or "*" in imported)}
+    members = {f".{e.attr}" for e in every if isinstance(e, ast.Attribute)}
+    return frozenset(bare | members | {imported[name] for name in bare & imported.keys()})
 
 
 def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:

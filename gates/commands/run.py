@@ -16,6 +16,7 @@ from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
+from gates.commands.diff import since
 from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
 from gates.config import Project
@@ -31,11 +32,9 @@ from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.report import Report
 from gates.scan.loading import check_rules
-from gates.since import since
 from gates.stages.gate import Gate
 from gates.task import loading as spec
-from gates.task.selection import Selection, narrowed
-from gates.task.smoke import smoked
+from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
 from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean

@@ -21,7 +21,7 @@ from gates.measuring.samples import BadSamples, Samples, read
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.task.measurement import Measurement
-from gates.task.smoke import cut_short
+from gates.task.selection import cut_short
 from gates.task.task import Task
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -25,8 +25,7 @@ from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles
 from gates.proving.targets import Baseline
 from gates.task.bindings import CodeBinding
-from gates.task.calls import stands_beside
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted
 
 LEAST_S = 60.0

@@ -30,7 +30,9 @@ def in_prose(report: Report) -> str:
     """Return in a few sentences what failed, how many criteria are verified, and what is missing."""
     causes = _causes.deciding(report)
     failed = [cause for cause in causes if cause.first.blocks]
-    missing = [cause for cause in causes if not cause.first.blocks]
+    failing = {criterion.id for criterion in report.criteria if criterion.status is Status.FAIL}
+    left = [cause for cause in causes if not cause.first.blocks]
+    missing = [cause for cause in left if not (cause.criteria and failing.issuperset(cause.criteria))]
     said = [_of_failures(failed, report)]
     verified = sum(criterion.status is Status.PASS for criterion in report.criteria)
     are = "is" if verified == 1 else "are"

@@ -3,6 +3,7 @@
 import json
 import re
 import typing
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
@@ -227,3 +228,18 @@ if TYPE_CHECKING:
     Task = _Written
 else:
     Task = create_model("Task", __base__=_Written, __doc__=_Written.__doc__, __module__=__name__, **_with_checks())
+
+
+def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
+    """Return the measurements that a criterion asks for."""
+    asked = {measure.from_ for measure in criterion.measures}
+    return [measurement for measurement in task.measurements if measurement.id in asked]
+
+
+def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
+    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
+
+    Parts of the task that are known to be `idle` are left out.
+    """
+    found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
+    return " and ".join(key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])])

@@ -100,13 +100,3 @@ def test_corpus_has_at_least_100_endings_and_25_sound_ones_each_of_its_own_name(
 def test_no_two_endings_are_the_same_project() -> None:
     projects = Counter(str((sorted(e.files.items()), e.stands, sorted(e.env.items()), e.needs)) for e in CORPUS)
     assert max(projects.values()) == 1
-
-
-@pytest.mark.parametrize(
-    ("right", "allowed"),
-    [(Right.PASS, {Decision.PASS}), (Right.BLOCK, {Decision.BLOCK}), (Right.INCONCLUSIVE, {Decision.INCONCLUSIVE}),
-     (Right.NOT_PASS, {Decision.BLOCK, Decision.INCONCLUSIVE, None})],
-)  # fmt: skip
-def test_what_is_right_allows_nothing_else(right: Right, allowed: set[Decision | None]) -> None:
-    said = {Decision.PASS, Decision.BLOCK, Decision.INCONCLUSIVE, None}
-    assert {one for one in said if right.allows(one)} == allowed

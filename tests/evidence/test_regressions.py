@@ -19,7 +19,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring import session
 from gates.model import Outcome
-from gates.task.smoke import BUDGET_S, PAIRS, smoked
+from gates.task.selection import BUDGET_S, PAIRS, smoked
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE

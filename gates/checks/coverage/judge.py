@@ -12,8 +12,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.bindings import CodeBinding
-from gates.task.calls import measured_by
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, Task, measured_by
 
 RAW = "ExecutedLines.json"
 SHOWN = 3

@@ -7,8 +7,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
-from gates.task.calls import stands_beside
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, Task, stands_beside
 
 RAW = "EmptiedCode.json"
 RULES = (

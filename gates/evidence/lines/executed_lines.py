@@ -187,21 +187,13 @@ class ExecutedLines(Evidence):
             if f.location.path == location.path and first <= (f.location.line or 0) <= last
         ]  # fmt: skip
 
-    def child(self, tests: Iterable[str] | None = None) -> str:
-        """Return which process that some tests started was not followed, or nothing."""
+    def doubt(self, tests: Iterable[str] | None = None) -> str:
+        """Return what may have run unseen in some tests (in all where none is named), or nothing."""
         named = None if tests is None else {f"{TEST}{test}" for test in tests}
         for name, program in sorted(self.children.items()):
             if named is None or name in named or not name.startswith(TEST):
                 who = name.removeprefix(TEST) or "the run"
                 return f"{who} started another process ({program}), which was not followed"
-        return ""
-
-    def doubt(self, tests: Iterable[str] | None = None) -> str:
-        """Return what may have run unseen in some tests (in all where none is named), or nothing."""
-        asked = None if tests is None else list(tests)
-        named = None if asked is None else {f"{TEST}{test}" for test in asked}
-        if started := self.child(asked):
-            return started
         for name in self.lost:
             if named is None or name in named:
                 return f"{name.removeprefix(TEST)} took the tracer away"

@@ -22,7 +22,7 @@ from gates.project.copies import lay_out
 from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
-from gates.task.smoke import cut_short
+from gates.task.selection import cut_short
 from gates.task.task import Task
 from gates.words import in_shell, printable
 
