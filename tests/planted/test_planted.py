@@ -21,7 +21,9 @@ RULES = load_rules()
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 MOST = 6
 COMBINED = "amp-step-order"  # it says once more what the rules for single orders say
-MISSED = frozenset({"engine: amp-missing-zero-grad: the mixed-precision trainer does not clear"})  # a loop of its base class
+MISSED = frozenset(
+    {"engine: amp-missing-zero-grad: the mixed-precision trainer does not clear"}
+)  # a loop of its base class
 OFFENDED: frozenset[str] = frozenset()
 
 
