@@ -22,8 +22,11 @@ BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 MOST = 6
 COMBINED = "amp-step-order"  # it says once more what the rules for single orders say
 MISSED = frozenset(
-    {"engine: amp-missing-zero-grad: the mixed-precision trainer does not clear"}
-)  # a loop of its base class
+    {
+        "engine: amp-missing-zero-grad: the mixed-precision trainer does not clear",  # the loop is its base class's
+        "wrapper: hidden-members: a keyword that the wrapper does not take",  # only callers tell of the class
+    }
+)
 OFFENDED: frozenset[str] = frozenset()
 
 
