@@ -40,12 +40,6 @@ def test_use_amp_on_a_cpu_finishes_in_fp32_with_one_warning_line(capsys: pytest.
     assert "3 applied" in out
 
 
-@pytest.mark.criterion("T035/AC7")
-def test_amp_can_be_turned_off_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*SHORT, "--no-use-amp", "--precision", "fp16"]) == 0
-    assert "fp32 (AMP is turned off by use_amp=False)" in capsys.readouterr().out
-
-
 def test_the_json_result_has_every_step(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert main([*SHORT, "--precision", "bf16", "--json", str(path)]) == 0
