@@ -121,7 +121,7 @@ def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
 
 def _level(task: Task, regression: Regression) -> Level:
     """Return how binding a regression is: as the criteria that it stands for, or else required for itself."""
-    levels = {criterion.level for criterion in task.criteria if criterion.id in regression.criteria}
+    levels = {criterion.level for criterion in task.criteria_of(regression)}
     return next((level for level in Level if level in levels), Level.MUST)
 
 
