@@ -101,17 +101,11 @@ def run(
     before = {process.pid for process in psutil.Process().children()}
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            told = {**(env or {}), **(channel.env if channel else {})}
-            marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
-            with _STARTING:
-                child = _start(argv, cwd, marked, channel.theirs if channel else ())
-                _LIVE[mark] = child.pid
+            child = _start(argv, cwd, env or {}, channel, mark)
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
                 _Reader(child.stderr, log.with_suffix(".stderr.txt")),
             ]
-            if channel:
-                channel.started()
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
@@ -133,17 +127,21 @@ def run(
     )  # fmt: skip
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        pass_fds=handed,
-    )
+def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], channel: Channel | None, mark: str
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, by a mark that all that it starts inherits."""
+    told = {**environment(), **env, **(channel.env if channel else {})}
+    with _STARTING:
+        child = subprocess.Popen(
+            list(argv), cwd=cwd, env={**told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            pass_fds=channel.theirs if channel else (),
+        )  # fmt: skip
+        _LIVE[mark] = child.pid
+    if channel:
+        channel.started()
+    return child
 
 
 def _reaped(
