@@ -18,8 +18,8 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from gates.errors import UsageError
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
 from gates.model import Model, TaskIdentity
 from gates.task.measurement import Measurement
 from gates.task.task import Measure

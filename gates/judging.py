@@ -7,6 +7,7 @@ from functools import partial
 from gates.model import Finding, Level, Location, Outcome, Planned, Severity
 from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Criterion, Task
+from gates.task.types import Part
 
 About = Callable[..., Finding]
 
@@ -73,6 +74,13 @@ def absent(why: str, *, needed: bool) -> Said:
     return Said(Outcome.NOT_APPLICABLE, f"{why[0].upper()}{why[1:]}.", "nothing to see", level=Level.ADVISORY)
 
 
+def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Planned]:
+    """Plan a check for each criterion that a part stands for, titled by its id and some words."""
+    for criterion in task.criteria_of(part):
+        name = criterion.id
+        yield Planned(id=f"{check}:{name}", title=f"{name}{words}", level=criterion.level, criterion=name)
+
+
 Standing = Concurrent | HotPath | Leak | Scale
 LONGEST = 600
 
@@ -83,11 +91,8 @@ def checks(
 ) -> Iterator[Planned]:  # fmt: skip
     """Plan the check itself, and one for each criterion that it binds, which is titled by what it asks."""
     yield Planned(id=check, title=title, level=level)
-    for criterion in task.criteria_of(one) if binds else ():
-        yield Planned(
-            id=_named(check, criterion), title=f"{criterion.id}: {of_criterion}", level=criterion.level,
-            criterion=criterion.id,
-        )  # fmt: skip
+    if binds:
+        yield from for_criteria(task, one, f"{check}:for", f": {of_criterion}")
 
 
 def findings(
@@ -97,7 +102,7 @@ def findings(
     """Say the same of the check itself and of each criterion; `where` is in which of several ways it was looked at."""
     about: list[tuple[str, Level, str | None]] = [(check, level, None)]
     bound = task.criteria_of(one) if binds else []
-    about += [(_named(check, criterion), criterion.level, criterion.id) for criterion in bound]
+    about += [(f"{check}:for:{criterion.id}", criterion.level, criterion.id) for criterion in bound]
     subject = f"{one.name}{f' {where}' if where else ''}{f' at {said.subject}' if said.subject else ''}"
     for name, its, criterion_id in about:
         yield Finding(
@@ -106,7 +111,3 @@ def findings(
             location=said.location or task.place(one), expected=said.expected, actual=said.actual,
             impact=said.impact, remediation=said.remediation, evidence=raw,
         )  # fmt: skip
-
-
-def _named(check: str, criterion: Criterion) -> str:
-    return f"{check}:for:{criterion.id}"

@@ -29,9 +29,8 @@ from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.evidence.lines.imported_code import ImportedCode
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT
 from gates.project.revision import environment as machine

@@ -25,12 +25,12 @@ from gates.code.symbols import SymbolTrace, Use
 from gates.context import Context
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
 from gates.model import CommandRecord, Finding, Location, Outcome, Revision, Severity
 from gates.pipeline import discover
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol

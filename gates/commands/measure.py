@@ -16,8 +16,8 @@ from gates.config import Project
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence.bound_files import bind
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import asked_of, command, take
+from gates.measuring.taken import MeasurementRun
 from gates.model import TaskIdentity
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
@@ -26,7 +25,7 @@ from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, MeasurementRun, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor

@@ -21,7 +21,7 @@ from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
-from gates.evidence.measurement_run import MeasurementRun
+from gates.measuring.taken import MeasurementRun
 from gates.model import Model
 from gates.task.measurement import Measurement
 from gates.task.task import Task

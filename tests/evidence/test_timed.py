@@ -10,9 +10,9 @@ from building import a_context, a_criterion, a_measure, a_project, a_task, resul
 from building import gates as command
 
 from gates.errors import UsageError
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine, session
+from gates.measuring.taken import MeasurementRun
 from gates.task import loading as spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}

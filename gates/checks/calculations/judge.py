@@ -103,9 +103,8 @@ def _checks(task: Task, tried: Tried) -> Iterator[tuple[str, Criterion | None]]:
     """Yield the checks of a part: for each criterion that it names, or one that is the task's own."""
     if not tried.called.criteria:
         yield tried.check, None
-    for criterion in task.criteria:
-        if criterion.id in tried.called.criteria:
-            yield f"{tried.check}:{criterion.id}", criterion
+    for criterion in task.criteria_of(tried.called):
+        yield f"{tried.check}:{criterion.id}", criterion
 
 
 def _rows(tried: Tried, evidence: EvidenceSet) -> list[CaseRow]:

@@ -8,6 +8,7 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
+from gates.judging import for_criteria
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
@@ -35,10 +36,7 @@ def plan(task: Task) -> Iterator[Planned]:
     for i, entry in enumerate(task.entry_points):
         yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
     for i, entry in enumerate(task.entry_points):
-        for c in task.criteria:
-            if c.id in entry.criteria:
-                title = f"{c.id} is shown by entry point {i + 1}"
-                yield Planned(id=f"entry:{i}:{c.id}", title=title, level=c.level, criterion=c.id)
+        yield from for_criteria(task, entry, f"entry:{i}", f" is shown by entry point {i + 1}")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -48,14 +46,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         seen = next((r for r in entries.runs if r.index == i), None) if entries else None
         finding = _entry(task, i, entry, seen, evidence)
         yield finding
-        for criterion in task.criteria:
-            if criterion.id in entry.criteria:
-                own = {
-                    "check": f"entry:{i}:{criterion.id}",
-                    "criterion": criterion.id,
-                    "level": criterion.level,
-                }
-                yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
+        for criterion in task.criteria_of(entry):
+            own = {"check": f"entry:{i}:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
+            yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:

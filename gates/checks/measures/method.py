@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import answers_of, any_from_elsewhere, targets_of
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.deciding import LEAST_RESTARTS
 from gates.measuring.fitness import TIMED, noise
 from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Outcome
 from gates.report import Section
 from gates.task.task import Task

@@ -8,10 +8,10 @@ from gates.check import Evidence, EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE, comparisons_of
+from gates.measuring.taken import MeasurementRun
 from gates.project import run_log
 from gates.project.revision import processor
 from gates.project.run_log import LoggedRun, Number

@@ -7,11 +7,11 @@ from dataclasses import replace
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import Answer, compared, regressions_of, told_by
 from gates.checks.measures.base.collect import Regressions
-from gates.evidence.measurement_run import MeasurementRun
-from gates.judging import Said
+from gates.judging import Said, for_criteria
 from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
 from gates.measuring.fitness import noise
 from gates.measuring.interval import smallest_effect
+from gates.measuring.taken import MeasurementRun
 from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.measurement import Regression
@@ -105,11 +105,7 @@ def plan(task: Task) -> Iterator[Planned]:
         title = f"Not worse than the baseline: {regression.name}"
         if not regression.criteria:
             yield Planned(id=f"regression:{i}", title=title)
-        for criterion in task.criteria_of(regression):
-            name = criterion.id
-            yield Planned(
-                id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
-            )
+        yield from for_criteria(task, regression, f"regression:{i}:for", f": {title}")
         yield Planned(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
 
 

@@ -16,7 +16,7 @@ from gates.checks.training_steps.collect import RecordedTest, RecordedTests, mar
 from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
-from gates.judging import Said, about_criterion, in_the_way
+from gates.judging import Said, about_criterion, for_criteria, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.recorded import TestsToRecord
@@ -58,11 +58,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect, (words, _, level) in ASPECTS.items():
             title = f"The project's code {words} in {asked.name}"
             yield Planned(id=f"recorded:tests:{i}:{aspect}", title=title, level=level)
-        for criterion in task.criteria_of(asked):
-            yield Planned(
-                id=f"recorded:tests:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by recorded tests",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        yield from for_criteria(task, asked, f"recorded:tests:{i}:for", " is shown by recorded tests")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

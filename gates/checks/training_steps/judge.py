@@ -10,7 +10,7 @@ from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging import Said, about_criterion, in_the_way, unseen
+from gates.judging import Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.recorded import Need, TrainingStep
@@ -46,11 +46,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect in _aspects(step):
             words, _, level = ASPECTS[aspect]
             yield Planned(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
-        for criterion in task.criteria_of(step):
-            yield Planned(
-                id=f"recorded:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by training step {i + 1}",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        yield from for_criteria(task, step, f"recorded:{i}:for", f" is shown by training step {i + 1}")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -14,8 +14,8 @@ from gates.child.guardian import remove
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
+from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
