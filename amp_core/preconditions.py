@@ -70,7 +70,8 @@ def refuse_what_is_no_batch(batch: object) -> None:
         raise ValueError(  # noqa: TRY004  as the others
             f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
         )
-    first = next(iter(batch), None) if isinstance(batch, tuple | list) else None
+    values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else ()
+    first = next(iter(values), None)
     if isinstance(first, Tensor) and not first.numel():
         raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 

@@ -164,10 +164,9 @@ class TrainStep:
         refused until a state is loaded.
         """
         self._refuse_half_taken()
-        if self.ema is not None:
-            if self.ema.swapped:
-                raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
-            self._average_new_parameters(self.ema)
+        if self.ema is not None and self.ema.swapped:
+            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        self._follow_new_parameters()
         self._clear_gradients()  # of whoever else ran a backward pass through this model
         writes = count_writes(self.optimizers)
         self._buffers.keep()
@@ -275,17 +274,19 @@ class TrainStep:
         refuse_other_model(unwrapped(self.model), state["model"])
         refuse_other_optimizers(self.optimizers, state)
         refuse_foreign_state(state["scaler"])
+        self._follow_new_parameters()
         if self.ema is not None:
-            self._average_new_parameters(self.ema)
             self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
 
-    def _average_new_parameters(self, ema: Ema) -> None:
-        """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
+    def _follow_new_parameters(self) -> None:
+        """Average parameters that came to the optimizers since the construction, and keep the buffers beside them."""
         params = self.params
         if len(params) > len(self._known):
-            known = self._known | {id(param) for param in ema.params}
-            ema.follow(param for param in params if id(param) not in known)
+            if self.ema is not None:
+                known = self._known | {id(param) for param in self.ema.params}
+                self.ema.follow(param for param in params if id(param) not in known)
             self._known = {id(param) for param in params}
+            self._buffers = KeptBuffers(self.model)
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:

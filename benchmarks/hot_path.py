@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gates.task.hot_path import HotPath, Limits
-
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.hot_path import judge as _hot_path
 from gates.checks.hot_path.collect import HotPaths
 from gates.context import Context
 from gates.model import Finding, Level, Outcome
+from gates.task.probes import HotPath, Limits
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent / "cases" / "hot"

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from gates.task.leak import Leak
-
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Leaks
 from gates.context import Context
 from gates.model import Finding, Level, Outcome
+from gates.task.probes import Leak
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent / "cases" / "leaked"

@@ -83,7 +83,7 @@ def checks(
 ) -> Iterator[Planned]:  # fmt: skip
     """Plan the check itself, and one for each criterion that it binds, which is titled by what it asks."""
     yield Planned(id=check, title=title, level=level)
-    for criterion in _criteria(task, one) if binds else ():
+    for criterion in task.criteria_of(one) if binds else ():
         yield Planned(
             id=_named(check, criterion), title=f"{criterion.id}: {of_criterion}", level=criterion.level,
             criterion=criterion.id,
@@ -96,7 +96,7 @@ def findings(
 ) -> Iterator[Finding]:  # fmt: skip
     """Say the same of the check itself and of each criterion; `where` is in which of several ways it was looked at."""
     about: list[tuple[str, Level, str | None]] = [(check, level, None)]
-    bound = _criteria(task, one) if binds else []
+    bound = task.criteria_of(one) if binds else []
     about += [(_named(check, criterion), criterion.level, criterion.id) for criterion in bound]
     subject = f"{one.name}{f' {where}' if where else ''}{f' at {said.subject}' if said.subject else ''}"
     for name, its, criterion_id in about:
@@ -110,7 +110,3 @@ def findings(
 
 def _named(check: str, criterion: Criterion) -> str:
     return f"{check}:for:{criterion.id}"
-
-
-def _criteria(task: Task, one: Standing) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in one.criteria]

@@ -1,5 +1,6 @@
 """Words of a report: text of others made harmless; commands, counts and sizes as people read them."""
 
+import json
 import math
 import re
 import shlex
@@ -25,6 +26,11 @@ PLACEHOLDER = re.compile(r"\{\w+\}")
 def in_shell(words: Iterable[str]) -> str:
     """Return a command with the words quoted that a shell would read otherwise; placeholders stay: `{out}`."""
     return " ".join(word if PLACEHOLDER.fullmatch(word) else shlex.quote(word) for word in words)
+
+
+def called(call: str, args: Iterable[object]) -> str:
+    """Return a call with its arguments, such as `pkg.mod:make(8)`."""
+    return f"{call}({', '.join(map(json.dumps, args))})"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -3,12 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-from gates.measuring.windows import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
-
 from benchmarks.deciding import live, rules
 from benchmarks.deciding.load import load
 from gates.measuring import answers
 from gates.measuring.interval import NotEnough, compare, estimate
+from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.measuring.session import measure
 from gates.model import Outcome
 

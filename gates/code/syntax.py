@@ -266,15 +266,6 @@ def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{origin(node, package)}.{alias.name}"
 
 
-def imported_names(node: ast.AST, package: str) -> Iterator[str]:
-    """Yield the dotted names that an import statement may lead to: what is named, and what that is of."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        base = origin(node, package)
-        yield from (base, *(f"{base}.{alias.name}" for alias in node.names))
-
-
 def origin(node: ast.ImportFrom, package: str) -> str:
     """Return the absolute name of the module that a `from` import names."""
     if not node.level:

@@ -39,19 +39,26 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path) -> Checked:
     words = frozenset(word for rule in rules for literal in literals(rule) for word in literal)
     with garbage_collection.put_off():
         facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
-        found.unparsed = [fact.problem for fact in facts.values() if fact.problem]
         found.functions = sum(fact.functions for fact in facts.values())
-        _check_all(rules, paths, {shown: fact for shown, fact in facts.items() if not fact.problem}, found)
+        unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
+        _check_all(rules, paths, {shown: fact for shown, fact in facts.items() if not fact.problem}, found, unread)
+        found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
     return found
 
 
-def _check_all(rules: Sequence[Rule], paths: Mapping[str, Path], facts: Facts, found: Checked) -> None:
+def _check_all(
+    rules: Sequence[Rule], paths: Mapping[str, Path], facts: Facts, found: Checked, unread: dict[str, str]
+) -> None:
+    """Apply rules to files; those that turn out to be no Python come to the `unread`."""
     links = links_of(facts)
     asked = {rule.id: wanted(literals(rule), facts, links) for rule in rules}
-    for files, judged in batches(set().union(*asked.values()), links):
-        modules = [module for shown in files if (module := _module(shown, paths[shown]))]
+    read = set().union(*asked.values())
+    for shown in facts.keys() - read:
+        _module(shown, paths[shown], unread)
+    for files, judged in batches(read, links):
+        modules = [module for shown in files if (module := _module(shown, paths[shown], unread))]
         scanner = Scanner(Project(modules))
         for rule in rules:
             here = judged & asked[rule.id]
@@ -68,18 +75,22 @@ def _check_all(rules: Sequence[Rule], paths: Mapping[str, Path], facts: Facts, f
         scanner.project.close()
 
 
-def _module(shown: str, path: Path) -> Module | None:
-    """Return a file as Python; nothing where it is not what it was a moment ago."""
+def _module(shown: str, path: Path, unread: dict[str, str]) -> Module | None:
+    """Return a file as Python; nothing where it is none."""
     raw = content(path)
-    return _parsed(shown, raw) if isinstance(raw, bytes) else None
+    found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
+    if isinstance(found, Module):
+        return found
+    unread[shown] = found
+    return None
 
 
 @lru_cache(maxsize=SHARED)
-def _parsed(shown: str, raw: bytes) -> Module | None:
+def _parsed(shown: str, raw: bytes) -> Module | str:
     try:
         return module_of(shown, raw)
-    except Unparsed:
-        return None
+    except Unparsed as error:
+        return str(error)
 
 
 def _shown(path: Path, root: Path) -> str:

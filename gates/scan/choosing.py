@@ -7,12 +7,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates.code.syntax import SourceModule, Unparsed, blocks, imported_names, parse
 from gates.scan.program.reading import content, package_of
 
 MOST = 24  # files of one folder that are judged together
 STEPS = 1  # imports that are followed from what is judged
 _WORD = re.compile(r"\b[^\W\d]\w*")
+_NAME = re.compile(r"[*\w]+")
+_COMMENT = re.compile(r"#.*")
+_IMPORT = re.compile(
+    r"(?:^|[:;])[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|[^\n;]+)|import[ \t]+([^\n;#]+))", re.MULTILINE
+)
 _FUNCTION = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]", re.MULTILINE)
 
 
@@ -35,20 +39,23 @@ def facts_of(path: Path, shown: str, words: frozenset[str]) -> FileFacts:
     raw = content(path)
     if isinstance(raw, str):
         return FileFacts(problem=f"{shown}:1: {raw}")
-    try:
-        source = parse(raw, shown, package_of(shown))
-    except Unparsed as error:
-        return FileFacts(problem=str(error))
     plain = raw.decode(errors="replace")
     text = plain if raw.isascii() else unicodedata.normalize("NFKC", plain)  # as Python reads identifiers
     there = words & set(_WORD.findall(text))
-    return FileFacts(there, tuple(_imports(source, shown)), len(_FUNCTION.findall(text)))
+    return FileFacts(there, tuple(sorted(set(_imports(text, shown)))), len(_FUNCTION.findall(text)))
 
 
-def _imports(source: SourceModule, shown: str) -> Iterator[str]:
-    """Yield the dotted names that a file's imports may lead to."""
-    found = {name for node in blocks(source.tree) for name in imported_names(node, package_of(shown))}
-    yield from sorted(found)
+def _imports(text: str, shown: str) -> Iterator[str]:
+    """Yield the dotted names that a file's imports may lead to, those of its texts too."""
+    for module, names, plain in _IMPORT.findall(text):
+        yield from (name.split(" as ")[0].strip() for name in plain.split(",") if plain)
+        if module:
+            inner = module.lstrip(".")
+            parts = package_of(shown).split(".")
+            level = len(module) - len(inner)
+            base = ".".join(filter(None, [*(parts[: len(parts) - level + 1] if level else ()), inner]))
+            words = (_NAME.search(name) for name in _COMMENT.sub("", names).split(","))
+            yield from (base, *(f"{base}.{word[0]}" for word in words if word))
 
 
 def links_of(facts: Facts) -> Links:

@@ -14,12 +14,8 @@ def literals(rule: Rule) -> tuple[frozenset[str], ...]:
 
 def _literals(rule: Rule) -> Iterator[frozenset[str]]:
     if rule.events:
-        from gates.scan.paths.events import tails_of  # most rules have none, and need none of what it imports
-
-        patterns = [p for kind in rule.events for p in (*kind.calls, *kind.enters, *kind.leaves)]
-        tails = {tail for pattern in patterns for tail in tails_of(pattern)}
-        for tail in sorted(tails - COMMON or tails):
-            yield frozenset({tail})
+        told = [found for events in rule.required if (found := _words(rule, events))]
+        yield from told[0] if told else _words(rule, frozenset(kind.name for kind in rule.events), whole=False)
     elif rule.form.members:
         yield frozenset({"class"})
     pieces: list[Piece] = [*([rule.piece] if rule.piece else []), *rule.when, *rule.kept]
@@ -30,3 +26,11 @@ def _literals(rule: Rule) -> Iterator[frozenset[str]]:
             yield frozenset()
     for pattern in rule.there:
         yield pattern.words
+
+
+def _words(rule: Rule, events: frozenset[str], *, whole: bool = True) -> list[frozenset[str]]:
+    """Return the words of each pattern of some events; common ones tell nothing, of any or of the `whole`."""
+    kinds = [kind for kind in rule.events if kind.name in events]
+    found = [pattern.words for kind in kinds for pattern in (*kind.calls, *kind.enters, *kind.leaves)]
+    telling = [words for words in found if not words <= COMMON]
+    return telling if len(telling) == len(found) or not whole else []

@@ -44,7 +44,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
         if trace.cut and trace.told and not bad and may_speak(rule, trace.possible):
             yield Site(
                 trace.path, trace.line, trace.last_line, ok=False, undecided=True,
-                message=f"{trace.name} has more paths than were walked",
+                message=f"{trace.name} could not be walked whole",
             )  # fmt: skip
         elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))

@@ -1,12 +1,11 @@
 """The part of a task that says how its numbers are taken: by commands that hand over samples, or from arms."""
 
-import json
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task.types import ArmName, Command, Located, Name, Part, Seconds, Text
-from gates.words import in_shell
+from gates.task.types import ArmName, Callable, Command, Located, Name, Part, Seconds, Text
+from gates.words import called, in_shell
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
 
@@ -19,7 +18,7 @@ class Arm(Located):
     of them makes the measurement one of a device.
     """
 
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    call: Callable | None = None
     args: tuple[JsonValue, ...] = ()
     run: Command | None = None
     time: Command | None = None
@@ -36,7 +35,7 @@ class Arm(Located):
     def name(self) -> str:
         """Return what the arm runs, as reports name it."""
         if self.call:
-            return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
+            return called(self.call, self.args)
         return in_shell(self.run or self.time or ())
 
     @property

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from gates.model import Level
-from gates.task.types import Callable, Distance, Located, Name, Part, Seconds, Taken
+from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken
 
 
-class Leak(Part):
+class Leak(OneCall):
     """A callable whose memory must not go on growing from one epoch to the next.
 
     What `call` returns says what an epoch is: a function is called once an epoch, an iterator makes one step an epoch,
@@ -21,16 +21,8 @@ class Leak(Part):
     key: ClassVar[str] = "leaks"
     shown: ClassVar[str] = "measured, in the performance gate"
 
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
-    args: tuple[JsonValue, ...] = ()
     epochs: Annotated[int, Field(ge=20, le=500)] = 30
     tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
-    timeout_s: Seconds | None = None
-
-    @property
-    def name(self) -> str:
-        """Return what it is called in reports."""
-        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
     def smoked(self) -> Self:
         """Return the same with as few epochs as can decide."""
@@ -54,7 +46,7 @@ class Limits(Located):
     stall_share: Share | None = None
 
 
-class HotPath(Part):
+class HotPath(OneCall):
     """A callable that trains some steps; it is run in a process of its own, and each step is taken apart.
 
     It is stopped after `steps` steps of an optimizer, if it does not end before. `on` is the kind of device that the
@@ -64,18 +56,10 @@ class HotPath(Part):
     key: ClassVar[str] = "hot_paths"
     shown: ClassVar[str] = "measured, in the performance gate"
 
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
-    args: tuple[JsonValue, ...] = ()
     steps: Annotated[int, Field(ge=10, le=1000)] = 50
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
     limits: Limits = Limits()
     level: Level = Level.MUST
-    timeout_s: Seconds | None = None
-
-    @property
-    def name(self) -> str:
-        """Return what it is called in reports."""
-        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
     def smoked(self) -> Self:
         """Return the same with as few steps as can decide."""
@@ -104,7 +88,7 @@ class Exponent(Located):
         return f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
 
 
-class Scale(Part):
+class Scale(OneCall):
     """How a step grows with a size.
 
     `call` is called with `args`, `kwargs` and, by the name that `over` gives, one size after the other; what it returns
@@ -115,8 +99,6 @@ class Scale(Part):
     key: ClassVar[str] = "scaling"
     shown: ClassVar[str] = "measured, in the performance gate"
 
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
-    args: tuple[JsonValue, ...] = ()
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     over: dict[Name, tuple[Size, ...]]
     of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
@@ -125,7 +107,6 @@ class Scale(Part):
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     restarts: Annotated[int, Field(ge=3, le=20)] = 5
     budget_s: Seconds = 20.0
-    timeout_s: Seconds | None = None
 
     @field_validator("over", mode="before")
     @classmethod

@@ -1,12 +1,11 @@
 """What a task may ask of training steps and tests that are run with torch's calls recorded."""
 
-import json
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
-from gates.task.types import InsidePath, Name, Part, Seconds
+from gates.task.types import InsidePath, Name, OneCall, Part, Seconds
 
 
 class Need(StrEnum):
@@ -20,7 +19,7 @@ class Need(StrEnum):
     LOGGED_SCALE = "logged-scale"
 
 
-class TrainingStep(Part):
+class TrainingStep(OneCall):
     """A callable that trains a few steps of a tiny model; it is run on the CPU, in a process of its own, recorded.
 
     `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
@@ -31,15 +30,7 @@ class TrainingStep(Part):
     key: ClassVar[str] = "training_steps"
     shown: ClassVar[str] = "shown by a training step"
 
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
-    args: tuple[JsonValue, ...] = ()
     needs: tuple[Need, ...] = ()
-    timeout_s: Seconds | None = None
-
-    @property
-    def name(self) -> str:
-        """Return what the training step is called in reports."""
-        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
 
 
 class Seen(StrEnum):

@@ -1,6 +1,5 @@
 """A task and its acceptance criteria: what was asked."""
 
-import json
 import re
 import typing
 from collections.abc import Collection
@@ -15,9 +14,21 @@ from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
 from gates.task.measurement import Measurement, Regression
 from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.recorded import TestsToRecord, TrainingStep
-from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, ReportPath, Seconds, Text
+from gates.task.types import (
+    ArmName,
+    Callable,
+    Command,
+    InsidePath,
+    Located,
+    Metric,
+    Name,
+    Part,
+    ReportPath,
+    Seconds,
+    Text,
+)
 from gates.task.yaml_source import did_you_mean
-from gates.words import in_shell
+from gates.words import called, in_shell
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -128,7 +139,7 @@ class EntryPoint(Part):
     shown: ClassVar[str] = "shown by an entry point, in the execution gate"
 
     run: Command | None = None
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    call: Callable | None = None
     args: tuple[JsonValue, ...] = ()
     timeout_s: Seconds | None = None
 
@@ -145,7 +156,7 @@ class EntryPoint(Part):
         """Return what the entry point is called in reports: its command, or its call."""
         if self.call is None:
             return in_shell(self.run or ())
-        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
+        return called(self.call, self.args)
 
 
 class _Written(Located):
@@ -204,6 +215,10 @@ class _Written(Located):
     def part(self, kind: type[P]) -> tuple[P, ...]:
         """Return the parts of one kind."""
         return tuple(part for part in self.parts(kind.key) if isinstance(part, kind))
+
+    def criteria_of(self, part: Part) -> list[Criterion]:
+        """Return the criteria that a part stands for."""
+        return [criterion for criterion in self.criteria if criterion.id in part.criteria]
 
     def shown_by(self, criterion: Criterion) -> tuple[Part, ...]:
         """Return the parts that may stand for a criterion without a test."""

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 import torch
-from products import on_cuda
+from products import on_cuda, settable
 from torch import nn
 
 from amp_core.device import DeviceFacts
@@ -140,6 +140,16 @@ def test_fp8_is_torchao_s_where_the_device_has_it_and_refused_elsewhere(monkeypa
     precision.prepare(model)
     fits = torchao.float8.convert_to_float8_training.call_args.kwargs["module_filter_fn"]
     assert [fits(layer, "") for layer in (*model, nn.ReLU())] == [True, False, False]
+
+
+@settable
+def test_a_setting_goes_on_following_a_wider_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends, "fp32_precision", "tf32")
+    with float32_products("cuda", rounded=False):
+        assert on_cuda() == ("ieee", "ieee")
+    assert on_cuda() == ("tf32", "tf32")
+    monkeypatch.setattr(torch.backends, "fp32_precision", "ieee")
+    assert on_cuda() == ("ieee", "ieee")
 
 
 @pytest.mark.criterion("T035/AC7")

@@ -694,21 +694,27 @@ def test_what_is_no_batch_is_refused_at_every_call() -> None:
             step(*a_batch()[:2])  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"^a batch is empty: its first tensor has shape \(0, 6\)"):
             step(a_batch(), a_batch(rows=0))
+        with pytest.raises(ValueError, match=r"^a batch is empty: its first tensor has shape \(0, 6\)"):
+            step({"inputs": torch.zeros(0, 6)})  # type: ignore[arg-type]
         step(a_batch())
     assert step.read().applied == 2
 
 
-def test_parameters_that_come_later_are_averaged_from_then_on() -> None:
+def test_what_comes_later_is_averaged_and_put_back_from_then_on() -> None:
     model = a_model()
     first, second = linear(model, 0), linear(model, 2)
     step = a_step("fp32", model=model, optimizer=fused(first), ema=Ema(first.parameters(), 0.5))
     step(a_batch())
     before = second.weight.detach().clone()
-    step.optimizer.add_param_group({"params": second.parameters()})
+    model[1] = norm = nn.BatchNorm1d(8)
+    step.optimizer.add_param_group({"params": [*second.parameters(), *norm.parameters()]})
     step(a_batch())
     expected = (before + second.weight.detach()) / 2
     with step.with_averages():
         torch.testing.assert_close(second.weight.detach(), expected)
+    statistics = norm.state_dict()["running_var"].clone()
+    step(a_batch(1, factor=INF))
+    assert torch.equal(norm.state_dict()["running_var"], statistics)
 
 
 def test_a_learning_rate_that_the_user_sets_is_reported_on_the_device() -> None:

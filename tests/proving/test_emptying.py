@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from gates.model import Location
 from gates.proving._worker import values
@@ -59,6 +60,7 @@ def test_a_function_gives_back_two_values_of_its_kind(head: str, body: str, valu
         ("b", ("", "A")),
         ((2, 3), ((0, 0), (1, 1))),
         ({2: 3}, ({}, {1: 1})),
+        (torch.tensor(2.5), (torch.zeros(()), torch.ones(()))),
         (object(), (None, ...)),
     ],
 )

@@ -15,7 +15,7 @@ from gates.measuring.interval import smallest_effect
 from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.measurement import Regression
-from gates.task.task import Criterion, Measure, Task
+from gates.task.task import Measure, Task
 from gates.words import sparkline
 
 MOST = 10
@@ -105,7 +105,7 @@ def plan(task: Task) -> Iterator[Planned]:
         title = f"Not worse than the baseline: {regression.name}"
         if not regression.criteria:
             yield Planned(id=f"regression:{i}", title=title)
-        for criterion in _criteria(task, regression):
+        for criterion in task.criteria_of(regression):
             name = criterion.id
             yield Planned(
                 id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
@@ -119,7 +119,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for i, regression in enumerate(task.regressions):
         block, warn = limits_of(regression)
         about: list[tuple[str, Level, str | None]] = [
-            (f"regression:{i}:for:{c.id}", c.level, c.id) for c in _criteria(task, regression)
+            (f"regression:{i}:for:{c.id}", c.level, c.id) for c in task.criteria_of(regression)
         ]
         said = _said(task, block, evidence, blocks[i])
         for check, level, criterion in about if regression.criteria else [(f"regression:{i}", Level.MUST, None)]:
@@ -128,10 +128,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _finding(
             task, regression, _said(task, warn, evidence, got), got, f"regression:{i}:warn", Level.SHOULD, None
         )
-
-
-def _criteria(task: Task, regression: Regression) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in regression.criteria]
 
 
 def _said(task: Task, limit: Measure, evidence: EvidenceSet, got: Answer) -> Said:

@@ -58,7 +58,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect, (words, _, level) in ASPECTS.items():
             title = f"The project's code {words} in {asked.name}"
             yield Planned(id=f"recorded:tests:{i}:{aspect}", title=title, level=level)
-        for criterion in _criteria(task, asked):
+        for criterion in task.criteria_of(asked):
             yield Planned(
                 id=f"recorded:tests:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by recorded tests",
                 level=criterion.level, criterion=criterion.id,
@@ -76,7 +76,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             said = [_not_recorded(runs)] if runs.problem else look(looked)
             found += [_finding(task, i, asked, aspect, one) for one in said]
         yield from found
-        for criterion in _criteria(task, asked):
+        for criterion in task.criteria_of(asked):
             yield _for_criterion(task, i, asked, criterion, found)
 
 
@@ -174,10 +174,6 @@ def _row(test: RecordedTest, end: TestOutcome | None) -> tuple[str, ...]:
         test.id, ended, str(test.steps), str(test.left_out), str(len(run.overflows)),
         ", ".join(sorted(products)) or "-", ", ".join(params) or "-",
     )  # fmt: skip
-
-
-def _criteria(task: Task, asked: TestsToRecord) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in asked.criteria]
 
 
 RECORDED_TESTS = Check(

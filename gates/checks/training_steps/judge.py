@@ -46,7 +46,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect in _aspects(step):
             words, _, level = ASPECTS[aspect]
             yield Planned(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
-        for criterion in _criteria(task, step):
+        for criterion in task.criteria_of(step):
             yield Planned(
                 id=f"recorded:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by training step {i + 1}",
                 level=criterion.level, criterion=criterion.id,
@@ -60,7 +60,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         seen = recording.step(i) if recording else None
         found = [finding for aspect in _aspects(step) for finding in _judged(task, i, step, aspect, seen, evidence)]
         yield from found
-        for criterion in _criteria(task, step):
+        for criterion in task.criteria_of(step):
             yield _for_criterion(task, i, step, criterion, found)
 
 
@@ -139,10 +139,6 @@ def _overflow(run: Recorded | None) -> str:
 
 def _aspects(step: TrainingStep) -> list[str]:
     return [name for name in ASPECTS if name != "logging" or Need.LOGGED_SCALE in step.needs]
-
-
-def _criteria(task: Task, step: TrainingStep) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in step.criteria]
 
 
 CHECK = Check(

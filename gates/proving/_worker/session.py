@@ -40,6 +40,8 @@ class Recorder:
 
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
+        if self._run:
+            self._listener.listen()  # decorators are called while their users are imported
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
@@ -57,7 +59,6 @@ class Recorder:
             self.say("collected", id=item.nodeid)
         if self._run is not None:
             session.items[:] = [item for item in session.items if item.nodeid in self._run]
-            self._listener.listen()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""

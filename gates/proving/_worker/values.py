@@ -20,6 +20,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "set": ("set()", "{1}"),
     "dict": ("{}", "{1: 1}"),
     "Tensor": ('__import__("torch").zeros(0)', '__import__("torch").ones(2)'),
+    "scalar": ('__import__("torch").zeros(())', '__import__("torch").ones(())'),
+    "loss": ('__import__("torch").zeros((), requires_grad=True)', '__import__("torch").ones((), requires_grad=True)'),
     "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
     "Callable": ("lambda *given, **_: given[0] if given else None", "lambda *_, **__: ..."),  # a decorator decorates
 }
@@ -57,9 +59,14 @@ class Listener:
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a value, of a tuple with its length; nothing where no other can be made."""
+    """Return the kind of a value; nothing where no other can be made.
+
+    A tuple is told with its length, and a tensor of one number apart: what reads it would stumble over another shape.
+    """
     names = (CALLABLES.get(base.__name__, base.__name__) for base in type(value).__mro__)
     kind = next((name for name in names if name in KINDS), "")
+    if kind == "Tensor" and getattr(value, "shape", None) == ():
+        return "loss" if getattr(value, "requires_grad", False) else "scalar"
     return f"tuple {len(value)}" if kind == "tuple" and isinstance(value, tuple) and value else kind
 
 

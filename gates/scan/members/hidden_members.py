@@ -121,12 +121,8 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
 
 
 def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
-    """Return whether an object may well be of another class than it is taken for: guessed, handed over, elsewhere."""
-    scope = project.scope_at(node, module)
-    if _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info)):
-        return True
-    given = project.classes.get(project.types.handed(node.value, scope) or "")
-    return given is not None and given is not info and project.method(given, node.attr) is not None
+    """Return whether an object may well be of another class than it is taken for."""
+    return _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info))
 
 
 def _is_structured(project: Project, info: ClassInfo) -> bool:

@@ -1,7 +1,6 @@
 """Conditions of a path: forks remember what was assumed, and the same condition later goes the same way."""
 
 import ast
-import re
 from collections.abc import Iterator
 
 from gates.scan.paths.place import Place
@@ -21,9 +20,7 @@ NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {
     ast.In: ("in", True),
     ast.NotIn: ("in", False),
 }
-SWITCH = re.compile(r"(?i)(^|_)(amp|fp16|mixed(_precision)?|grad_scal\w+|scaling)(_|$)")
 MAX_HOPS = 4
-ENUM = "enum.Enum"
 Branches = Iterator[tuple[State, bool]]
 
 
@@ -85,19 +82,8 @@ def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
         for after, truth in _truth_of(left, state):
             yield after, (truth is right.constant) is positive
         return
-    if sign == "==" and (same := _same_member(left, right, place)) is not None:
-        yield state, same is positive
-        return
     for after, truth in _assumed(f"{left.key} {sign} {right.key}", state):
         yield after, truth is positive
-
-
-def _same_member(left: Value, right: Value, place: Place) -> bool | None:
-    """Return whether two values are the same member of one enumeration; `None` where they are none."""
-    owners = {value.key.rpartition(".")[0] for value in (left, right)}
-    owner = owners.pop()
-    is_one = not owners and owner in place.project.classes and place.project.types.is_a(owner, ENUM)
-    return left.key == right.key if is_one else None
 
 
 def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:
@@ -107,21 +93,7 @@ def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:
     if made is not None and made is not test and value.place is not None and is_plain and hops < MAX_HOPS:
         yield from branch(made, state, value.place, hops + 1)
     else:
-        yield from _as_called(tail_of(test), value, state)
-
-
-def _as_called(name: str, value: Value, state: State) -> Branches:
-    """Go the way of a switch for mixed precision of the same name, wherever else on the path it was asked for."""
-    key = f"the switch {name}"
-    if value.key in state.assumed or value.is_known or not SWITCH.search(name):
         yield from _truth_of(value, state)
-        return
-    ways = list(_truth_of(value, state))
-    told = state.assumed.get(key)
-    for after, truth in ways if len(ways) > 1 else ():
-        if told in {None, truth}:
-            yield after.assumes(key, truth=truth), truth
-    yield from ways if len(ways) == 1 else ()
 
 
 def _truth_of(value: Value, state: State) -> Branches:

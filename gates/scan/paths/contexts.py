@@ -1,18 +1,18 @@
-"""Blocks of `with`, and decorators: events that begin and end, and context managers of the program's own."""
+"""The functions of the program that calls run, and the contexts that blocks of `with` and decorators stand in."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import Joining
-from gates.scan.paths.place import Place
+from gates.scan.paths.place import REST, Place, passed_on
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, tail_of
+from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -44,14 +44,6 @@ class Contexts(Joining):
 
     def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
         """Run an expression on each path."""
-        raise NotImplementedError
-
-    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
-        """Return the function of the program that an expression is."""
-        raise NotImplementedError
-
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:
-        """Return the function of the program that an expression at a place is."""
         raise NotImplementedError
 
     def enter(
@@ -171,10 +163,116 @@ class Contexts(Joining):
 
         self.yields.append(block)
         try:
-            after = [each for each, _ in self.enter(closure, *passed(made, place), path)]
+            after = [each for each, _ in self.enter(closure, *passed_on(made, place), path)]
         finally:
             self.yields.pop()
         return [p.takes_up(kept).but(names=outer_names) for p in after]
+
+    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
+        """Return the function of the program that an expression is, with what it is bound to."""
+        place = self.place(path, scope)
+        found = place.find(node)
+        if found is not None and found.closure is not None:
+            return found.closure
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if found is not None and found.node is not None and found.node is not node and found.place is not None:
+            return self.behind(found.node, found.place, path)
+        return self.behind(node, place, path)
+
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
+        """Return the function of the program that an expression at a place is."""
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if isinstance(node, Named) and place.scope.owner is None:
+            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
+        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
+            return self._partial(node, place, path)
+        if isinstance(node, ast.Call):
+            owner = self.project.classes.get(place.dotted(node.func) or "")
+            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        if isinstance(node, ast.Attribute):
+            method = self._method(node, place)
+            if method is not None:
+                return method
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = place.dotted(node)
+            if named in self.project.functions:
+                function, module = self.project.functions[named]
+                return Closure(function, self.project.scope_of(function, module), {})
+            owner = self.project.classes.get(named or "")
+            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+                owner = place.owner_of(node)
+                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        return None
+
+    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
+        inner = self.behind(node.args[0], place, path)
+        if inner is None:
+            return None
+        given = tuple(place.value(a) for a in node.args[1:])
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
+
+    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
+        receiver = node.value
+        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
+            around = place.scope.self_class
+            self_value = place.names.get(place.scope.self_name or "")
+            owner = self_value.owner if self_value is not None else None
+            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
+            if above is not None:
+                return self._bound(above, (node.attr,), self_value)
+            for base in around.bases if around else ():
+                info = self.project.classes.get(base or "")
+                found = self._bound(info, (node.attr,), self_value) if info else None
+                if found:
+                    return found
+            return None
+        owner = place.owner_of(receiver)
+        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
+        for name in names:
+            found = self.project.method(owner, name)
+            if found is None:
+                continue
+            function, module, _ = found
+            scope = self.project.scope_of(function, module)
+            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+                return Closure(function, scope, {})
+            value = instance or Value("self")
+            value = value if value.owner else replace(value, owner=owner)
+            return Closure(function, scope, {}, (value,))
+        return None
+
+
+def parameters_of(
+    node: Function | ast.Lambda,
+    values: tuple[Value, ...],
+    named: Mapping[str, Value],
+    called: Place,
+) -> dict[str, Value]:
+    """Return what the parameters of a function are where it is called so."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(names, values, strict=False))
+    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
+    place = Place(called.project, called.scope, {}, called.heap)
+    for name, default in parameters(node).items():
+        if name not in found and default is not None and REST not in named:
+            found[name] = place.value(default)
+        elif name not in found:
+            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    return found
+
+
+def parameters(function: Function | ast.Lambda) -> dict[str, ast.expr | None]:
+    """Return the parameters of a function with their defaults, those that have a place first."""
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    found: dict[str, ast.expr | None] = dict.fromkeys(names)
+    found |= dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    return found | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
 
 
 def is_manager(function: Function | ast.Lambda) -> bool:
@@ -183,8 +281,20 @@ def is_manager(function: Function | ast.Lambda) -> bool:
     return any("contextmanager" in tail_of(decorator) for decorator in decorators)
 
 
-def passed(node: ast.expr, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
-    """Return what a call passes; nothing for what is no call."""
-    if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
-        return (), {}
-    return tuple(map(place.value, node.args)), {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes of a new object that are objects which its constructor was passed.
+
+    What is passed as a constant is left open: another caller may pass something else.
+    """
+    found = place.project.method(owner, "__init__")
+    if found is None:
+        return
+    function, _, base = found
+    arguments, named = passed_on(call, place)
+    names = parameters_of(function, (made, *arguments), named, place)
+    passed = (*arguments, *named.values())
+    for name, bindings in base.attributes.items():
+        node = bindings[0][0].node if len(bindings) == 1 else None
+        value = names.get(node.id) if isinstance(node, ast.Name) else None
+        if value in passed and not value.is_known and not place.project.is_reset(owner, name):
+            yield f"{made.key}.{name}", value

@@ -1,25 +1,30 @@
-"""Paths that agree go on as one, so that their number stays small."""
+"""Paths that agree go on as one, and work is counted, so that a walk ends."""
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from gates.scan.automata.words import Event, Word
 from gates.scan.paths.events import Happening
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
 
+MAX_WORK = 2_000
 MAX_PATHS = 96
 MAX_WORDS = 400
 MEMORY = 12
 Paths = list[State]
 
 
+class TooMany(Exception):
+    """There are more paths than are walked."""
+
+
 class Joining:
-    """The part of a walk that joins paths; `cut` says that some were left out."""
+    """The part of a walk that joins paths and counts its work; `cut` says that some were left out."""
 
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
-        self.cut = False
-        self.most_words = MAX_WORDS
+        self.limit, self.cut, self._work = MAX_WORK, False, 0
         self._words = frozenset(
             word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
         )
@@ -33,7 +38,7 @@ class Joining:
             paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
             self.cut = self.cut or len(paths) > MAX_PATHS
             paths = paths[:MAX_PATHS]
-        return [self._thinned(path) if len(path.words) > self.most_words else path for path in paths]
+        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
 
     def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
         found: dict[object, State] = {}
@@ -51,7 +56,28 @@ class Joining:
         self.cut = True
         ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
         kept = {tuple(e.name for e in _last(word)): word for word in ordered}
-        return path.but(words=frozenset(list(kept.values())[: self.most_words]))
+        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
+
+    def start(self, limit: int = MAX_WORK) -> None:
+        """Begin a new walk, of so much work at most."""
+        self.limit = limit
+        self.cut, self._work = False, 0
+
+    def count(self, paths: int) -> None:
+        """Count the work; raise `TooMany` where it is too much."""
+        self._work += paths
+        if self._work > self.limit:
+            self.give_up()
+
+    def give_up(self) -> NoReturn:
+        """End this walk, as one that is cut."""
+        self.cut = True
+        raise TooMany
+
+    @property
+    def work(self) -> int:
+        """Return how much work this walk was."""
+        return self._work
 
 
 def _agreeing(one: State, other: State) -> State:

@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Iterable
 
 from gates.scan.automata.words import Event
-from gates.scan.paths.calling import Calling
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.running import Running
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
+from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
 TURNS, MOST_TURNS = 2, 8
@@ -16,7 +17,7 @@ OF_TURN = re.compile(r"\[[12]\]")
 Paths = list[State]
 
 
-class Looping(Calling):
+class Looping(Running):
     """Walks loops; what stands in them is left to the walk."""
 
     def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
@@ -31,6 +32,9 @@ class Looping(Calling):
         """Walk a loop over something, in two turns."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
+        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
+        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
+            self.give_up()  # the two take turns
         found: Paths = []
         for path, value in self.run(node.iter, paths, scope):
 

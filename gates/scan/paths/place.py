@@ -238,3 +238,13 @@ def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
 
 def _is_same(key: ast.expr | None, wanted: ast.Constant) -> bool:
     return isinstance(key, ast.Constant) and key.value == wanted.value
+
+
+REST = "**"  # options of which it is not known which they are
+
+
+def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str, Value]]:
+    """Return what a call passes; nothing where that is not written out."""
+    starred = any(isinstance(argument, ast.Starred) for argument in call.args)
+    values = () if starred else tuple(map(place.value, call.args))
+    return values, {keyword.arg or REST: place.value(keyword.value) for keyword in call.keywords}

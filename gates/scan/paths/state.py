@@ -71,17 +71,15 @@ class State:
         """Return a path that goes on with the rest of a generator, with how it left the block kept under a key."""
         if not self.ended:
             return self
-        rest = (self.returned,) if self.returned is not None else ()
-        return self.stores(key, Value(self.ended, constant=self.ended, rest=rest)).but(ended="", returned=None)
+        return self.stores(key, Value(self.ended, constant=self.ended, rest=self.returned)).but(ended="", returned=None)
 
     def takes_up(self, key: str) -> "State":
         """Return a path as it left its block, after the rest of the generator."""
         ended = self.heap.get(key)
         if ended is None:
             return self
-        returned = ended.rest[0] if isinstance(ended.rest, tuple) and ended.rest else None
         heap = {name: value for name, value in self.heap.items() if name != key}
-        return self.but(heap=heap, ended=ended.key, returned=returned)
+        return self.but(heap=heap, ended=ended.key, returned=ended.rest)
 
     def signature(self, tells: Callable[[Value], bool]) -> tuple[object, ...]:
         """Return what paths must share to go on as one, beside what happened or what they assumed."""

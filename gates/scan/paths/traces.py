@@ -7,21 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from gates.scan.automata.words import Event, Frame, Word
 from gates.scan.paths.contexts import is_manager
-from gates.scan.paths.counting import MAX_WORK, TooMany
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
+from gates.scan.paths.joining import MAX_WORK, TooMany
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
-from gates.scan.paths.statements import is_given_away
 from gates.scan.paths.values import Value
-from gates.scan.paths.walking import Walker
+from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 FEW = 150  # the work that each function gets before any gets more
-LEAST, EACH = 4_000, 60  # what that may be for all together: so much, or so much for each that has events
+LEAST, EACH = 4_000, 30  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)

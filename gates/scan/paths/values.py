@@ -39,7 +39,7 @@ class Value:
 
     It is never changed; one that is `frozen` takes three times as long to make.
 
-    What `*args` and `**options` hold is the `rest`.
+    A path that left a block keeps what it returned as the `rest`.
     """
 
     key: str
@@ -49,7 +49,7 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
-    rest: "tuple[Value, ...] | Mapping[str, Value] | None" = None
+    rest: "Value | None" = None
 
     @cached_property
     def tells(self) -> bool | str:

@@ -3,7 +3,6 @@
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.scan.program.known import LIBRARIES, canonical
@@ -70,28 +69,7 @@ class Imports:
                 return module.name
             named = self._bound(rest[0], module, hops) or self.starred(rest[0], module) or f"{module.name}.{rest[0]}"
             return canonical(".".join([named, *rest[1:]]))
-        return self._below(parts) or canonical(dotted)
-
-    def _below(self, parts: list[str]) -> str | None:
-        """Return what a package of which only parts were read re-exports: the one definition of that name below it."""
-        for at in range(len(parts) - 1, 0, -1):
-            below = self._open.get(".".join(parts[:at]))
-            if below is not None:
-                name = parts[at]
-                found = [m.name for m in below if any(b.kind == "define" for b in m.bindings.get(name, ()))]
-                return canonical(".".join([found[0], *parts[at:]])) if len(found) == 1 else None
-        return None
-
-    @cached_property
-    def _open(self) -> dict[str, list[Module]]:
-        """Return the modules below each package that was read without its `__init__.py`."""
-        found: dict[str, list[Module]] = defaultdict(list)
-        for name, module in self._by_name.items():
-            parts = name.split(".")
-            for at in range(1, len(parts)):
-                if ".".join(parts[:at]) not in self._by_name:
-                    found[".".join(parts[:at])].append(module)
-        return found
+        return canonical(dotted)
 
     def _bound(self, name: str, module: Module, hops: int) -> str | None:
         """Return the full name of what a module binds a name to."""
@@ -116,10 +94,6 @@ class Imports:
         if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
             return canonical(f"{outside[0]}.{name}")
         return None
-
-    @cached_property
-    def _parts(self) -> frozenset[str]:
-        return frozenset(part for name in self._by_name for part in name.split("."))
 
     def _tops(self, name: str) -> Iterator[str]:
         """Yield the folders on the way to a module that are in no package: those that an import may begin with."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none, kept
-from gates.scan.program.parameters import Parameters, one
 from gates.scan.program.scope import PREPARES, SAME, Scope
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tup
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
-class Types(Parameters):
+class Types:
     """Answers what an expression is, by the full name of its class; `None` where that is not known for sure."""
 
     def __init__(self, project: "Project") -> None:
@@ -116,56 +115,29 @@ class Types(Parameters):
             return one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
-        if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
-            return self._contained(node.value, node.slice, scope, 3)
         return None
-
-    def _contained(self, node: ast.expr, key: ast.expr | None, scope: Scope, hops: int) -> str | None:
-        """Return the class of what is in a container that is written out, under a key or wherever."""
-        if isinstance(node, ast.Dict):
-            values = [v for k, v in zip(node.keys, node.values, strict=True) if _is_key(k, key)] or node.values
-            return one({self.of(value, scope) for value in values})
-        if isinstance(node, ast.List | ast.Tuple):
-            return one({self.of(value, scope) for value in node.elts})
-        if isinstance(node, ast.ListComp | ast.DictComp):
-            return self.of(node.elt if isinstance(node, ast.ListComp) else node.value, scope)
-        behind = scope.through(node) if hops else None
-        return self._contained(behind[0], key, behind[1], hops - 1) if behind else None
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
         found = {
-            self._bound(binding, scope, parameter)
+            self._bound(binding, scope)
             for binding, scope in bindings
             if not (binding.kind == "value" and isinstance(binding.node, ast.expr) and is_none(binding.node))
         }
         found = {name for name in found if name is not None} if len(found) > 1 and parameter is None else found
         return one(found)
 
-    def _bound(self, binding: Binding, scope: Scope, parameter: str | None) -> str | None:
+    def _bound(self, binding: Binding, scope: Scope) -> str | None:
         node = binding.node
         if binding.kind == "parameter":
-            named = self._annotated(node, scope) if isinstance(node, ast.expr) else None
-            return named or (self.passed(parameter, scope) if parameter else None)
+            return self._annotated(node, scope) if isinstance(node, ast.expr) else None
         if binding.kind == "enter" and isinstance(node, ast.expr):
-            return self._entered(node, scope)
+            return self.of(node, scope)
         if binding.kind == "value" and isinstance(node, ast.expr):
             return self.of(node, scope)
         if binding.kind == "item" and isinstance(node, ast.Call):
             return self.item(node, binding.index, scope)
         return None
-
-    def _entered(self, node: ast.expr, scope: Scope) -> str | None:
-        """Return what `with` gives: a context itself, or what its `__enter__` returns."""
-        found = self.of(node, scope)
-        info = self._project.classes.get(found or "")
-        method = self._project.method(info, "__enter__") if info is not None else None
-        if method is None:
-            return found
-        inside = self._project.scope_of(method[0], method[1])
-        given = {self.of(value, inside) for value in _returned(method[0])}
-        own = inside.self_class.name if inside.self_class is not None else None
-        return found if given == {own} else one(given)
 
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
@@ -205,8 +177,6 @@ class Types(Parameters):
                 return inner
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
-            if self._makes_others(named):
-                return None
             return named
         if tail in PREPARES and len(node.args) == 1:
             return self.of(node.args[0], scope)
@@ -220,14 +190,6 @@ class Types(Parameters):
         if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
             return SCHEDULER if annotated == OPTIMIZER and "sched" in target.name.lower() else annotated
         return one({self.of(value, inner_scope) for value in _returned(target) if not is_none(value)})
-
-    def _makes_others(self, name: str) -> bool:
-        """Return whether calling a class gives no object of it: its `__new__` never comes to one of its bases."""
-        info = self._project.classes.get(name)
-        found = self._project.method(info, "__new__") if info is not None else None
-        return found is not None and not any(
-            isinstance(c, ast.Call) and tail_of(c.func) == "__new__" for c in inner(found[0], ast.Call)
-        )
 
     def _has_own(self, name: str, method: str) -> bool:
         """Return whether a class of the program says itself what a method returns."""
@@ -258,10 +220,6 @@ class Types(Parameters):
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
 
 
-def _is_key(key: ast.expr | None, wanted: ast.expr | None) -> bool:
-    return isinstance(key, ast.Constant) and isinstance(wanted, ast.Constant) and key.value == wanted.value
-
-
 def _returned(function: Function) -> list[ast.expr]:
     """Return what a function returns, which is looked for once."""
     return kept(function, _found_returned)
@@ -270,6 +228,11 @@ def _returned(function: Function) -> list[ast.expr]:
 def _found_returned(function: Function) -> list[ast.expr]:
     found = (node.value for node in inner(function, ast.Return) if isinstance(node, ast.Return))
     return [value for value in found if value is not None]
+
+
+def one(found: set[str | None]) -> str | None:
+    """Return the one class that several answers agree on."""
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _is_constructor(dotted: str) -> bool:

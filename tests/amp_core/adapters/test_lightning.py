@@ -157,13 +157,6 @@ def test_the_callback_logs_the_scale_with_few_reads(
     assert len(reads) == 1 + len(rows)
 
 
-def test_the_callback_logs_a_window_of_batches_once(tmp_path: Path, kit: ModuleType) -> None:
-    logger = kit.CSVLogger(tmp_path, name="", version="")
-    options: dict[str, Any] = {"accumulate_grad_batches": 2, "log_every_n_steps": 2, "callbacks": [kit.AmpCallback()]}
-    kit.fit(kit.AmpPrecision("bf16"), kit.batches(9), logger=logger, **options)
-    assert [(row["step"], row["amp/applied_steps"]) for row in logged(tmp_path)] == [("1", "2"), ("3", "4"), ("4", "5")]
-
-
 @pytest.mark.parametrize("name", PRECISIONS)
 def test_training_without_progress_is_stopped_with_the_name_of_the_culprit(name: str, kit: ModuleType) -> None:
     plugin = kit.AmpPrecision(name, scaler_options={"max_consecutive_skips": 4})

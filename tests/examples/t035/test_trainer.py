@@ -9,10 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from amp_core.benchmark.chain import draw_chain
 from amp_core.checkpoint import CheckpointError
 from amp_core.tracking import Flush
-from examples.t035.trainer import TrainConfig, TrainResult, build_loaders, build_model, digest, train
+from examples.t035.trainer import TrainConfig, TrainResult, build_model, digest, train
 
 CPU = torch.device("cpu")
 SMALL = TrainConfig(device="cpu", steps=6, batch_size=8, val_sequences=64, log_every=4)
@@ -93,15 +92,6 @@ def test_the_seed_alone_decides_a_run_which_leaves_the_global_generator_alone() 
     assert train(a_config(seed=5)) == first
     assert train(a_config(seed=5, workers=1)).history == first.history
     assert train(a_config(seed=6)).history != first.history
-
-
-def test_validation_is_another_draw_than_training() -> None:
-    config = a_config(train_sequences=64)  # equally many, so that equal generators would draw alike
-    chain = draw_chain(16, sharpness=3.0, generator=torch.Generator().manual_seed(0))
-    training, validation = (batches.dataset.tensors[0] for batches in build_loaders(config, chain, CPU))  # type: ignore[attr-defined]
-    assert (len(training), len(validation)) == (64, 64)
-    shared = {tuple(row) for row in training.tolist()} & {tuple(row) for row in validation.tolist()}
-    assert not shared
 
 
 @pytest.mark.criterion("T035/AC7")
