@@ -320,16 +320,22 @@ def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
     }  # fmt: skip
 
 
-def test_without_a_record_of_lines_every_test_of_a_criterion_is_asked(tmp_path: Path) -> None:
+def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_of_its_code(tmp_path: Path) -> None:
     files = {"tests/test_core.py": "from pkg.core import double\n\ndef test_own():\n    assert double(3) == 6\n"
              "\ndef test_copy():\n    copy = lambda x: 2 * x\n    assert copy(3) == 6\n",
              "pkg/core.py": "def double(x):\n    return 2 * x\n"}  # fmt: skip
     root = written(tmp_path, {**GOOD, **files})
     committed(root)
-    criteria = [a_criterion(id=name.upper(), tests=[f"tests/test_core.py::test_{name}"]) for name in ("own", "copy")]
-    seen = EvidenceSet()
+    names = {"OWN": "::test_own", "COPY": "::test_copy", "BOTH": ""}
+    criteria = [a_criterion(id=name, tests=[f"tests/test_core.py{test}"]) for name, test in names.items()]
+    seen, context = EvidenceSet(), a_context(root)
+    task = a_task(criteria=criteria, entry_points=[], measurements=[])
     for kind in (PytestRun, SourceTree, EmptiedCode):
-        seen.collect(kind, a_task(criteria=criteria, entry_points=[], measurements=[]), a_context(root))
+        seen.collect(kind, task, context)
     emptied = seen.get(EmptiedCode)
     assert emptied, seen.why_missing(EmptiedCode)
-    assert [symbol.noticed for symbol in emptied.symbols] == [True, False]
+    assert [(symbol.noticed, symbol.tests) for symbol in emptied.symbols] == [(True, 1), (False, 1), (True, 2)]
+    seen.collect(ExecutedLines, task, context)  # with it those that run a function are asked, and the others are named
+    emptied = EmptiedCode.derive(task, context, seen)
+    assert [symbol.tests for symbol in emptied.symbols] == [1, 1, 1]
+    assert [test.noticed for test in emptied.tests if test.criterion == "BOTH"] == [False, True]
