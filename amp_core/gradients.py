@@ -1,8 +1,9 @@
 """The gradients of a step: their norm, kept parameter by parameter, without a host read."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import torch
 from torch import Tensor, nn
@@ -35,17 +36,17 @@ def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> G
     if not having:
         return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), having)
     grads = [_dense(param) for param in having]
-    wide = torch.float32 if any(grad.dtype is torch.bfloat16 for grad in grads) else None
+    wide = torch.float32 if torch.bfloat16 in map(attrgetter("dtype"), grads) else None
     norms = torch._foreach_norm(grads, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
     each = _whole(torch.stack([norm.to(device) for norm in norms]))
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
 
 
-def by_group(norms: GradientNorms, groups: Iterable[Sequence[nn.Parameter]]) -> list[GradientNorms]:
-    """Return the norms of each group by itself; the groups together are what was measured, in its order."""
+def by_group(norms: GradientNorms, optimizers: Sequence[torch.optim.Optimizer]) -> list[GradientNorms]:
+    """Return the norms of each parameter group by itself; all of them together are what was measured."""
     parts, start = [], 0
-    for group in groups:
-        having = [param for param in group if param.grad is not None]
+    for group in (group for each in optimizers for group in each.param_groups):
+        having = [param for param in group["params"] if param.grad is not None]
         each = norms.each[start : start + len(having)]
         parts.append(GradientNorms(torch.linalg.vector_norm(each), each, having))
         start += len(having)

@@ -1,6 +1,7 @@
 """Optimizers of every make: which of them skip a step by themselves, and what they take over from a checkpoint."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -42,12 +43,11 @@ def begin_momentum(optimizer: torch.optim.Optimizer) -> None:
                 optimizer.state[param]["momentum_buffer"] = torch.zeros_like(param)
 
 
-def count_writes(optimizers: Sequence[torch.optim.Optimizer]) -> int:
+def count_writes(params: Sequence[Tensor], optimizers: Sequence[torch.optim.Optimizer]) -> int:
     """Return how often parameters and step counts, which fused optimizers write as well, were written so far."""
-    tensors = [param for each in optimizers for group in each.param_groups for param in group["params"]]
     counts = [state.get("step") for each in optimizers for state in each.state.values()]
-    written = [*tensors, *(count for count in counts if isinstance(count, Tensor))]
-    return sum(tensor._version for tensor in written)  # noqa: SLF001  torch has no public way to ask
+    written = [*params, *(count for count in counts if isinstance(count, Tensor))]
+    return sum(map(attrgetter("_version"), written))  # torch has no public way to ask
 
 
 def load_optimizers(optimizers: Sequence[torch.optim.Optimizer], states: Sequence[Mapping[str, Any]]) -> None:

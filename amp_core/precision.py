@@ -94,11 +94,11 @@ def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
     It is set by the interface that the installed torch wants, and what was found is put back.
     """
     places = _FLOAT32_SETTINGS.get(device_type, ())
-    wanted = _ROUNDED if rounded else _EXACT
-    found = [getattr(place, _SETTING) for place in places]
-    changed = [(place, value) for place, value in zip(places, found, strict=True) if value != wanted]
+    exact = (_EXACT, _UNSET) if device_type == "cpu" else (_EXACT,)  # a CPU rounds nothing unless it is told to
+    wanted = (_ROUNDED,) if rounded else exact
+    changed = [(place, value) for place in places if (value := getattr(place, _SETTING)) not in wanted]
     for place, _ in changed:
-        setattr(place, _SETTING, wanted)
+        setattr(place, _SETTING, wanted[0])
     try:
         yield
     finally:

@@ -110,7 +110,7 @@ class TrainStep:
         refuse_half_precision(model, params, self.precision)
         self.precision.prepare(model)
         self.loss_fn = loss_fn
-        refuse_limits(max_grad_norm, len(self.groups))
+        refuse_limits(max_grad_norm, sum(len(each.param_groups) for each in self.optimizers))
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
         if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
             raise ValueError(
@@ -122,9 +122,7 @@ class TrainStep:
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
         if self.precision.needs_scaler and not self.scaler.dynamic:
             raise ValueError("fp16 needs a scaler that scales: pass LossScaler(device, dynamic=True), or none")
-        self._own_params = tuple(model.parameters())
-        self._known = {id(param) for param in self.params}
-        self._buffers = KeptBuffers(model)
+        self._remember(self.params)
         self._half_taken = ""
         self._constant_lr = (math.nan, torch.zeros((), device=self.device))
         self._norms: GradientNorms | None = None
@@ -137,14 +135,10 @@ class TrainStep:
         return self.optimizers[0]
 
     @property
-    def groups(self) -> list[list[nn.Parameter]]:
-        """Return the parameters of each group of each optimizer."""
-        return [group["params"] for each in self.optimizers for group in each.param_groups]
-
-    @property
     def params(self) -> list[nn.Parameter]:
         """Return all parameters that the optimizers hold now, also those added or unfrozen since the construction."""
-        return [param for group in self.groups for param in group]
+        optimizers = self.optimizers
+        return [param for each in optimizers for group in each.param_groups for param in group["params"]]
 
     @property
     def lr(self) -> Tensor:
@@ -166,30 +160,30 @@ class TrainStep:
         self._refuse_half_taken()
         if self.ema is not None and self.ema.swapped:
             raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
-        self._follow_new_parameters()
+        params = self._follow_new_parameters()
         self._clear_gradients()  # of whoever else ran a backward pass through this model
-        writes = count_writes(self.optimizers)
+        writes = count_writes(params, self.optimizers)
         self._buffers.keep()
         try:
             with self.precision.products():
-                return self._take(window)
+                return self._take(window, params)
         except BaseException as error:
-            if count_writes(self.optimizers) != writes:
+            if count_writes(params, self.optimizers) != writes:
                 self._half_taken = type(error).__name__
             self._buffers.put_back()
             self._abandon()
             raise
 
-    def _take(self, window: Sequence[Batch]) -> StepResult:
+    def _take(self, window: Sequence[Batch], params: Sequence[nn.Parameter]) -> StepResult:
         loss, metrics = self._accumulate(window)
         lr, loss_scale = self._kept_lr(), self._kept_scale()
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
-        self._norms = norms = measure_gradients(self.params, self.device)
+        self._norms = norms = measure_gradients(params, self.device)
         parts = [norms]
         limits = self.max_grad_norm if isinstance(self.max_grad_norm, Sequence) else (self.max_grad_norm,)
         if limits is self.max_grad_norm:
-            parts = by_group(norms, self.groups)
+            parts = by_group(norms, self.optimizers)
             metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
         for limit, part in zip(limits, parts, strict=True):
             if limit is not None and limit != math.inf:
@@ -278,15 +272,20 @@ class TrainStep:
         if self.ema is not None:
             self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
 
-    def _follow_new_parameters(self) -> None:
-        """Average parameters that came to the optimizers since the construction, and keep the buffers beside them."""
+    def _follow_new_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters; average those that came to the optimizers since, and keep the buffers beside them."""
         params = self.params
-        if len(params) > len(self._known):
+        if [*map(id, params)] != self._ids:
             if self.ema is not None:
-                known = self._known | {id(param) for param in self.ema.params}
+                known = {*self._ids, *map(id, self.ema.params)}
                 self.ema.follow(param for param in params if id(param) not in known)
-            self._known = {id(param) for param in params}
-            self._buffers = KeptBuffers(self.model)
+            self._remember(params)
+        return params
+
+    def _remember(self, params: Sequence[nn.Parameter]) -> None:
+        self._ids = [*map(id, params)]
+        self._cleared = [*{id(param): param for param in (*self.model.parameters(), *params)}.values()]
+        self._buffers = KeptBuffers(self.model)
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:
@@ -336,7 +335,7 @@ class TrainStep:
 
     def _clear_gradients(self) -> None:
         """Clear all gradients of the model, and of what the optimizers hold besides."""
-        for param in (*self._own_params, *self.params):
+        for param in self._cleared:
             param.grad = None
 
     def _abandon(self) -> None:
