@@ -1,4 +1,4 @@
-"""The one option of this suite, golden files are rewritten only where somebody asks for it; its signals; its state.
+"""The one option of this suite, golden files are rewritten only where somebody asks for it; its order, signals, state.
 
 No property is one of time: a busy machine may take its time to make an example.
 """

@@ -72,9 +72,8 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a phase of a test ended."""
         message = _last_line(report.longreprtext) if report.failed else ""
-        xfail = hasattr(report, "wasxfail")
-        self.say("ended", id=report.nodeid, when=report.when, outcome=report.outcome, xfail=xfail,
-                 seconds=round(report.duration, 4), message=message)  # fmt: skip
+        facts = {"id": report.nodeid, "when": report.when, "outcome": report.outcome, "message": message}
+        self.say("ended", **facts, xfail=hasattr(report, "wasxfail"), seconds=round(report.duration, 4))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
