@@ -71,8 +71,8 @@ class Baseline:
 
     @cached_property
     def starters(self) -> list[str]:
-        """Return the tests that started other processes, in which lines ran unseen."""
-        return named_tests(self.lines.children) if self.lines else []
+        """Return the tests in which lines may have run unseen: other processes ran, or the tracer was taken away."""
+        return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
@@ -86,7 +86,7 @@ class Baseline:
         """Return those of some tests that may notice a fault in some lines, the fastest first."""
         found = self.contexts(place)
         fast = sorted(tests, key=lambda test: self.seconds.get(test, 0))
-        if found is None:
+        if found is None or (self.lines and self.lines.doubts):
             return fast
         ran = [test for test in fast if f"{TEST}{test}" in found]
         return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast

@@ -91,9 +91,7 @@ def test_right_is_said_of_each_ending_of_one_project(name: str, tmp_path: Path) 
         assert stopped, (ending.name, mine)
 
 
-def test_corpus_has_at_least_100_endings_and_25_sound_ones_each_of_its_own_name() -> None:
-    assert len(CORPUS) >= 100
-    assert sum(ending.right is Right.PASS for ending in CORPUS) >= 25
+def test_each_ending_has_a_name_of_its_own() -> None:
     assert [name for name, count in Counter(ending.name for ending in CORPUS).items() if count > 1] == []
 
 

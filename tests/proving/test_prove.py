@@ -60,11 +60,6 @@ def test_evidence_that_asserts_is_proved(rigged: Rigged) -> None:
     assert all(fault.location.path == "pkg/core.py" for fault in good.faults)
 
 
-def test_nothing_is_changed_that_is_only_told(rigged: Rigged) -> None:
-    assert not [fault for fault in of(rigged, "GOOD").faults if "log" in fault.title or ("twice" in fault.diff.lower()
-                and fault.diff.count('-    """'))]  # fmt: skip
-
-
 def test_tests_that_run_nothing_of_the_code_cannot_prove_it(rigged: Rigged) -> None:
     vacuous = of(rigged, "VACUOUS")
     assert (vacuous.standing, vacuous.passed_by, vacuous.problem) == (Standing.VACUOUS, True, "")

@@ -184,13 +184,6 @@ def test_lines_that_were_not_measured_ask_nothing_of_anybody() -> None:
     assert section.text == "Not measured: the project measures coverage itself."
 
 
-def test_report_tells_shares_and_who_ran_what() -> None:
-    seen = executed(a_function(), a_function("lost", line=5, ran=False))
-    shares, reached = describe(TASK, evidence(seen, a_run(), a_tree(TASK)))
-    assert shares.rows == (("pkg/core.py", "2", "1", "50%", "lost (line 5)"),)
-    assert reached.rows == (("AC1", "pkg.core:double (pkg/core.py:1-3)", TEST, "1 of 1"),)
-
-
 def a_place(line: int, last: int) -> Location:
     return Location(path="pkg/core.py", line=line, last_line=last)
 

@@ -7,6 +7,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from sys import intern
 from types import MappingProxyType
 from typing import Self
 
@@ -244,7 +245,8 @@ def _event(text: bytes, nonce: str) -> Event | None:
         return None
     if not isinstance(event, dict) or event.pop("nonce", "") != nonce or not isinstance(event.get("event"), str):
         return None
-    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
+    # interned: of each test, its id and some keys are told half a dozen times
+    return {intern(name): intern(printable(v)) if isinstance(v, str) else v for name, v in event.items()}
 
 
 def stage_of(events: list[Event]) -> str:

@@ -113,7 +113,7 @@ class _Search:
             return self.fits_around(piece, node, holes)
         for pattern in piece.patterns:
             found = match(pattern, node, self._scope_at(node), lenient=True)
-            if found is not None and _agree(found, holes) and self.fits_around(piece, node, found):
+            if found is not None and _agree(found, holes) and self.fits_around(piece, node, {**holes, **found}):
                 return True
         return False
 
