@@ -39,9 +39,8 @@ from gates.model import (
     TaskIdentity,
 )
 from gates.project import what_was_read
-from gates.project.excerpts import excerpts
 from gates.project.revision import digest_folder, environment, observe
-from gates.report import RESULT_SCHEMA, GateReport, Report
+from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages.gate import Gate
 from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task

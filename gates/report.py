@@ -1,7 +1,8 @@
 """What one run came to: its gates, criteria, coverage and score, in one value that every format renders."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
@@ -256,3 +257,30 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             f.model_dump_json(),
         ),
     )
+
+
+AROUND = 2
+EXCERPTS = 20
+MOST_BYTES = 1024 * 1024
+
+
+def excerpts(findings: Iterable[Finding], root: Path) -> tuple[Excerpt, ...]:
+    """Return five lines of code around each place at which something failed, each place once."""
+    places = dict.fromkeys(
+        f.location for f in findings if f.outcome is Outcome.FAILED and f.location and f.location.path.endswith(".py")
+    )
+    return tuple(found for place in list(places)[:EXCERPTS] for found in _around(place, root))
+
+
+def _around(place: Location, root: Path) -> Iterator[Excerpt]:
+    path = root / place.path
+    if place.line is None or not path.is_file() or path.stat().st_size > MOST_BYTES:
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    first = max(1, place.line - AROUND)
+    shown = lines[first - 1 : place.line + AROUND]
+    if shown:
+        numbered = (
+            f"{'>' if number == place.line else ' '} {number:4} {line}" for number, line in enumerate(shown, first)
+        )
+        yield Excerpt(location=place, first_line=first, text="\n".join(numbered))

@@ -41,8 +41,8 @@ def skips() -> int:
 
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 39_001, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 343, 200),
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 38_991, 25_000),
+    "files in gates/": (lambda: len(python_files("gates")), 341, 200),
     "lines of rules": (rules, 2_225, 3_000),
     "files in the fullest folder": (fullest, 17, 25),
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 25_011, 22_000),

@@ -12,8 +12,7 @@ from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
 from gates.task.measurement import Measurement, Regression
-from gates.task.probes import Concurrent, HotPath, Leak, Scale
-from gates.task.recorded import TestsToRecord, TrainingStep
+from gates.task.probes import Concurrent, HotPath, Leak, Scale, TestsToRecord, TrainingStep
 from gates.task.types import (
     ArmName,
     Callable,

@@ -11,7 +11,7 @@ from gates.checks.training_steps.orders import BACKWARD, judge_windows
 from gates.evidence.recorded_step import Compared, Happened, Recorded
 from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
-from gates.task.recorded import Need
+from gates.task.probes import Need
 
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.

@@ -13,7 +13,7 @@ from gates.evidence.runtime_orders import ENDS, UNCLEARED, Breach, RuntimeOrder,
 from gates.judging import Said
 from gates.model import Level, Location, Outcome
 from gates.project.files import is_among
-from gates.task.recorded import Seen
+from gates.task.probes import Seen
 
 
 @dataclass(frozen=True)

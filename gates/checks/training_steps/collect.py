@@ -17,7 +17,7 @@ from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded, as_recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import Model
-from gates.task.recorded import Need, TestsToRecord, TrainingStep
+from gates.task.probes import Need, TestsToRecord, TrainingStep
 from gates.task.task import Task
 
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.

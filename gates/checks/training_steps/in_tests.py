@@ -19,7 +19,7 @@ from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.judging import Said, about_criterion, for_criteria, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.recorded import TestsToRecord
+from gates.task.probes import TestsToRecord
 from gates.task.task import Criterion, Task
 
 RULES = (

@@ -13,7 +13,7 @@ from gates.evidence.recorded_step import Recorded
 from gates.judging import Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.recorded import Need, TrainingStep
+from gates.task.probes import Need, TrainingStep
 from gates.task.task import Criterion, Task
 
 RULES = (

@@ -6,7 +6,7 @@ from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Attempt, Recorded
 from gates.judging import Said, absent
 from gates.model import Level, Outcome
-from gates.task.recorded import Need
+from gates.task.probes import Need
 
 NEAR = 0.05
 

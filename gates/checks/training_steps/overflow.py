@@ -7,7 +7,7 @@ from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Overflowed, Recorded
 from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
-from gates.task.recorded import Need
+from gates.task.probes import Need
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
