@@ -11,8 +11,7 @@ from gates.model import Location, Model, Severity
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
-from gates.scan.rule import Piece, Rule
-from gates.scan.site import Site
+from gates.scan.rule import Piece, Rule, Site
 from gates.task.code_binding import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
