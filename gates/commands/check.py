@@ -13,8 +13,7 @@ from gates.model import SEVERITIES, Severity
 from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
-from gates.scan.rule import Rule
-from gates.scan.site import Site
+from gates.scan.rule import Rule, Site
 from gates.words import counted, visible
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}

@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from gates import __version__
 from gates.errors import UsageError
-from gates.scan.rule import Rule
-from gates.scan.site import Site
+from gates.scan.rule import Rule, Site
 from gates.words import printable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -12,8 +12,7 @@ from gates.project.files import is_under
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
-from gates.scan.rule import Piece, Rule
-from gates.scan.site import Site
+from gates.scan.rule import Piece, Rule, Site
 from gates.task.bindings import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {

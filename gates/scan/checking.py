@@ -8,15 +8,13 @@ from pathlib import Path
 
 from gates import garbage_collection
 from gates.code.syntax import Unparsed
-from gates.scan.choosing import Facts, batches, facts_of, links_of, wanted
+from gates.scan.choosing import Facts, batches, facts_of, links_of, literals, wanted
 from gates.scan.endless import Endless, limited
 from gates.scan.engine import Scanner
-from gates.scan.literals import literals
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.program.reading import content, module_of
-from gates.scan.rule import Rule
-from gates.scan.site import Site
+from gates.scan.rule import Rule, Site
 
 SHARED = 64  # files whose trees are held for the next folder
 

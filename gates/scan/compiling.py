@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.grammar import OrderError
-from gates.scan.automata.order import Order
+from gates.scan.automata.order import Order, OrderError
 from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
 from gates.scan.patterns.pattern import Pattern, PatternError
 from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule

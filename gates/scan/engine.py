@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from gates.scan.patterns.shapes import find
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
-from gates.scan.rule import Piece, Rule
-from gates.scan.site import Site
+from gates.scan.rule import Piece, Rule, Site
 
 if TYPE_CHECKING:
     from gates.scan.paths.traces import Trace, Tracer
@@ -35,9 +34,9 @@ class Scanner:
 
             yield from orders.judge(rule, self._traced(rule))
         elif rule.form.members:
-            from gates.scan.members import hidden_members
+            from gates.scan import members
 
-            yield from hidden_members.look(self.project, self._judged)
+            yield from members.look(self.project, self._judged)
         elif rule.form.require:
             yield from self._missing(rule)
         elif rule.piece:

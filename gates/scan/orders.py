@@ -9,8 +9,7 @@ from gates.scan.automata.words import Event
 from gates.scan.blaming import blamed
 from gates.scan.paths.traces import Trace
 from gates.scan.projecting import MARKS, PLAIN, joined, projections
-from gates.scan.rule import OrderRule, Rule
-from gates.scan.site import Site
+from gates.scan.rule import OrderRule, Rule, Site
 
 MAX_CALLS = 2
 ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it

@@ -1,4 +1,4 @@
-"""A code rule made ready: its patterns and orders compiled."""
+"""A code rule made ready, its patterns and orders compiled, and what it says of a place."""
 
 import re
 from collections.abc import Mapping
@@ -107,3 +107,19 @@ class Rule:
         """
         plain = self.piece is not None and not (self.piece.inside or self.piece.has or self.piece.not_has)
         return bool(self.never) or plain
+
+
+@dataclass(frozen=True, order=True)
+class Site:
+    """A place that a rule speaks of, and whether it is as it should be; `trace` is the path of events to it.
+
+    `undecided` says that reading could not decide: the place is neither kept nor broken.
+    """
+
+    path: str
+    line: int
+    last_line: int
+    ok: bool
+    message: str
+    trace: tuple[str, ...] = field(default=())
+    undecided: bool = False

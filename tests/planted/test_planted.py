@@ -15,7 +15,7 @@ from gates.scan.checking import check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.program.reading import project_of
-from gates.scan.site import Site
+from gates.scan.rule import Site
 
 RULES = load_rules()
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}

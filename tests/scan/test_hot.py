@@ -11,7 +11,7 @@ from gates.scan.paths import traces
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.program.reading import project_of
-from gates.scan.site import Site
+from gates.scan.rule import Site
 
 RULES = load_rules()
 ORDER = RULES["amp-clip-before-unscale"]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.scan.automata.grammar import OrderError
-from gates.scan.automata.order import Order
+from gates.scan.automata.order import Order, OrderError
 
 EVENTS = ("a", "b", "clip")
 

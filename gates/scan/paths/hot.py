@@ -12,9 +12,8 @@ from functools import cached_property
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
-from gates.scan.patterns.holes import Hole
 from gates.scan.patterns.matches import match
-from gates.scan.patterns.pattern import Pattern
+from gates.scan.patterns.pattern import Hole, Pattern
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, names_of, tail_of

@@ -3,9 +3,8 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from gates.scan.patterns.holes import Hole, Holes, is_gap
 from gates.scan.patterns.matches import match, match_block
-from gates.scan.patterns.pattern import Pattern
+from gates.scan.patterns.pattern import Hole, Holes, Pattern, is_gap
 from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import walk

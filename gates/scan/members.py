@@ -6,14 +6,46 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gates.code.stub import is_hollow
-from gates.scan.members.code import broken, calls, constant, function_of
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
-from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import kept, text_of, walk
+from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.nodes import inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
-from gates.scan.site import Site
+from gates.scan.rule import Site
+
+Told = tuple[str, Module, ast.AST]
+
+
+def broken(module: Module, node: ast.AST, message: str, *way: Told) -> Site:
+    """Return a place that breaks a rule; `way` names other places that make it so, each by what happens there."""
+    line = getattr(node, "lineno", 1)
+    last = getattr(node, "end_lineno", None) or line
+    trace = dict.fromkeys(f"{what} {there.path}:{getattr(part, 'lineno', 1)}" for what, there, part in way)
+    return Site(module.path, line, last, ok=False, message=message, trace=tuple(trace))
+
+
+def calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls that a node holds, but for those in definitions inside of it."""
+    for call in inner(node, ast.Call):
+        if isinstance(call, ast.Call):
+            yield call
+
+
+def function_of(node: ast.AST, module: Module) -> Function | None:
+    """Return the function that a node stands in."""
+    for around in module.ancestors(node):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            return around
+    return None
+
+
+def constant(node: ast.expr | None) -> object:
+    """Return the value of a constant expression, a negative number too; `None` for anything else."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        return -node.operand.value if isinstance(node.operand.value, int | float) else None
+    return node.value if isinstance(node, ast.Constant) else None
+
 
 OWN = frozenset(
     {
@@ -272,14 +304,14 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
 def _named(node: ast.ClassDef) -> set[str]:
     """Return every name that a class body binds, in its blocks too."""
     found: set[str] = set()
-    for inner in walk(node):
-        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
-            found.add(inner.attr)
-        elif isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(inner.name)
-        elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            found.add(inner.id)
-        elif _fills(inner):
+    for part in walk(node):
+        if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            found.add(part.attr)
+        elif isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(part.name)
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            found.add(part.id)
+        elif _fills(part):
             found |= {"__setattr__"}  # set by a name that reading does not know
     return found
 
