@@ -93,8 +93,3 @@ def test_right_is_said_of_each_ending_of_one_project(name: str, tmp_path: Path) 
 
 def test_each_ending_has_a_name_of_its_own() -> None:
     assert [name for name, count in Counter(ending.name for ending in CORPUS).items() if count > 1] == []
-
-
-def test_no_two_endings_are_the_same_project() -> None:
-    projects = Counter(str((sorted(e.files.items()), e.stands, sorted(e.env.items()), e.needs)) for e in CORPUS)
-    assert max(projects.values()) == 1

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_record, a_run, a_task, evidence, written
+from building import a_context, a_process, a_record, a_run, a_task, evidence, written
 from driven import LIBRARY, PROJECT, TESTS
 
 from gates.checks.training_steps import in_tests as _recorded_tests
@@ -110,6 +110,12 @@ def test_device_that_is_hidden_is_not_absent(seen: RecordedTests, mark: str, sai
     found = [one for each in judged(seen, mark, "scaler", "autocast", "overflow").values() for one in each]
     assert Outcome.FAILED not in {one.outcome for one in found}
     assert any(one.outcome is Outcome.UNKNOWN and said in one.message and one.leaves_open for one in found)
+
+
+def test_device_that_is_asked_for_at_import_is_missing_in_each_test() -> None:
+    facts = ({"word": "hidden", "what": "no CUDA"}, {"word": "test", "id": "t"}, {"word": "tested", "id": "t"})
+    (test,) = RecordedTests.read(a_process(), [dict[str, object](each) for each in facts]).tests
+    assert [one.what for one in test.run.absent] == ["no CUDA"]
 
 
 def test_test_that_failed_shows_nothing(seen: RecordedTests) -> None:

@@ -202,13 +202,16 @@ def _why_not(ended: ProcessRun, folder: Path) -> str:
 
 
 def _tests(entries: Iterable[Entry]) -> Iterator[RecordedTest]:
-    """Yield each test with what happened between its begin and its end; one that was run twice counts for nothing."""
+    """Yield each test with what happened between its begin and its end; one that was run twice counts for nothing.
+
+    A device that is asked for as modules are imported is missing in all of them.
+    """
     found: dict[str, RecordedTest] = {}
     begun: Entry | None = None
-    events: list[Entry] = []
+    events, imported = list[Entry](), list[Entry]()
     for entry in entries:
         if entry["word"] == "test":
-            begun, events = entry, []
+            begun, events = entry, [*imported]
         elif entry["word"] == "tested" and begun is not None:
             test = _test(begun, str(entry.get("outcome")), events)
             again = test.model_copy(update={"outcome": "run again"})
@@ -216,6 +219,8 @@ def _tests(entries: Iterable[Entry]) -> Iterator[RecordedTest]:
             begun = None
         elif begun is not None:
             events.append(entry)
+        elif entry["word"] == "hidden":
+            imported.append(entry)
     if begun is not None:
         found[str(begun.get("id"))] = _test(begun, "not run", events)
     yield from list(found.values())[:MOST_TESTS]
