@@ -128,6 +128,22 @@ CHEATS: dict[str, dict[str, str]] = {
     "the file renamed": {"tests/test_text.py": "", "tests/text_of_tests.py": TESTS},
     "a copy of the good code": {"tests/good.py": CODE, "tests/test_text.py": TESTS.replace("sizes.text", "good")},
     "a fixture that puts good code in": {"tests/__init__.py": "", "tests/good.py": CODE, "tests/conftest.py": PATCH},
+    "good code put into its place as modules": {
+        "tests/good.py": CODE,
+        "tests/conftest.py": "import sys\n\nfrom tests import good\n\nsys.modules['sizes.text'] = good\n",
+        "tests/__init__.py": "",
+    },
+    "a stale build that the tests import": {
+        "build/lib/sizes/__init__.py": "",
+        "build/lib/sizes/text.py": CODE,
+        "tests/conftest.py": "import sys\n\nsys.path.insert(0, 'build/lib')\n",
+    },
+    "tries that give up": asserting(
+        "    for _ in range(3):\n        try:\n            assert size(count) == expected\n            break\n"
+        "        except AssertionError:\n            continue\n"
+    ),
+    "a tuple that is asserted": asserting("    assert (size(count) == expected, expected)\n"),
+    "any exception expected": asserting("    with pytest.raises(Exception):\n        assert size() == expected\n"),
     "a conftest that leaves tests out": {"tests/conftest.py": FEWER},
     "a conftest that calls failures passed": {"tests/conftest.py": RIG},
     "a conftest that ends the process": {"conftest.py": "import os\n\ndef pytest_sessionfinish():\n    os._exit(0)\n"},
