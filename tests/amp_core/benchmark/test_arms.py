@@ -45,7 +45,7 @@ def test_precisions_are_accepted_by_any_name_and_the_baseline_comes_first() -> N
         (["fp32", "fp16", "16"], "expected each precision once, found 'fp32, fp16, fp16'"),
         (["bf16"], "expected the baseline 'fp32' among the precisions, found 'bf16'"),
         (["fp32", "tf32"], "a CPU has no TF32, leave 'tf32' out"),
-        (["fp32", "fp8"], "unknown precision 'fp8'"),
+        (["fp32", "fp61"], "unknown precision 'fp61'"),
     ],
 )
 def test_precisions_that_cannot_be_compared_are_refused(names: list[str], message: str) -> None:
