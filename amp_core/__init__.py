@@ -10,13 +10,12 @@ from amp_core.loss import chunked_cross_entropy
 from amp_core.model import GPT, GPTConfig, next_token_loss
 from amp_core.norm import LeanLayerNorm, LeanRMSNorm
 from amp_core.precision import Precision, compute_effective_precision, precision_for, resolve
-from amp_core.randomness import seed_all
+from amp_core.randomness import random_state, restore_random_state, seed_all
 from amp_core.scaler import LossScaler, ScaleCollapsed
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import StepResult, TrainStep
 from amp_core.throughput import Throughput
 from amp_core.tracking import JsonlSink, MemorySink, Sink, TensorBoardSink, Tracker, WandbSink
-from amp_core.trainer import TrainConfig, train
 
 __all__ = [
     "GPT",
@@ -40,7 +39,6 @@ __all__ = [
     "TensorBoardSink",
     "Throughput",
     "Tracker",
-    "TrainConfig",
     "TrainStep",
     "WandbSink",
     "chunked_cross_entropy",
@@ -53,10 +51,11 @@ __all__ = [
     "next_token_loss",
     "pick",
     "precision_for",
+    "random_state",
     "resolve",
+    "restore_random_state",
     "seed_all",
     "to_device",
-    "train",
     "warmup_cosine",
     "windows",
 ]

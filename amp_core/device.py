@@ -74,6 +74,8 @@ def _inspect_cuda(device: torch.device) -> DeviceFacts:
         found.add(f"sm_{major}{minor}")
         if major >= 8:  # Ampere brought TF32
             found.add("tf32")
+        if (major, minor) >= (8, 9):  # Ada and Hopper brought products in 8 bits
+            found.add("fp8")
     return DeviceFacts("cuda", torch.cuda.get_device_name(device), tuple(sorted(found)))
 
 
@@ -95,13 +97,7 @@ def _cpuinfo() -> str:
 
 
 def _count(device_type: str) -> int:
-    if device_type == "cpu":
-        return 1
-    if device_type == "cuda":
-        return torch.cuda.device_count()
-    if device_type == "xpu":
-        return torch.xpu.device_count()
-    return int(torch.backends.mps.is_available())
+    return int(torch.get_device_module(device_type).device_count())
 
 
 def _unknown(requested: str) -> str:

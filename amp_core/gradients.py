@@ -1,7 +1,7 @@
 """The gradients of a step: their norm, kept parameter by parameter, without a host read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,14 +28,28 @@ class GradientNorms:
 def measure_gradients(params: Sequence[nn.Parameter], device: torch.device) -> GradientNorms:
     """Return the norms of the gradients that there are, as torch.nn.utils.clip_grad_norm_ computes the total.
 
-    The norm of sharded gradients (DTensor) is that of the whole. Nothing is read back to the host.
+    Those of bfloat16 gradients are float32. The norm of sharded gradients (DTensor) is that of the whole. Nothing is
+    read back to the host.
     """
     having = [param for param in params if param.grad is not None]
     if not having:
         return GradientNorms(torch.zeros((), device=device), torch.zeros(0, device=device), having)
-    norms = torch._foreach_norm([_dense(param) for param in having])  # noqa: SLF001  what torch's own clipping calls
+    grads = [_dense(param) for param in having]
+    wide = torch.float32 if any(grad.dtype is torch.bfloat16 for grad in grads) else None
+    norms = torch._foreach_norm(grads, 2.0, wide)  # noqa: SLF001  what torch's own clipping calls
     each = _whole(torch.stack([norm.to(device) for norm in norms]))
     return GradientNorms(torch.linalg.vector_norm(each), each, having)
+
+
+def by_group(norms: GradientNorms, groups: Iterable[Sequence[nn.Parameter]]) -> list[GradientNorms]:
+    """Return the norms of each group by itself; the groups together are what was measured, in its order."""
+    parts, start = [], 0
+    for group in groups:
+        having = [param for param in group if param.grad is not None]
+        each = norms.each[start : start + len(having)]
+        parts.append(GradientNorms(torch.linalg.vector_norm(each), each, having))
+        start += len(having)
+    return parts
 
 
 def _dense(param: nn.Parameter) -> Tensor:

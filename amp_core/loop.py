@@ -2,6 +2,7 @@
 
 import math
 import re
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from amp_core.evaluation import evaluating
 from amp_core.parallel import from_every_rank, is_first, of_this_rank
 from amp_core.randomness import random_state, restore_random_state
 from amp_core.scaler import ScaleState
+from amp_core.shards import REST, read_shards, save_shards
 from amp_core.step import Batch, StepResult, TrainStep
 from amp_core.tracking import Tracker
 
@@ -89,13 +91,22 @@ class FitResult:
 class Checkpoints:
     """A folder of checkpoints `step-00000042.pt`, of which the newest `keep` stay, and `best.pt`, by validation.
 
-    `run` says what the run is, in plain values; going on from a checkpoint of another one is refused.
+    `run` says what the run is, in plain values; going on from a checkpoint of another one is refused. If `sharded`,
+    each is a folder `step-00000042.shards`, into which every rank of FSDP2 writes its own part: none gathers the whole.
 
     Raises:
         ValueError: a number is out of range, or `run` holds what a checkpoint cannot.
     """
 
-    def __init__(self, folder: Path | str, *, every: int, keep: int = 2, run: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        every: int,
+        keep: int = 2,
+        run: Mapping[str, Any] | None = None,
+        sharded: bool = False,
+    ) -> None:
         for name, value in (("every", every), ("keep", keep)):
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, found {value!r}")
@@ -103,6 +114,8 @@ class Checkpoints:
         self.every = every
         self.keep = keep
         self.run = checkpoint.plain(dict(run or {}), "run")
+        self.sharded = sharded
+        self._end = "shards" if sharded else "pt"
 
     def latest(self) -> Path | None:
         """Return the newest checkpoint, or None."""
@@ -110,28 +123,28 @@ class Checkpoints:
 
     def save(self, step: int, state: Mapping[str, Any]) -> Path | None:
         """Write a checkpoint, and only then remove those that are too old; return its path, on the first rank alone."""
-        path = self._write(self.folder / f"step-{step:08}.pt", state)
+        path = self._write(self.folder / f"step-{step:08}.{self._end}", state)
         for old in sorted(self._all(), key=_step_of)[: -self.keep] if path else ():
-            old.unlink(missing_ok=True)
+            shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
         return path
 
     @property
     def best(self) -> Path:
         """Return where the checkpoint of the best validation is, if there was one."""
-        return self.folder / "best.pt"
+        return self.folder / f"best.{self._end}"
 
     def save_best(self, state: Mapping[str, Any]) -> Path | None:
         """Write the checkpoint of the best validation so far; return its path, on the first rank alone."""
         return self._write(self.best, state)
 
-    def load(self, path: Path) -> dict[str, Any]:
-        """Read a checkpoint of this run.
+    def load(self, path: Path, step: TrainStep) -> dict[str, Any]:
+        """Read a checkpoint of this run; of a sharded one, this rank's part of the step's state.
 
         Raises:
             CheckpointError: it cannot be read, or is of another run; the message names the first difference.
         """
         try:
-            state = checkpoint.load(path)
+            state = checkpoint.load(path / REST if path.is_dir() else path)
         except CheckpointError as error:
             older = [other.name for other in sorted(self._all(), key=_step_of) if other != path]
             hint = f"; delete it, and {older[-1]} is resumed from" if older else ""
@@ -143,16 +156,18 @@ class Checkpoints:
                     f"checkpoint {str(path)!r} is of a run with {name}={found!r}, expected {value!r}:"
                     " resume with the same settings, or choose another folder"
                 )
-        return state
+        return read_shards(path, state, step) if path.is_dir() else state
 
     def _write(self, path: Path, state: Mapping[str, Any]) -> Path | None:
-        if not is_first():
-            return None
-        checkpoint.save(path, {"run": self.run, **state})
-        return path
+        state = {"run": self.run, **state}
+        if self.sharded:
+            save_shards(path, state)
+        elif is_first():
+            checkpoint.save(path, state)
+        return path if is_first() else None
 
     def _all(self) -> Iterator[Path]:
-        return (path for path in self.folder.glob("step-*.pt") if re.fullmatch(r"step-\d{8,}", path.stem))
+        return (path for path in self.folder.glob("step-*") if re.fullmatch(r"step-\d{8,}\.(pt|shards)", path.name))
 
 
 def _step_of(path: Path) -> int:
@@ -226,7 +241,7 @@ class _Run:
                 raise CheckpointError(
                     f"{str(self.checkpoints.folder)!r} already holds {latest.name}: resume, or choose another folder"
                 )
-            self._load(self.checkpoints.load(latest))
+            self._load(self.checkpoints.load(latest, self.step))
         if not self.step.model.training:
             self.step.model.train()
 
@@ -250,7 +265,7 @@ class _Run:
         stopped = self.tracker.step < self.plan.steps
         state = self.step.read()
         if stopped and self.checkpoints is not None and self.checkpoints.best.exists():
-            self.step.load_state_dict(self.checkpoints.load(self.checkpoints.best)["step"])
+            self.step.load_state_dict(self.checkpoints.load(self.checkpoints.best, self.step)["step"])
         return FitResult(state, self.tracker.step, stopped, tuple(self.validations.seen))
 
     def _validate(self, validate: Validate) -> None:
@@ -282,7 +297,7 @@ class _Run:
 
     def _state(self) -> dict[str, Any]:
         return {
-            "step": self.step.state_dict(),
+            "step": self.step.state_dict(whole=self.checkpoints is None or not self.checkpoints.sharded),
             "stream": self.stream.state_dict(),
             "tracker": self.tracker.state_dict(),
             "validations": asdict(self.validations),

@@ -51,7 +51,7 @@ def count_writes(optimizers: Sequence[torch.optim.Optimizer]) -> int:
 
 
 def load_optimizers(optimizers: Sequence[torch.optim.Optimizer], states: Sequence[Mapping[str, Any]]) -> None:
-    """Load all optimizers' states, or none: loading replaces tensors, so that the old ones need no copy."""
+    """Load all optimizers' states, or none, and share no tensor with them."""
     before = [optimizer.state_dict() for optimizer in optimizers]
     try:
         _put_into(optimizers, states)
@@ -78,6 +78,9 @@ def refuse_other_optimizers(optimizers: Sequence[torch.optim.Optimizer], state: 
 def _put_into(optimizers: Sequence[torch.optim.Optimizer], states: Sequence[Mapping[str, Any]]) -> None:
     for optimizer, saved in zip(optimizers, states, strict=True):
         optimizer.load_state_dict(_as_implemented(optimizer, saved))
+        theirs = {id(value) for moments in saved["state"].values() for value in moments.values()}
+        for moments in optimizer.state.values():  # torch takes tensors as they are: a step would change the saved state
+            moments.update({name: value.clone() for name, value in moments.items() if id(value) in theirs})
 
 
 def _as_implemented(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> dict[str, Any]:

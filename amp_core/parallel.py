@@ -2,20 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 
 from amp_core.device import pick
-
-if TYPE_CHECKING:
-    from amp_core.step import TrainStep
 
 GLOO_SETTLES_S = 0.2
 """Gloo's threads outlive the group. One that drops its last tensor while the interpreter ends aborts the process (torch
@@ -69,12 +66,13 @@ def world(device: str | None = None, *, timeout_s: float = 600.0) -> Iterator[Ra
     time.sleep(GLOO_SETTLES_S)
 
 
-def wrap(model: nn.Module, how: str, *, blocks: tuple[type[nn.Module], ...] = ()) -> nn.Module:
+def wrap(model: nn.Module, how: str, *, blocks: tuple[type[nn.Module], ...] = (), **options: Any) -> nn.Module:  # noqa: ANN401  torch's
     """Return the model made ready for training over the ranks, all of which start from rank 0's weights.
 
     "ddp" keeps a replica on every rank. "fsdp2" shards parameters, gradients and optimizer states in place; each
     module of a type in `blocks` is gathered on its own, the rest at once. Make the optimizer afterwards. In a
-    world of one the model comes back as it is.
+    world of one the model comes back as it is. `options` go to DistributedDataParallel, such as
+    `find_unused_parameters=True`, or to `fully_shard`, such as `reshard_after_forward=False`.
 
     Raises:
         ValueError: `how` is neither, or no module is of a type in `blocks`.
@@ -85,7 +83,7 @@ def wrap(model: nn.Module, how: str, *, blocks: tuple[type[nn.Module], ...] = ()
     if blocks and not found:
         names = ", ".join(sorted(block.__name__ for block in blocks))
         raise ValueError(f"the model has no module of type {names}: name the type of its repeated blocks")
-    return _WRAPPERS[how](model, found) if distributed.is_initialized() else model
+    return _WRAPPERS[how](model, found, options) if distributed.is_initialized() else model
 
 
 def without_sync(model: nn.Module) -> AbstractContextManager[object]:
@@ -152,35 +150,9 @@ def of_this_rank(values: Sequence[Any]) -> Any:  # noqa: ANN401  the same
     return values[index] if len(values) == size else None
 
 
-def gathered(state: Any) -> Any:  # noqa: ANN401  a state is a tree of anything
-    """Return a nested state with every sharded tensor made whole, on the CPU; every rank must call it at the same time.
-
-    TrainStep.state_dict does; without shards nothing is exchanged or copied.
-    """
-    if isinstance(state, Mapping):
-        return {key: gathered(value) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(gathered(value) for value in state)
-    return state.full_tensor().cpu() if _is_sharded(state) else state
-
-
-def sharded(step: "TrainStep", state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a step's whole state with its tensors cut as this rank's parameters are, without an exchange.
-
-    TrainStep.load_state_dict does it. The state may come from any number of ranks, and any way to wrap the model.
-    """
-    if not any(_is_sharded(param) for param in step.params):
-        return state
-    cut = dict(state)
-    own = step.model.state_dict()
-    cut["model"] = {name: _cut_as(own.get(name), value) for name, value in state["model"].items()}
-    cut["optimizers"] = [
-        _cut_optimizer(optimizer, saved) for optimizer, saved in zip(step.optimizers, state["optimizers"], strict=True)
-    ]
-    if step.ema is not None and state["ema"] is not None:
-        pairs = zip(step.ema.averages, state["ema"]["averages"], strict=True)
-        cut["ema"] = {**state["ema"], "averages": [_cut_as(average, value) for average, value in pairs]}
-    return cut
+def is_sharded(value: object) -> bool:
+    """Say whether a tensor is one rank's part of a whole, a DTensor; its import is spared."""
+    return hasattr(value, "full_tensor")
 
 
 def _rank(device: str | None) -> Rank:
@@ -203,13 +175,13 @@ def _backend(device: torch.device) -> str:
     return f"cpu:gloo,{device.type}:{distributed.get_default_backend_for_device(device)}"
 
 
-def _ddp(model: nn.Module, _blocks: list[nn.Module]) -> nn.Module:
+def _ddp(model: nn.Module, _blocks: list[nn.Module], options: dict[str, Any]) -> nn.Module:
     device = next(model.parameters()).device
     ids = None if device.type == "cpu" else [device]
-    return nn.parallel.DistributedDataParallel(model, device_ids=ids, gradient_as_bucket_view=True)
+    return nn.parallel.DistributedDataParallel(model, **{"device_ids": ids, "gradient_as_bucket_view": True, **options})
 
 
-def _fsdp2(model: nn.Module, blocks: list[nn.Module]) -> nn.Module:
+def _fsdp2(model: nn.Module, blocks: list[nn.Module], options: dict[str, Any]) -> nn.Module:
     from torch.distributed.device_mesh import init_device_mesh  # here, since importing it takes half a second
     from torch.distributed.fsdp import fully_shard
 
@@ -217,13 +189,12 @@ def _fsdp2(model: nn.Module, blocks: list[nn.Module]) -> nn.Module:
         for tensor in chain(model.parameters(), model.buffers()):
             distributed.broadcast(tensor, 0)  # sharding takes each rank's own values, and they may differ
     mesh = init_device_mesh(next(model.parameters()).device.type, (distributed.get_world_size(),))
-    for module in reversed(blocks):  # inner before outer
-        fully_shard(module, mesh=mesh)
-    fully_shard(model, mesh=mesh)
+    for module in (*reversed(blocks), model):  # inner before outer
+        fully_shard(module, **{"mesh": mesh, **options})
     return model
 
 
-_WRAPPERS: dict[str, Callable[[nn.Module, list[nn.Module]], nn.Module]] = {"ddp": _ddp, "fsdp2": _fsdp2}
+_WRAPPERS: dict[str, Callable[[nn.Module, list[nn.Module], dict[str, Any]], nn.Module]] = {"ddp": _ddp, "fsdp2": _fsdp2}
 
 
 @contextmanager
@@ -238,30 +209,3 @@ def _turned_off(set_sync: Callable[[bool], None]) -> Iterator[None]:
 def _is_distributed(model: nn.Module) -> bool:
     exchanges = hasattr(model, "no_sync") or hasattr(model, "set_requires_gradient_sync")
     return exchanges and distributed.is_available() and distributed.is_initialized()
-
-
-def _is_sharded(value: object) -> bool:
-    return hasattr(value, "full_tensor")  # a DTensor, without its import
-
-
-def _cut_as(own: Tensor | None, whole: Tensor) -> Tensor:
-    """Return the shard of a whole tensor, cut as `own` is; the whole where `own` is not sharded."""
-    if own is None or not _is_sharded(own) or own.shape != whole.shape:
-        return whole
-    from torch.distributed.tensor import DTensor, distribute_tensor
-
-    assert isinstance(own, DTensor)
-    return distribute_tensor(whole, own.device_mesh, own.placements, src_data_rank=None)  # all have it: no exchange
-
-
-def _cut_optimizer(optimizer: torch.optim.Optimizer, saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Cut the moments of each parameter as the parameter is; what has another shape, such as a count, stays."""
-    params = [param for group in optimizer.param_groups for param in group["params"]]
-    cut = {
-        index: {
-            name: _cut_as(params[index], value) if isinstance(value, Tensor) else value
-            for name, value in moments.items()
-        }
-        for index, moments in saved["state"].items()
-    }
-    return {**saved, "state": cut}

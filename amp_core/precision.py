@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import nn
 
 from amp_core.device import DeviceFacts, inspect, pick
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES["fp8"] = torch.bfloat16  # of all but the products in linear layers
 ALIASES = {
     "32": "fp32", "32-true": "fp32", "float32": "fp32",
     "16": "fp16", "16-mixed": "fp16", "float16": "fp16",
     "bf16-mixed": "bf16", "bfloat16": "bf16",
 }  # fmt: skip
-HALF = ("bf16", "fp16")
+NARROW = ("bf16", "fp16", "fp8")
+NO_FP8 = "fp8 needs an NVIDIA GPU of compute capability 8.9 or newer, and torchao, found {}: request 'bf16'"
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Precision:
 
     "tf32" is float32 whose products an NVIDIA GPU of compute capability 8.0 or newer rounds to 10 bits of mantissa. In
     all others float32 products and convolutions are exact: torch's own default rounds convolutions on such a GPU. Both
-    are settings of the process, made for the length of a step (`products`).
+    are settings of the process, made for the length of a step (`products`). "fp8" is bf16 whose linear layers multiply
+    in float8, by torchao (`prepare`).
     """
 
     name: str
@@ -41,6 +45,20 @@ class Precision:
     def products(self) -> AbstractContextManager[None]:
         """Return a context in which float32 products are rounded, for tf32, or exact, for all others."""
         return float32_products(self.device_type, rounded=self.name == "tf32")
+
+    def prepare(self, model: nn.Module) -> None:
+        """Put torchao's layers in the place of linear ones that can multiply in fp8, if this is it; parameters stay.
+
+        Raises:
+            ValueError: torchao is not installed.
+        """
+        if self.name != "fp8":
+            return
+        try:
+            from torchao.float8 import convert_to_float8_training
+        except ImportError as error:
+            raise ValueError(NO_FP8.format("no torchao")) from error
+        convert_to_float8_training(model, module_filter_fn=_multiplies_in_fp8)
 
     def autocast(self) -> torch.amp.autocast:
         """Return a fresh autocast context for the forward pass; for fp32 and tf32 it turns autocast off."""
@@ -64,6 +82,11 @@ class Resolved:
     native: bool = True
 
 
+def _multiplies_in_fp8(module: nn.Module, _name: str) -> bool:
+    """Say whether a layer is an ordinary linear one with the sizes that the kernels want."""
+    return type(module) is nn.Linear and module.in_features % 16 == 0 == module.out_features % 16
+
+
 @contextmanager
 def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
     """Have float32 products, convolutions and recurrent layers rounded to TF32 or exact for a block.
@@ -80,21 +103,24 @@ def float32_products(device_type: str, *, rounded: bool) -> Iterator[None]:
         yield
     finally:
         for place, value in changed:
-            setattr(place, _SETTING, value)
+            setattr(place, _SETTING, _UNSET)  # a setting that was inherited goes on following what it inherits from
+            if getattr(place, _SETTING) != value:
+                setattr(place, _SETTING, value)
 
 
 _BACKENDS: Any = torch.backends  # its settings are made at import, which no type declares
 _FLOAT32_SETTINGS: dict[str, tuple[Any, ...]]
 _EXACT: str | bool
 _ROUNDED: str | bool
+_UNSET: str | bool
 if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # torch 2.9 and later
-    _SETTING, _EXACT, _ROUNDED = "fp32_precision", "ieee", "tf32"
+    _SETTING, _EXACT, _ROUNDED, _UNSET = "fp32_precision", "ieee", "tf32", "none"
     _FLOAT32_SETTINGS = {
         "cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn.conv, _BACKENDS.cudnn.rnn),
         "cpu": (_BACKENDS.mkldnn.matmul, _BACKENDS.mkldnn.conv, _BACKENDS.mkldnn.rnn),
     }
 else:
-    _SETTING, _EXACT, _ROUNDED = "allow_tf32", False, True
+    _SETTING, _EXACT, _ROUNDED, _UNSET = "allow_tf32", False, True, False
     _FLOAT32_SETTINGS = {"cuda": (_BACKENDS.cuda.matmul, _BACKENDS.cudnn)}
 
 
@@ -111,6 +137,8 @@ def precision_for(name: str | int, device_type: str) -> Precision:
         close = difflib.get_close_matches(name, accepted, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise ValueError(f"unknown precision {name!r}{hint}: expected one of {', '.join(accepted)}")
+    if canonical == "fp8" and device_type != "cuda":
+        raise ValueError(NO_FP8.format(f"a device of type {device_type!r}"))
     return Precision(canonical, DTYPES[canonical], device_type, needs_scaler=canonical == "fp16")
 
 
@@ -126,14 +154,14 @@ def resolve(
     kept where the device has it, and is fp32 with one warning elsewhere.
 
     Raises:
-        ValueError: the requested name is not accepted, or the device is not there.
+        ValueError: the requested name is not accepted, the device is not there, or it has no fp8.
     """
     device = device if isinstance(device, DeviceFacts) else inspect(pick(None if device is None else str(device)))
     asked = None if requested is None else precision_for(requested, device.type)
     fp32 = precision_for("fp32", device.type)
     if use_amp is False:
         return Resolved(fp32, "AMP is turned off by use_amp=False")
-    if asked is not None and asked.name in HALF:
+    if asked is not None and asked.name in NARROW:
         return _as_asked(asked, device)
     if use_amp is None and asked is not None and asked.name == "tf32":
         if "tf32" in device.capabilities:
@@ -163,9 +191,11 @@ def compute_effective_precision(
 
 
 def _as_asked(asked: Precision, device: DeviceFacts) -> Resolved:
-    """Return a 16-bit precision as it was asked for; an accelerator that only emulates it is warned of."""
+    """Return a narrow precision as it was asked for; an accelerator that only emulates it is warned of."""
     if asked.name in device.capabilities:
         return Resolved(asked, f"{asked.name} was requested by name")
+    if asked.name == "fp8":
+        raise ValueError(NO_FP8.format(device.name))
     reason = f"{asked.name} was requested by name; {device.name} has no instructions for it and emulates it"
     warn = device.type in ("cuda", "xpu", "mps")
     other = "fp16" if asked.name == "bf16" else "bf16"

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from amp_core.device import inspect as inspect_device
 from amp_core.ema import Ema
@@ -36,6 +37,14 @@ def as_precision(precision: Precision | Resolved | str, device: torch.device) ->
     return precision
 
 
+def as_schedule(given: Schedule | LRScheduler | Sequence[LRScheduler] | None) -> Schedule | None:
+    """Return the schedule that a step was given, also as one of torch's own schedulers for each optimizer."""
+    each = [given] if isinstance(given, LRScheduler) else given
+    if isinstance(each, Sequence) and each and all(isinstance(one, LRScheduler) for one in each):
+        return Schedule.of(*each)
+    return given  # type: ignore[return-value]  # what it is otherwise is looked at with the other parts
+
+
 def as_loss_and_metrics(returned: object) -> tuple[Tensor, Mapping[str, float | Tensor]]:
     """Return what a loss function returned, as a scalar and metrics by name, if there are any.
 
@@ -61,7 +70,8 @@ def refuse_what_is_no_batch(batch: object) -> None:
         raise ValueError(  # noqa: TRY004  as the others
             f"a batch is a tuple of tensors, found a tensor of shape {tuple(batch.shape)}: call step((inputs, targets))"
         )
-    first = next(iter(batch), None) if isinstance(batch, tuple | list) else None
+    values = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, tuple | list) else ()
+    first = next(iter(values), None)
     if isinstance(first, Tensor) and not first.numel():
         raise ValueError(f"a batch is empty: its first tensor has shape {tuple(first.shape)}, its loss is NaN")
 
@@ -103,16 +113,18 @@ def refuse_foreign(
         return
     if not isinstance(schedule, Schedule):
         raise ValueError(  # noqa: TRY004  as the others
-            f"the schedule must be an amp_core.Schedule, which follows applied steps, found {type(schedule).__name__}:"
-            " Schedule.of(scheduler, steps=...) makes one of torch's own"
+            "the schedule must be an amp_core.Schedule, or a scheduler of torch.optim.lr_scheduler for each optimizer,"
+            f" found a {type(schedule).__name__}"
         )
-    if groups[0]["lr"] is not schedule.lr:
-        raise ValueError("the schedule is of another optimizer, or another schedule has taken this one over")
+    if not schedule.moves(optimizers):
+        raise ValueError("the schedule is of other optimizers, or another schedule has taken them over")
 
 
 def refuse_other_state(state: Mapping[str, Any]) -> None:
     """Raise ValueError unless this has the parts of a step's state."""
     missing = {"model", "optimizers", "scaler", "ema"} - set(state)
+    if state and all(isinstance(value, Tensor) for value in state.values()):
+        raise ValueError("this is the state of a model: load it with model.load_state_dict, before Ema and TrainStep")
     if missing:
         raise ValueError(
             f"a step's state needs {', '.join(sorted(missing))}, found {sorted(state)}: pass its part 'step'"
@@ -134,16 +146,26 @@ def trainable(optimizers: Sequence[torch.optim.Optimizer]) -> list[nn.Parameter]
     return params
 
 
-def refuse_half_precision(model: nn.Module, params: Sequence[nn.Parameter]) -> None:
-    """Raise ValueError, with its name in the model, for a parameter in half precision: unscaling could not see it."""
+def refuse_half_precision(model: nn.Module, params: Sequence[nn.Parameter], precision: Precision) -> None:
+    """Raise ValueError, with its name in the model, for a parameter in half precision; "bf16" takes bfloat16 ones."""
     names = {id(param): name for name, param in model.named_parameters()}
     for param in params:
-        if param.dtype in (torch.float16, torch.bfloat16):
+        if param.dtype is torch.float16 or param.dtype is torch.bfloat16 is not precision.compute_dtype:
             name = names.get(id(param), "of another model")
             raise ValueError(
                 f"parameter {name} is {param.dtype}, expected torch.float32:"
                 " call model.float() and let autocast choose the compute dtype"
             )
+
+
+def refuse_limits(given: float | Sequence[float | None] | None, groups: int) -> None:
+    """Raise ValueError unless these are limits of gradient norms: one for all gradients, or one a parameter group."""
+    limits = given if isinstance(given, Sequence) else (given,)
+    for limit in limits:
+        if limit is not None and not limit > 0.0:
+            raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {limit!r}")
+    if limits is given and len(limits) != groups:
+        raise ValueError(f"max_grad_norm has {len(limits)} limits for {groups} parameter groups: give each one its own")
 
 
 def refuse_closures(optimizer: torch.optim.Optimizer) -> None:

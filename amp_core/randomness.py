@@ -24,7 +24,8 @@ def random_state() -> dict[str, Any]:
     state: dict[str, Any] = {
         "python": [version, list(words), gauss],
         "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+        **{name: backend.get_rng_state_all() for name, backend in _several().items()},
+        "mps": torch.mps.get_rng_state() if torch.backends.mps.is_available() else None,
         "numpy": None,
     }
     if numpy is not None:
@@ -34,14 +35,22 @@ def random_state() -> dict[str, Any]:
 
 
 def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Put all global generators back; with another number of CUDA devices, those are left as they are."""
+    """Put all global generators back; with another number of a kind of devices, those are left as they are."""
     version, words, gauss = state["python"]
     random.setstate((version, tuple(words), gauss))
     torch.set_rng_state(state["torch"].cpu())
-    if state["cuda"] and len(state["cuda"]) == torch.cuda.device_count():
-        torch.cuda.set_rng_state_all([each.cpu() for each in state["cuda"]])
+    for name, backend in _several().items():
+        if len(state.get(name, ())) == backend.device_count():
+            backend.set_rng_state_all([each.cpu() for each in state[name]])
+    if state.get("mps") is not None and torch.backends.mps.is_available():
+        torch.mps.set_rng_state(state["mps"].cpu())
     if state["numpy"] is not None:
         import numpy as np  # the run that saved it had it, and may draw from it
 
         name, keys, position, has_gauss, cached = state["numpy"]
         np.random.set_state((name, np.array(keys, dtype=np.uint32), position, has_gauss, cached))
+
+
+def _several() -> dict[str, Any]:
+    """Return the kinds of accelerators that are here, of which a machine may have several, each with a generator."""
+    return {name: each for name, each in (("cuda", torch.cuda), ("xpu", torch.xpu)) if each.is_available()}

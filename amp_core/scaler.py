@@ -81,7 +81,7 @@ class LossScaler(torch.amp.GradScaler):
         wide = torch.float32 if self.device.type == "mps" else torch.float64
         self.skipped = torch.zeros((), dtype=wide, device=self.device)
         self.found_inf = torch.zeros((), device=self.device)
-        self._attempts = 0
+        self.attempts = 0  # steps with gradients, applied or skipped
         self._skipped_in_a_row = torch.zeros((), device=self.device)
         self._marks: dict[int, Tensor] = {}  # by optimizer: 1 where its step is bad, else 0
         self._stepped: set[int] = set()
@@ -90,7 +90,7 @@ class LossScaler(torch.amp.GradScaler):
     @property
     def applied(self) -> Tensor:
         """Return the number of steps that were applied, a float scalar on the device."""
-        return self._attempts - self.skipped
+        return self.attempts - self.skipped
 
     @property
     def loss_scale(self) -> Tensor:
@@ -157,7 +157,7 @@ class LossScaler(torch.amp.GradScaler):
                 marks[0] if len(marks) == 1 else torch.stack([each.to(self.device) for each in marks]).amax()
             )
         if marks and self._has_gradients:
-            self._attempts += 1
+            self.attempts += 1
             self.skipped.add_(self.found_inf)
             torch.addcmul(self.found_inf, self._skipped_in_a_row, self.found_inf, out=self._skipped_in_a_row)
             if self.dynamic and new_scale is None:
@@ -187,7 +187,7 @@ class LossScaler(torch.amp.GradScaler):
                 f"the last {in_a_row:.0f} steps had non-finite gradients and were skipped, loss scale {scale:g}"
                 f"{culprit}: look for NaN in the data or the model, or lower the learning rate"
             )
-        return ScaleState(scale, self._attempts - int(skipped), int(skipped))
+        return ScaleState(scale, self.attempts - int(skipped), int(skipped))
 
     def state_dict(self) -> dict[str, Any]:
         """Return GradScaler's state and the counters, as plain numbers (a host read)."""
@@ -195,7 +195,7 @@ class LossScaler(torch.amp.GradScaler):
         return {
             **super().state_dict(),
             "dynamic": self.dynamic,
-            "applied": self._attempts - skipped,
+            "applied": self.attempts - skipped,
             "skipped": skipped,
             "skipped_in_a_row": in_a_row,
         }
@@ -212,7 +212,7 @@ class LossScaler(torch.amp.GradScaler):
         if state_dict.get("dynamic", True) == self.dynamic:
             super().load_state_dict(state_dict)
             self.loss_scale.clamp_(self.min_scale, self.max_scale)
-        self._attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
+        self.attempts = state_dict.get("applied", 0) + state_dict.get("skipped", 0)
         self.skipped.fill_(state_dict.get("skipped", 0))
         self._skipped_in_a_row.fill_(state_dict.get("skipped_in_a_row", 0))
 

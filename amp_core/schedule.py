@@ -3,13 +3,15 @@
 import copy
 import math
 import warnings
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+FIRST_ROWS = 1024  # of the table of a scheduler that goes on for ever
 
 
 class Schedule:
@@ -32,6 +34,7 @@ class Schedule:
             raise ValueError(f"steps must be at least 1 for a schedule, found {steps!r}")
         device = _device_of(_groups(optimizer), device)
         self._factors = torch.tensor([[factor(step)] for step in range(steps)], device=device)
+        self._rows: Iterator[list[float]] | None = None  # what follows in a table that grows
         self._base = torch.tensor([[float(group["lr"]) for group in _groups(optimizer)]], device=device)
         self._all = self._base.clone()  # the rates of all groups, (1, groups), so that they move in one kernel
         self._rates = self._all[0].unbind()
@@ -39,23 +42,31 @@ class Schedule:
         self.advance(torch.zeros((), device=device))
 
     @classmethod
-    def of(cls, *schedulers: LRScheduler, steps: int) -> Self:
+    def of(cls, *schedulers: LRScheduler, steps: int | None = None) -> Self:
         """Return the rates of torch's own schedulers, one an optimizer, from where they stand; call them no more.
+
+        The table grows as long as training goes on, or ends after `steps`.
 
         Raises:
             ValueError: one needs a metric, or moves more than learning rates.
         """
-        rates = [list(chain(*rows)) for rows in zip(*(_rates_of(each, steps) for each in schedulers), strict=True)]
-        self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=steps)
-        self._factors = torch.tensor(rates, device=self.lr.device)
+        rows = (list(chain(*each)) for each in zip(*map(_rates_of, schedulers), strict=False))
+        first = list(islice(rows, FIRST_ROWS if steps is None else steps))
+        self = cls([each.optimizer for each in schedulers], lambda _: 1.0, steps=1)
+        self._factors = torch.tensor(first, device=self.lr.device)
+        self._rows = rows if steps is None else None
         self._base.fill_(1.0)
-        self.advance(torch.zeros((), device=self.lr.device))
+        self.advance(torch.zeros((), device=self.lr.device), at_most=0)
         return self
 
     @property
     def lr(self) -> Tensor:
         """Return the first group's learning rate, a live scalar that `advance` changes in place."""
         return self._rates[0]
+
+    def moves(self, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> bool:
+        """Say whether the rates of all the optimizers' groups are this schedule's."""
+        return [id(group["lr"]) for group in _groups(optimizer)] == [*map(id, self._rates)]
 
     def bind(self, optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer]) -> None:
         """Give the optimizer these rates; loading an optimizer's state puts others in their place.
@@ -76,14 +87,28 @@ class Schedule:
                 )
             group["lr"] = rate
 
-    def advance(self, applied: Tensor) -> None:
-        """Set the rates for the next step; `applied` is a whole number in a scalar on the device, of any dtype."""
+    def advance(self, applied: Tensor, at_most: int | None = None) -> None:
+        """Set the rates for the next step; `applied` is a whole number in a scalar on the device, of any dtype.
+
+        `at_most`, which it does not exceed, spares a table that grows a host read.
+        """
+        if self._rows is not None:
+            self._reach(int(applied) if at_most is None else at_most)
         factors = self._factors.index_select(0, applied.clamp(max=len(self._factors) - 1).long())
         torch.mul(self._base, factors, out=self._all)
 
+    def _reach(self, step: int) -> None:
+        """Have the table reach a step; it doubles, so that it grows seldom."""
+        if self._rows is not None and step >= len(self._factors):
+            more = list(islice(self._rows, max(step, len(self._factors))))
+            if not more:
+                self._rows = None
+                return
+            self._factors = torch.cat([self._factors, torch.tensor(more, device=self.lr.device)])
 
-def _rates_of(scheduler: LRScheduler, steps: int) -> list[list[float]]:
-    """Return the rates of each group, step by step, by a copy of the scheduler on an optimizer without parameters."""
+
+def _rates_of(scheduler: LRScheduler) -> Iterator[list[float]]:
+    """Yield the rates of each group, step by step, by a copy of the scheduler on an optimizer without parameters."""
     if isinstance(scheduler, ReduceLROnPlateau):
         raise ValueError("ReduceLROnPlateau follows a metric: call its step in fit's on_validation")  # noqa: TRY004
     optimizer = torch.optim.SGD([torch.zeros(0)])
@@ -91,15 +116,18 @@ def _rates_of(scheduler: LRScheduler, steps: int) -> list[list[float]]:
     optimizer.param_groups = groups
     others = [{**group, "lr": None} for group in groups]
     moved = copy.deepcopy(scheduler, {id(scheduler.optimizer): optimizer})
-    rates = [[group["lr"] for group in groups]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch misses the optimizer's steps
-        for _ in range(steps - 1):
-            moved.step()
-            rates.append([group["lr"] for group in groups])
-            if others != [{**group, "lr": None} for group in groups]:
-                raise ValueError(f"{type(scheduler).__name__} moves more than rates: pass cycle_momentum=False")
-    return rates
+    while True:
+        yield [group["lr"] for group in groups]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch misses the optimizer's steps
+            try:
+                moved.step()
+            except ValueError:
+                if hasattr(moved, "total_steps"):  # OneCycleLR has an end
+                    return
+                raise
+        if others != [{**group, "lr": None} for group in groups]:
+            raise ValueError(f"{type(scheduler).__name__} moves more than rates: pass cycle_momentum=False")
 
 
 def _device_of(groups: list[dict[str, Any]], asked: torch.device | str | None) -> torch.device:

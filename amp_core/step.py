@@ -9,29 +9,33 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import LRScheduler
 
 from amp_core.buffers import KeptBuffers
 from amp_core.checkpoint import refuse_other_model, unwrapped
 from amp_core.ema import Ema
-from amp_core.gradients import GradientNorms, measure_gradients
+from amp_core.gradients import GradientNorms, by_group, measure_gradients
 from amp_core.observation import observed_dtypes, warn_unless_seen
 from amp_core.optimizers import count_writes, load_optimizers, refuse_other_optimizers
-from amp_core.parallel import gathered, sharded, without_sync
+from amp_core.parallel import without_sync
 from amp_core.precision import Precision, Resolved
 from amp_core.preconditions import (
     all_optimizers,
     announce_host_read,
     as_loss_and_metrics,
     as_precision,
+    as_schedule,
     refuse_closures,
     refuse_foreign,
     refuse_half_precision,
+    refuse_limits,
     refuse_other_state,
     refuse_what_is_no_batch,
     trainable,
 )
 from amp_core.scaler import LossScaler, ScaleState, refuse_foreign_state
 from amp_core.schedule import Schedule
+from amp_core.shards import gathered, sharded
 from amp_core.window import Weight, mean_loss, mean_metrics, on_device, weights_of
 
 Batch: TypeAlias = tuple[Tensor, ...]
@@ -66,14 +70,17 @@ class TrainStep:
     begins without gradients: what another step, or a `backward` of one's own, left in the model does not count.
 
     Several optimizers step together or not at all. With fused ones a step reads nothing back to the host.
-    `max_grad_norm=None` does not clip. A step whose gradients are not finite is skipped, in every precision: it
-    changes no parameter, moment, buffer, learning rate or average.
+    `schedule` is a Schedule, or one of torch's own schedulers for each optimizer, which is taken over: call it no more.
+    `max_grad_norm` is one limit for all gradients, or a limit for each parameter group, whose norms are then metrics
+    (`grad_norm/0`); None or infinity does not clip. `max_grad_value` clips each number instead. A step whose gradients
+    are not finite is skipped, in every precision: it changes no parameter, moment, buffer, learning rate or average.
 
     The precision is one of `precision_for`, what `resolve` returned, or a name. Each step has a scaler of its own.
 
     Raises:
-        ValueError: at construction, for an argument out of range, parameters in half precision, an optimizer that
-            needs a closure, or one with nothing to train; in a call, for an empty window, or a loss that is no scalar.
+        ValueError: at construction, for an argument out of range, parameters in half precision (bfloat16 ones are fine
+            in bf16), an optimizer that needs a closure, or one with nothing to train; in a call, for an empty window,
+            or a loss that is no scalar.
     """
 
     def __init__(
@@ -83,27 +90,33 @@ class TrainStep:
         precision: Precision | Resolved | str,
         loss_fn: MetricsFn,
         *,
-        max_grad_norm: float | None = 1.0,
-        schedule: Schedule | None = None,
+        max_grad_norm: float | Sequence[float | None] | None = 1.0,
+        max_grad_value: float | None = None,
+        schedule: Schedule | LRScheduler | Sequence[LRScheduler] | None = None,
         ema: Ema | None = None,
         scaler: LossScaler | None = None,
         weigh: Weigh | None = None,
     ) -> None:
-        if max_grad_norm is not None and not max_grad_norm > 0.0:
-            raise ValueError(f"max_grad_norm must be a positive number or None (no clipping), found {max_grad_norm!r}")
         self.optimizers = all_optimizers(optimizer)
+        self.schedule = as_schedule(schedule)
         params = trainable(self.optimizers)
-        refuse_half_precision(model, params)
-        refuse_foreign(model, self.optimizers, schedule=schedule, ema=ema, scaler=scaler)
+        refuse_foreign(model, self.optimizers, schedule=self.schedule, ema=ema, scaler=scaler)
         for each in self.optimizers:
             refuse_closures(each)
             announce_host_read(each)
         self.device = params[0].device
         self.model = model
         self.precision = as_precision(precision, self.device)
+        refuse_half_precision(model, params, self.precision)
+        self.precision.prepare(model)
         self.loss_fn = loss_fn
+        refuse_limits(max_grad_norm, len(self.groups))
         self.max_grad_norm = None if max_grad_norm == math.inf else max_grad_norm
-        self.schedule = schedule
+        if max_grad_value is not None and (not max_grad_value > 0.0 or max_grad_norm is not None):
+            raise ValueError(
+                f"max_grad_value must be a positive number, with max_grad_norm=None, found {max_grad_value!r}"
+            )
+        self.max_grad_value = max_grad_value
         self.ema = ema
         self.weigh = weigh
         self.scaler = scaler or LossScaler(self.device, dynamic=self.precision.needs_scaler)
@@ -124,10 +137,14 @@ class TrainStep:
         return self.optimizers[0]
 
     @property
+    def groups(self) -> list[list[nn.Parameter]]:
+        """Return the parameters of each group of each optimizer."""
+        return [group["params"] for each in self.optimizers for group in each.param_groups]
+
+    @property
     def params(self) -> list[nn.Parameter]:
         """Return all parameters that the optimizers hold now, also those added or unfrozen since the construction."""
-        optimizers = self.optimizers
-        return [param for each in optimizers for group in each.param_groups for param in group["params"]]
+        return [param for group in self.groups for param in group]
 
     @property
     def lr(self) -> Tensor:
@@ -147,10 +164,9 @@ class TrainStep:
         refused until a state is loaded.
         """
         self._refuse_half_taken()
-        if self.ema is not None:
-            if self.ema.swapped:
-                raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
-            self._average_new_parameters(self.ema)
+        if self.ema is not None and self.ema.swapped:
+            raise RuntimeError("the model holds its averages now: leave with_averages() before the next step")
+        self._follow_new_parameters()
         self._clear_gradients()  # of whoever else ran a backward pass through this model
         writes = count_writes(self.optimizers)
         self._buffers.keep()
@@ -170,15 +186,23 @@ class TrainStep:
         for optimizer in self.optimizers:
             self.scaler.unscale_(optimizer)  # clipping must see true gradients
         self._norms = norms = measure_gradients(self.params, self.device)
-        if self.max_grad_norm is not None:
-            nn.utils.clip_grads_with_norm_(norms.params, self.max_grad_norm, norms.total)
+        parts = [norms]
+        limits = self.max_grad_norm if isinstance(self.max_grad_norm, Sequence) else (self.max_grad_norm,)
+        if limits is self.max_grad_norm:
+            parts = by_group(norms, self.groups)
+            metrics |= {f"grad_norm/{index}": part.total for index, part in enumerate(parts)}
+        for limit, part in zip(limits, parts, strict=True):
+            if limit is not None and limit != math.inf:
+                nn.utils.clip_grads_with_norm_(part.params, limit, part.total)
+        if self.max_grad_value is not None:
+            nn.utils.clip_grad_value_(norms.params, self.max_grad_value)
         self.scaler.agree(self.optimizers, norms)
         for optimizer in self.optimizers:
             self.scaler.step(optimizer)  # skips by itself; a fused optimizer decides inside its kernel
         self.scaler.update()  # counters, floor and ceiling stay on the device
         self._buffers.put_back(self.scaler.found_inf)
         if self.schedule is not None:
-            self.schedule.advance(self.scaler.applied)  # a skipped step must not advance it
+            self.schedule.advance(self.scaler.applied, self.scaler.attempts)  # a skipped step must not advance it
         if self.ema is not None:
             self.ema.update(self.scaler.found_inf)
         for optimizer in self.optimizers:
@@ -197,10 +221,11 @@ class TrainStep:
         """Return a context in which the model has the EMA's averages, if there is one, such as for an evaluation."""
         return nullcontext() if self.ema is None else self.ema.swapped_in()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
         """Return all that the next step depends on, as tensors and plain values: no pickled classes.
 
-        It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves.
+        It is the same for one process, DDP and FSDP2: each rank calls this, and one of them saves. Unless it is to be
+        `whole`, FSDP2's ranks keep their shards, and nothing is exchanged.
 
         Raises:
             RuntimeError: the model holds its averages just now, or half a step.
@@ -216,8 +241,8 @@ class TrainStep:
             "scaler": self.scaler.state_dict(),
             "ema": None if self.ema is None else self.ema.state_dict(),
         }
-        whole: dict[str, Any] = gathered(state)
-        return whole
+        found: dict[str, Any] = gathered(state) if whole else state
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, also one of another precision: a static scaler takes a dynamic one's counters.
@@ -225,15 +250,8 @@ class TrainStep:
         Raises:
             ValueError: it is the state of another model or other optimizers; nothing is changed then.
         """
-        refuse_other_state(state)
-        model = unwrapped(self.model)
-        refuse_other_model(model, state["model"])
-        refuse_other_optimizers(self.optimizers, state)
-        refuse_foreign_state(state["scaler"])
+        self.refuse_other(state)
         state = sharded(self, state)
-        if self.ema is not None:
-            self._average_new_parameters(self.ema)
-            self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
         self._abandon()
         try:
             load_optimizers(self.optimizers, state["optimizers"])
@@ -243,20 +261,32 @@ class TrainStep:
         self._half_taken = ""
         if self.ema is not None and state["ema"] is not None:
             self.ema.load_state_dict(state["ema"])
-        model.load_state_dict(state["model"])
+        unwrapped(self.model).load_state_dict(state["model"])
         if (self.ema is None) != (state["ema"] is None):
             self._tell_of_averages()
         self.scaler.load_state_dict(state["scaler"])
         if self.schedule is not None:
-            self.schedule.advance(self.scaler.applied)
+            self.schedule.advance(self.scaler.applied, self.scaler.attempts)
 
-    def _average_new_parameters(self, ema: Ema) -> None:
-        """Average parameters that came to the optimizers since the construction, unless somebody saw to it."""
+    def refuse_other(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError unless a state is of this model, these optimizers and these averages."""
+        refuse_other_state(state)
+        refuse_other_model(unwrapped(self.model), state["model"])
+        refuse_other_optimizers(self.optimizers, state)
+        refuse_foreign_state(state["scaler"])
+        self._follow_new_parameters()
+        if self.ema is not None:
+            self.ema.refuse_foreign(state["ema"] or self.ema.state_dict())
+
+    def _follow_new_parameters(self) -> None:
+        """Average parameters that came to the optimizers since the construction, and keep the buffers beside them."""
         params = self.params
         if len(params) > len(self._known):
-            known = self._known | {id(param) for param in ema.params}
-            ema.follow(param for param in params if id(param) not in known)
+            if self.ema is not None:
+                known = self._known | {id(param) for param in self.ema.params}
+                self.ema.follow(param for param in params if id(param) not in known)
             self._known = {id(param) for param in params}
+            self._buffers = KeptBuffers(self.model)
 
     def _tell_of_averages(self) -> None:
         if self.ema is None:

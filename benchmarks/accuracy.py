@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from amp_core.benchmark.interval import LEAST, Interval, difference
-from amp_core.benchmark.quality import Runs, refuse_untrained, train_arms
+from amp_core.benchmark.quality import Lesson, Runs, refuse_untrained, train_arms
 from amp_core.benchmark.timing import threads
 from amp_core.device import inspect, pick
 from amp_core.model import GPTConfig
 from amp_core.samples import write_text
-from amp_core.trainer import TrainConfig
 from benchmarks.markdown import describe_machine, table
 
 ARMS = ("fp32", "bf16", "fp16")
@@ -31,7 +30,7 @@ class Task:
     """Something to learn, and from how many seeds."""
 
     name: str
-    config: TrainConfig
+    lesson: Lesson
     seeds: int
 
 
@@ -59,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     with threads(arguments.threads):
         for task in _tasks(str(device), tiny=arguments.tiny):
-            runs = train_arms(task.config, ARMS, task.seeds)
+            runs = train_arms(task.lesson, ARMS, task.seeds)
             refuse_untrained(runs)
             found = [_compare(runs, arm, figure) for figure in BARS for arm in ARMS[1:]]
             everything += found
@@ -83,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _tasks(device: str, *, tiny: bool) -> tuple[Task, ...]:
-    small = TrainConfig(device=device, steps=150)
+    small = Lesson(device=device, steps=150)
     if tiny:
         return (Task("Small", replace(small, steps=30), LEAST),)
     larger = replace(
@@ -113,10 +112,10 @@ def _heading(*, met: bool) -> str:
 
 
 def _section(task: Task, runs: Runs, found: Sequence[Found]) -> str:
-    config, first = task.config, runs["fp32"][0]
+    lesson, first = task.lesson, runs["fp32"][0]
     about = (
-        f"{config.model}; {config.steps} steps of {config.batch_size} sequences, lr {config.lr:g}, {task.seeds} seeds,"
-        f" {config.val_sequences * config.model.context} validation tokens;"
+        f"{lesson.model}; {lesson.steps} steps of {lesson.batch_size} sequences, lr {lesson.lr:g}, {task.seeds} seeds,"
+        f" {lesson.val_sequences * lesson.model.context} validation tokens;"
         f" chance {first.chance_accuracy:.4f}, best possible accuracy {first.best_accuracy:.4f}."
     )
     arms = [

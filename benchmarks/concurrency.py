@@ -18,7 +18,7 @@ from gates.context import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 
-CASES = Path(__file__).parent.parent / "tests" / "together"
+CASES = Path(__file__).parent / "cases" / "together"
 BAD, GOOD = "planted_together", "sound_together"
 Asked = dict[str, Any]
 

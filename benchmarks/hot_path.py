@@ -16,10 +16,10 @@ from gates.checks.hot_path import judge as _hot_path
 from gates.checks.hot_path.collect import HotPaths
 from gates.context import Context
 from gates.model import Finding, Level, Outcome
-from gates.task.hot_path import HotPath, Limits
+from gates.task.probes import HotPath, Limits
 from gates.task.task import Criterion, Task
 
-CASES = Path(__file__).parent.parent / "tests" / "hot"
+CASES = Path(__file__).parent / "cases" / "hot"
 LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)
 SOUND = (
     "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",

@@ -18,10 +18,10 @@ from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Leaks
 from gates.context import Context
 from gates.model import Finding, Level, Outcome
-from gates.task.leak import Leak
+from gates.task.probes import Leak
 from gates.task.task import Criterion, Task
 
-CASES = Path(__file__).parent.parent / "tests" / "leaked"
+CASES = Path(__file__).parent / "cases" / "leaked"
 CALLABLE = re.compile(r"^(?:async )?def (\w+)\(.*\n(?:    .*\n|\n)*", re.MULTILINE)
 UNKNOWN = {"memory_of_a_library"}  # what only the vague rungs see
 

@@ -18,7 +18,7 @@ from gates.context import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 
-CASES = Path(__file__).parent.parent / "tests" / "scaled"
+CASES = Path(__file__).parent / "cases" / "scaled"
 TIME, MEMORY, CALLS = "step_cpu_time_s", "peak_memory_bytes", "python_calls"
 FEW, SOME, MANY = [100, 200, 400, 800], [128, 256, 512, 1024], [1000, 2000, 4000, 8000, 16000]
 LISTS = [500, 1000, 2000, 4000]

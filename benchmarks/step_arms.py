@@ -4,6 +4,7 @@
 
 import itertools
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from amp_core import precision_for
+from amp_core import Ema, MemorySink, Schedule, Tracker, precision_for, warmup_cosine
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.step import Batch, TrainStep
 
+LONG = 10_000  # steps of the schedule
+EVERY = 10  # steps from one log to the next
+DECAY = 0.999
+BY_HAND_WHOLE, AMP_CORE_WHOLE = "by hand, whole stack", "amp_core, whole stack"
 NAMES = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
@@ -132,6 +137,48 @@ def amp_core(setting: Setting) -> Segment:
     precision = precision_for(setting.precision, "cpu")
     step = TrainStep(model, optimizer, precision, loss_fn, max_grad_norm=setting.clip)
     return timed(step)
+
+
+def by_hand_whole(setting: Setting) -> Segment:
+    """Time the recipe with what a real training has around it: a schedule, averages, and a log every ten steps."""
+    model, optimizer = model_and_optimizer()
+    scaler = make_scaler("cpu", setting.dtype)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, warmup_cosine(LONG, warmup=10))
+    params = list(model.parameters())
+    averages = [param.detach().clone() for param in params]
+    pending: list[Tensor] = []
+    log: list[list[float]] = []
+
+    def step(batch: Batch) -> None:
+        with torch.amp.autocast("cpu", dtype=setting.dtype, enabled=setting.dtype is not torch.float32):
+            loss = loss_fn(model, batch)
+        scaled = scaler.scale(loss)
+        scaled.backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
+        scaler.unscale_(optimizer)
+        norm = nn.utils.clip_grad_norm_(params, math.inf if setting.clip is None else setting.clip)
+        scaler.step(optimizer)
+        scaler.update()
+        scheduler.step()
+        optimizer.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            torch._foreach_lerp_(averages, params, 1.0 - DECAY)
+        pending.append(torch.stack((loss.detach(), norm)))
+        if len(pending) == EVERY:
+            log.extend(torch.stack(pending).tolist())
+            pending.clear()
+
+    return timed(step)
+
+
+def amp_core_whole(setting: Setting) -> Segment:
+    """Time TrainStep with a schedule, averages, and a tracker that flushes every ten steps."""
+    model, optimizer = model_and_optimizer()
+    schedule = Schedule(optimizer, warmup_cosine(LONG, warmup=10), steps=LONG)
+    ema = Ema(model.parameters(), DECAY)
+    clip = math.inf if setting.clip is None else setting.clip
+    step = TrainStep(model, optimizer, setting.precision, loss_fn, max_grad_norm=clip, schedule=schedule, ema=ema)
+    tracker = Tracker(EVERY, [MemorySink()])
+    return timed(lambda batch: tracker.add(step(batch)))
 
 
 def accelerate(setting: Setting) -> Segment:
@@ -266,5 +313,7 @@ ARMS: dict[str, Callable[[Setting], Segment]] = {
     "accelerate": accelerate,
     "fabric": fabric,
     "lightning": lightning,
+    BY_HAND_WHOLE: by_hand_whole,
+    AMP_CORE_WHOLE: amp_core_whole,
 }
 NEEDS = {"accelerate": "accelerate", "fabric": "lightning", "lightning": "lightning"}

@@ -56,7 +56,7 @@ def _run() -> int:
 
     from gates.cli import cli
     from gates.errors import GatesError
-    from gates.terminal import visible
+    from gates.words import visible
 
     try:
         code = int(cli.main(prog_name="gates", standalone_mode=False) or 0)

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, JsonValue
+from pydantic_core import PydanticSerializationError
 
 from gates import registry
 from gates.child.interrupts import stop_if_interrupted
@@ -13,8 +14,7 @@ from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Model, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Task
-from gates.terminal import printable
-from gates.writable import writable
+from gates.words import printable
 
 E = TypeVar("E", bound="Evidence")
 
@@ -143,3 +143,23 @@ def discover() -> tuple[Check, ...]:
     """Return the check of each folder in `gates/checks/`, in the order of their places."""
     found = [registry.values_of(f"gates.checks.{name}.judge", Check) for name in registry.packages("gates.checks")]
     return tuple(sorted((check for checks in found for check in checks), key=lambda check: (check.order, check.name)))
+
+
+M = TypeVar("M", bound=Model)
+
+
+def writable(piece: M) -> M:
+    """Return a model as it is, or, where JSON cannot hold what it says, with escapes in place of that."""
+    try:
+        piece.model_dump_json()
+    except PydanticSerializationError:
+        return type(piece).model_validate(_escaped(piece.model_dump(mode="json", by_alias=True)))
+    return piece
+
+
+def _escaped(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {printable(name): _escaped(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_escaped(inner) for inner in value]
+    return printable(value) if isinstance(value, str) else value

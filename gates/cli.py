@@ -4,19 +4,19 @@ import difflib
 import math
 import os
 import re
-import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 from click.exceptions import Exit
 
 from gates import __version__
-from gates.terminal import visible
+from gates.words import visible
 
 if TYPE_CHECKING:
-    from gates.config import Settings
+    from gates.config import Project
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "GATES"}
 MAX_TIMEOUT_S = 7 * 24 * 3600.0
@@ -110,20 +110,16 @@ def run(
     from gates.commands.run import Request, perform
     from gates.project.policy import judging
 
-    root, own = _project()
-    with judging(root, own, policy_from) as policy:
-        settings = policy.settings
+    own = _project()
+    with judging(own.root, own.settings, policy_from) as policy:
         request = Request(
             task=task,
-            root=root,
-            settings=settings,
+            project=replace(own, settings=policy.settings).running(python, timeout),
             gates=gates,
             only=only,
             out=out,
             formats=formats or ("markdown",),
-            keep_going=settings.keep_going if fail_fast is None else not fail_fast,
-            timeout_s=timeout or settings.timeout_s,
-            python=_interpreter(python, root, settings),
+            keep_going=policy.settings.keep_going if fail_fast is None else not fail_fast,
             repeat=repeat,
             claims=claims,
             policy=policy,
@@ -153,9 +149,8 @@ def init(task: str, title: str | None, criteria: tuple[str, ...], described: Tex
     """
     from gates.commands.init import InitRequest, perform
 
-    root, settings = _project()
     text = described.read() if described else None
-    _print(perform(InitRequest(root, settings, task, title, criteria, text, base)))
+    _print(perform(InitRequest(_project(), task, title, criteria=criteria, described=text, base=base)))
 
 
 @cli.command("list")
@@ -163,11 +158,9 @@ def list_tasks() -> None:
     """List the tasks, their criteria, and the last verdict of each."""
     from gates.commands.tasks import overview
 
-    root, settings = _project()
-    lines, broken = overview(root, settings)
+    lines, broken = overview(_project())
     _print(lines)
-    for problem in broken:
-        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    _warn(broken)
     raise Exit(2 if broken else 0)
 
 
@@ -186,11 +179,9 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
     """
     from gates.commands.trace import TraceRequest, perform
 
-    root, settings = _project()
-    page, broken, exit_code = perform(TraceRequest(root=root, settings=settings, task=task, form=form, out=out))
+    page, broken, exit_code = perform(TraceRequest(_project(), task=task, form=form, out=out))
     click.echo(page, nl=False)
-    for problem in broken:
-        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+    _warn(broken)
     raise Exit(exit_code)
 
 
@@ -216,22 +207,9 @@ def prove(
     """
     from gates.commands.prove import ProveRequest, perform
 
-    root, settings = _project()
-    request = ProveRequest(
-        task=task,
-        root=root,
-        settings=settings,
-        only=only,
-        budget_s=budget,
-        jobs=jobs,
-        fresh=not resume,
-        out=out,
-        timeout_s=timeout or settings.timeout_s,
-        python=_interpreter(python, root, settings),
-    )
-    text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
-    click.echo(text, nl=False)
-    raise Exit(exit_code)
+    project = _project().running(python, timeout)
+    request = ProveRequest(task, project, only=only, budget_s=budget, jobs=jobs, fresh=not resume, out=out)
+    _end(*perform(request, say=_say))
 
 
 @cli.command(short_help="Measure TASK here, into a bundle that counts elsewhere.")
@@ -254,22 +232,9 @@ def measure(
     """
     from gates.commands.measure import MeasureRequest, perform
 
-    root, settings = _project()
-    request = MeasureRequest(
-        task=task,
-        root=root,
-        settings=settings,
-        on=on,
-        only=only,
-        out=out,
-        by=by,
-        sign_key=sign_key,
-        timeout_s=timeout or settings.timeout_s,
-        python=_interpreter(python, root, settings),
-    )
-    text, exit_code = perform(request, say=lambda line: click.echo(visible(line), err=True))
-    click.echo(text, nl=False)
-    raise Exit(exit_code)
+    project = _project().running(python, timeout)
+    request = MeasureRequest(task, project, on=on, only=only, out=out, by=by, sign_key=sign_key)
+    _end(*perform(request, say=_say))
 
 
 @cli.command(short_help="Apply the code rules to files and folders, without a task.")
@@ -286,12 +251,7 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tup
     """
     from gates.commands.check import CheckRequest, perform
 
-    root, settings = _project()
-    text, exit_code = perform(
-        CheckRequest(root=root, settings=settings, paths=paths, rules=rules, form=form, sarif=sarif)
-    )
-    click.echo(text, nl=False)
-    raise Exit(exit_code)
+    _end(*perform(CheckRequest(_project(), paths, rules, form=form, sarif=sarif)))
 
 
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")
@@ -302,8 +262,7 @@ def explain(subject: str, criterion: str | None, out: Path | None) -> None:
     """Explain a rule (PF001), a code rule (amp-step-order), a task (T035), or a criterion of it (T035 AC5)."""
     from gates.commands.explain import explain as explained
 
-    root, settings = _project()
-    _print(explained(subject, criterion, root=root, settings=settings, out=out))
+    _print(explained(subject, criterion, _project(), out))
 
 
 @cli.command()
@@ -311,8 +270,7 @@ def rules() -> None:
     """List the rules of the gates and the code rules, a line each."""
     from gates.commands.explain import every_rule
 
-    root, settings = _project()
-    _print(every_rule(root, settings))
+    _print(every_rule(_project()))
 
 
 @cli.command(short_help="Check a report that somebody else wrote.")
@@ -330,19 +288,8 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
     """
     from gates.commands.audit import AuditRequest, perform
 
-    root, settings = _project()
-    request = AuditRequest(
-        report=report.resolve(),
-        root=root,
-        settings=settings,
-        task=task,
-        out=out,
-        timeout_s=timeout or settings.timeout_s,
-        python=_interpreter(python, root, settings),
-    )
-    text, exit_code = perform(request)
-    click.echo(text, nl=False)
-    raise Exit(exit_code)
+    project = _project().running(python, timeout)
+    _end(*perform(AuditRequest(report.resolve(), project, task=task, out=out)))
 
 
 @cli.command()
@@ -357,8 +304,8 @@ def doctor(*, measure: bool, python: str | None) -> None:
     """
     from gates.commands.doctor import DoctorRequest, perform
 
-    root, settings = _project()
-    request = DoctorRequest(root=root, python=_interpreter(python, root, settings), measure=measure)
+    project = _project().running(python, None)
+    request = DoctorRequest(root=project.root, python=project.python, measure=measure)
     text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     _print(text.splitlines())
     raise Exit(exit_code)
@@ -374,8 +321,7 @@ def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import HistoryRequest, perform
 
-    root, settings = _project()
-    _print(perform(HistoryRequest(root=root, settings=settings, task=task, form=form, last=last)).splitlines())
+    _print(perform(HistoryRequest(_project(), task=task, form=form, last=last)).splitlines())
 
 
 @cli.command(short_help="Show what changed between two runs.")
@@ -389,8 +335,7 @@ def diff(before: Path | None, after: Path | None) -> None:
     """
     from gates.commands.diff import newest, perform
 
-    root, settings = _project()
-    _print(perform(before or newest(root / settings.reports), after).splitlines())
+    _print(perform(before or newest(_project().reports), after).splitlines())
 
 
 @cli.command(short_help="Print the JSON schema of a file that gates reads or writes.")
@@ -402,19 +347,25 @@ def schema(name: str) -> None:
     click.echo(schema_of(name))
 
 
-def _project() -> tuple[Path, "Settings"]:
-    """Return the project around the current folder and its settings."""
-    from gates import config
+def _project() -> "Project":
+    """Return the project around the current folder."""
+    from gates.config import Project
 
-    root = config.find_root(Path.cwd())
-    return root, config.load(root)
+    return Project.around(Path.cwd())
 
 
-def _interpreter(asked: str | None, root: Path, settings: "Settings") -> str:
-    """Return the interpreter of the project's code, as a path that holds in every folder."""
-    from gates import config
+def _say(line: str) -> None:
+    click.echo(visible(line), err=True)
 
-    return config.interpreter(asked, Path.cwd()) or config.interpreter(settings.python, root) or sys.executable
+
+def _warn(problems: Iterable[str]) -> None:
+    for problem in problems:
+        click.echo("\n".join(map(visible, f"error: {problem}".splitlines())), err=True)
+
+
+def _end(text: str, exit_code: int) -> NoReturn:
+    click.echo(text, nl=False)
+    raise Exit(exit_code)
 
 
 def _coloured(text: str) -> str:

@@ -3,13 +3,16 @@
 import os
 import re
 import shutil
+import sys
 import tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from gates.context import Context
 from gates.errors import UsageError
 from gates.model import Model
 from gates.task.yaml_source import did_you_mean
@@ -32,6 +35,51 @@ class Settings(Model):
     goalposts: Literal["bar", "all", "list"] = "bar"
     evidence: str = "evidence"
     evidence_signers: tuple[Annotated[str, Field(pattern=SIGNER)], ...] = ()
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project as it lies on disk: its folder, what its settings say, its interpreter, and the limit of a command."""
+
+    root: Path
+    settings: Settings
+    python: str = sys.executable
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @classmethod
+    def around(cls, folder: Path) -> Self:
+        """Return the project that a folder lies in."""
+        root = find_root(folder)
+        return cls(root, load(root))
+
+    @property
+    def tasks(self) -> Path:
+        """Return the folder of the task files."""
+        return self.root / self.settings.tasks
+
+    @property
+    def reports(self) -> Path:
+        """Return the folder of the reports."""
+        return self.root / self.settings.reports
+
+    @property
+    def rules(self) -> Path:
+        """Return the folder of the project's own code rules."""
+        return self.root / self.settings.rules
+
+    @property
+    def evidence(self) -> Path:
+        """Return the folder of bundles."""
+        return self.root / self.settings.evidence
+
+    def running(self, python: str | None, timeout_s: float | None) -> Self:
+        """Return the same with its interpreter, as a path that holds in every folder, and the limit of a command."""
+        found = interpreter(python, Path.cwd()) or interpreter(self.settings.python, self.root) or sys.executable
+        return replace(self, python=found, timeout_s=timeout_s or self.settings.timeout_s)
+
+    def context(self, folder: Path) -> Context:
+        """Return what collectors see of it, with a folder for raw files."""
+        return Context(self.root, folder, self.python, self.timeout_s, rules=self.rules)
 
 
 def find_root(start: Path) -> Path:

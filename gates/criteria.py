@@ -1,15 +1,17 @@
-"""Where each criterion stands: every finding that speaks of it, folded into one status with its traces."""
+"""Where the criteria of a task stand: by their findings, as a share of all, and with what is waived."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Basis, Finding, Level, Outcome, Planned, Row, Status
-from gates.ranking import ranked, reason
-from gates.report import CriterionReport, GateReport, Trace
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, Status, Waived
+from gates.report import Coverage, CriterionReport, GateReport, Trace, ranked, reason
+from gates.task.bindings import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
-from gates.waiving import standing_of
+from gates.verdict import decide_gate, score_gate
 
 
 def stand(
@@ -73,3 +75,135 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
             yield Trace(
                 name=name, kind=check.label, location=finding.location, outcome=finding.outcome, detail=finding.actual
             )
+
+
+NAMED = 5
+OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
+
+
+def statuses_of(task: Task, findings: Sequence[Finding]) -> list[Status]:
+    """Return where each criterion stands by all that was found, in the order of the task."""
+    return [status(f for f in findings if f.criterion == criterion.id) for criterion in task.criteria]
+
+
+def recounted(gate: GateReport, coverage: Finding) -> GateReport:
+    """Put the coverage by everything that was seen in place of what one gate could tell."""
+    if not gate.ran or coverage.check not in {check.id for check in gate.checks}:
+        return gate
+    findings = tuple(coverage if f.rule == coverage.rule else f for f in gate.findings)
+    decision, reasons = decide_gate(findings)
+    score = score_gate(gate.checks, findings)
+    return gate.model_copy(update={"findings": findings, "decision": decision, "reasons": reasons, "score": score})
+
+
+def cover(task: Task, statuses: Sequence[Status]) -> Coverage:
+    """Count where the criteria of a task stand."""
+    counts = Counter(statuses)
+    return Coverage(asked=task.coverage_at_least, counts={status: counts[status] for status in Status})
+
+
+def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
+    """Say so where a task requires nothing (no criterion of level must, no share) and not all of it was seen to hold.
+
+    Where it was, there is nothing left that a verdict could wait for; where a share is asked for, that must be seen.
+    """
+    if task.coverage_at_least or any(criterion.level is Level.MUST for criterion in task.criteria):
+        return
+    lacking = [f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS]
+    if lacking:
+        more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+        yield Finding(
+            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
+            message="No criterion is of level must and no share of them is asked for, so nothing that must hold was "
+            f"seen: {', '.join(lacking[:NAMED])}{more}.",
+            actual="nothing required",
+            remediation="Say what must hold: give a criterion the level must, or set coverage_at_least.",
+        )  # fmt: skip
+
+
+def judge_coverage(task: Task, coverage: Coverage) -> Finding:
+    """Compare the share with what the task asks for; what was not seen leaves it open before it fails."""
+    passed, open_ = coverage.counts[Status.PASS], sum(coverage.counts[status] for status in OPEN)
+    reachable = (passed + open_) / coverage.counting if coverage.counting else 1.0
+    outcome = Outcome.UNKNOWN
+    if not coverage.asked:
+        outcome = Outcome.NOT_APPLICABLE
+    elif passed and coverage.share >= coverage.asked:  # shares, not counts: 0.55 * 20 is more than 11
+        outcome = Outcome.PASSED
+    elif reachable < coverage.asked:
+        outcome = Outcome.FAILED
+    met = outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+    waived = coverage.total - coverage.counting
+    left_out = f", {waived} waived and left out" if waived else ""
+    return Finding(
+        rule="BL003", check="coverage", follows=True, outcome=outcome,
+        location=Location(path=task.path, line=task.line),
+        severity=Severity.INFO if met else Severity.MEDIUM, expected=f">= {coverage.asked:.0%}",
+        actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
+        message=f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out} "
+        f"({coverage.words}); {coverage.asked:.0%} are asked for.",
+        remediation="" if met else "Bring more criteria to PASS; the findings of each say what it lacks.",
+    )  # fmt: skip
+
+
+UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
+
+
+def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[Finding, ...]:
+    """Return the findings with those marked that a waiver covers; without a day none is."""
+    working = [waiver for waiver in task.waivers if today and waiver.works(today)]
+    return tuple(_marked(task, finding, working) for finding in findings)
+
+
+def _marked(task: Task, finding: Finding, working: Sequence[Waiver]) -> Finding:
+    waiver = next((waiver for waiver in working if covers(waiver, finding)), None)
+    if waiver is None:
+        return finding
+    note = Waived(
+        reason=waiver.reason, owner=waiver.owner, expires=waiver.expires.isoformat(), location=task.place(waiver)
+    )
+    return finding.model_copy(update={"waived": note})
+
+
+def covers(waiver: Waiver, finding: Finding) -> bool:
+    """Return whether a waiver speaks of a finding: one of its criterion and rule that did not pass."""
+    return (
+        finding.outcome in UNMET
+        and finding.criterion == waiver.criterion
+        and waiver.rule in {None, finding.rule}
+        and may_be_waived(finding.rule)
+    )
+
+
+def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Iterator[Finding]:
+    """Name the waivers that work and cover nothing; only a whole run can tell."""
+    if today is None or not all(gate.ran for gate in gates):
+        return
+    used = {f.waived.location for gate in gates for f in gate.findings if f.waived}
+    for waiver in task.waivers:
+        if waiver.works(today) and task.place(waiver) not in used:
+            yield Finding(
+                rule="BL012", check="waivers", outcome=Outcome.FAILED, level=Level.ADVISORY,
+                subject=f"{waiver.name} unneeded", location=task.place(waiver), actual="waives nothing",
+                message=f"{waiver.title} waives nothing.",
+                impact="It would hide the next failure there.", remediation="Remove the waiver.",
+            )  # fmt: skip
+
+
+def standing_of(task: Task, criterion: Criterion, findings: Sequence[Finding], *, waived: bool) -> Iterator[str]:
+    """Yield how the waivers of a criterion stand, as far as that says something of where it stands itself."""
+    places = [task.place(waiver) for waiver in task.waivers if waiver.criterion == criterion.id]
+    for finding in findings:
+        if finding.rule == "BL012" and finding.location in places and (waived or finding.outcome in UNMET):
+            yield finding.message
+
+
+def all_waived(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
+    """Say so where every required criterion is waived: then nothing that must hold was seen."""
+    required = [s for c, s in zip(task.criteria, statuses, strict=True) if c.level is Level.MUST]
+    if required and set(required) == {Status.WAIVED}:
+        yield Finding(
+            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
+            message="Every required criterion is waived, so nothing that must hold was seen.",
+            actual="nothing seen", remediation="Meet at least one required criterion; a waiver shows nothing.",
+        )  # fmt: skip

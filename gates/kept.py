@@ -29,11 +29,10 @@ from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.evidence.lines.imported_code import ImportedCode
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
-from gates.project.copying import LEFT_OUT
+from gates.project.copies import LEFT_OUT
 from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
@@ -63,8 +62,8 @@ class Kept:
     at: str
 
 
-def state_of(task: Task, context: Context, selection: Selection, reports: Path, packages: str) -> str:
-    """Return the digest of all that the evidence of a run rests on, with that of what is `installed`."""
+def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> str:
+    """Return the digest of all that the evidence of a run rests on, but for what is `installed`."""
     told = hashlib.sha256()
     options = replace(context, evidence=Path(), rules=None)
     for part in (
@@ -74,7 +73,6 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path, 
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
         [git(context.root, *words) or "" for words in GIT],
         _files(context.root, {context.root / ".gates", reports}),
-        [packages],
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
@@ -86,6 +84,11 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path, 
 def takes(environ: Mapping[str, str]) -> bool:
     """Return whether a run may take evidence: never in continuous integration."""
     return environ.get("CI", "").lower() in {"", "0", "false", "no"}
+
+
+def anything(root: Path) -> bool:
+    """Return whether an earlier run left something."""
+    return (root / STORE).is_dir()
 
 
 def find(root: Path, state: str, raw: Path) -> Kept | None:

@@ -5,8 +5,8 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from gates.command_line import shown
 from gates.project.permalinks import Web
+from gates.words import in_shell
 
 
 class Model(BaseModel):
@@ -64,6 +64,10 @@ class Status(StrEnum):
 
 
 SEVERITIES = tuple(Severity)
+SEVERITY = {  # of a finding that does not say how much it matters; all others are for information
+    Outcome.FAILED: {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
+    Outcome.UNKNOWN: {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
+}
 EXIT_CODES = {Decision.PASS: 0, Decision.BLOCK: 1, Decision.INCONCLUSIVE: 3}
 
 
@@ -137,6 +141,7 @@ class Waived(Model):
 class Finding(Model):
     """The conclusion of one check.
 
+    `severity` follows from outcome and level where it is not given.
     `message` is the problem (or what was seen to be right), `impact` why it matters, `remediation` the fix,
     `command` what would reproduce or settle it, `evidence` the raw file that it rests on. `subject` names
     what the finding is about where path and check do not tell two findings apart. `follows` is whether it only follows
@@ -146,7 +151,7 @@ class Finding(Model):
     rule: str
     check: str
     outcome: Outcome
-    severity: Severity
+    severity: Severity = Severity.INFO
     message: str
     basis: Basis = Basis.OBSERVED
     level: Level = Level.MUST
@@ -166,9 +171,14 @@ class Finding(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_fingerprint(cls, data: object) -> object:
-        """Derive the fingerprint from what stays the same when lines move or numbers change."""
-        if not isinstance(data, dict) or data.get("fingerprint"):
+    def _fill(cls, data: object) -> object:
+        """Derive the severity, where none is given, and a fingerprint that stays when lines move or numbers change."""
+        if not isinstance(data, dict):
+            return data
+        if "severity" not in data and "outcome" in data:
+            by_level = SEVERITY.get(Outcome(data["outcome"]), {})
+            data = {**data, "severity": by_level.get(Level(data.get("level", Level.MUST)), Severity.INFO)}
+        if data.get("fingerprint"):
             return data
         where = data.get("location")
         path = where.path if isinstance(where, Location) else (where or {}).get("path", "")
@@ -271,7 +281,7 @@ class CommandRecord(Model):
     @property
     def line(self) -> str:
         """Return the command as a shell reads it."""
-        return shown(self.argv)
+        return in_shell(self.argv)
 
 
 def worst(outcomes: set[Outcome]) -> Outcome:

@@ -7,9 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from gates import registry, stages
-from gates.check import Evidence, EvidenceSet
+from gates.check import Evidence, EvidenceSet, writable
 from gates.context import Context
-from gates.criteria import stand, status
+from gates.criteria import (
+    all_waived,
+    cover,
+    judge_coverage,
+    recounted,
+    stand,
+    status,
+    statuses_of,
+    unneeded,
+    unrequired,
+    waive,
+)
 from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
@@ -31,14 +42,10 @@ from gates.project import what_was_read
 from gates.project.excerpts import excerpts
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report
-from gates.requirement_coverage import cover, judge_coverage, recounted, statuses_of, unrequired
 from gates.stages.gate import Gate
-from gates.task import smoke
-from gates.task.selection import NOT_ASKED_FOR, Selection, left_out, narrowed
+from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task
 from gates.verdict import decide, decide_gate, score_gate, score_task
-from gates.waiving import all_waived, unneeded, waive
-from gates.writable import writable
 
 RULES = (
     RuleText(
@@ -99,7 +106,7 @@ def run(
         evidence,
         findings=(*changed, *what_was_read.without_source(ran), *looked, *left_out(whole, task)),
         revision=what_was_read.of_what_ran(before, ran),
-        environment={**environment(context), **({"budgets": smoke.SAID} if task.smoke else {})},
+        environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),
         files=digest_folder(context.evidence),
@@ -263,7 +270,6 @@ def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
                 check=f"seen:{criterion.id}",
                 criterion=criterion.id,
                 outcome=Outcome.UNKNOWN,
-                severity=Severity.HIGH,
                 message=f"Nothing was seen to hold of {criterion.id}: what verifies it is optional or not for here.",
                 location=task.place(criterion),
                 actual="nothing seen",

@@ -1,10 +1,13 @@
 """What one run came to: its gates, criteria, coverage and score, in one value that every format renders."""
 
+import re
+from collections.abc import Iterable
 from typing import Self
 
 from pydantic import ConfigDict, Field, model_validator
 
 from gates.model import (
+    SEVERITIES,
     CommandRecord,
     Decision,
     FileDigest,
@@ -22,6 +25,11 @@ from gates.model import (
 
 RESULT_SCHEMA = "gates.result/1"
 NAMED = 4  # criteria in a headline
+# what a text says that only a measurement shows: a size with its unit, a speed, a device
+QUANTITY = re.compile(
+    r"\d\s*(%|x\b|[mun]?s\b|[kmgt]i?b\b)|\b(faster|slower|speed-?up|latency|throughput|cuda|gpus?|mps|xpu)\b",
+    re.IGNORECASE,
+)
 
 
 class ScoreLine(Model):
@@ -108,6 +116,11 @@ class CriterionReport(Model):
     code: tuple[Trace, ...] = ()
     tests: tuple[Trace, ...] = ()
     measures: tuple[Trace, ...] = ()
+
+    @property
+    def unmeasured(self) -> bool:
+        """Return whether tests alone stand for a text that names a quantity or a device; no verdict reads it."""
+        return self.status is Status.PASS and not self.measures and bool(QUANTITY.search(self.text))
 
 
 class Coverage(Model):
@@ -216,3 +229,30 @@ class Report(Model):
         head += f" ({len(self.waived)} waived)" if self.waived else ""
         head += f" ({self.taken})" if self.taken else ""
         return f"{head} (partial run: {self.partial})" if self.partial else head
+
+
+def reason(finding: Finding) -> str:
+    """Return a finding as one line: rule, criterion, place, message."""
+    parts = [finding.rule, finding.criterion or "", f"{finding.location}:" if finding.location else ""]
+    return " ".join([part for part in parts if part] + [finding.message])
+
+
+def ranked(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings worst first; the order in which they came in does not matter."""
+    outcomes = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
+    levels = tuple(Level)
+    return sorted(
+        findings,
+        key=lambda f: (
+            outcomes.index(f.outcome),
+            levels.index(f.level),
+            SEVERITIES.index(f.severity),
+            f.rule,
+            f.criterion or "",
+            f.location.path if f.location else "",
+            (f.location.line or 0) if f.location else 0,
+            f.subject,
+            f.message,
+            f.model_dump_json(),
+        ),
+    )

@@ -3,7 +3,8 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -50,6 +51,35 @@ def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Itera
         except OSError as error:
             raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
         _publish(out, staging, files, evidence, frozenset(obsolete))
+
+
+def write(files: Mapping[Path, bytes], what: str, where: Path) -> None:
+    """Put files into their places in their order, once all of them are written beside these."""
+    stop_if_interrupted()
+    staged = {path.with_name(f"{STAGING}{os.getpid()}-{path.name}"): path for path in files}
+    with uninterrupted():
+        try:
+            for beside, path in staged.items():
+                beside.write_bytes(files[path])
+            for beside, path in staged.items():
+                beside.replace(path)
+        except OSError as error:
+            raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
+        finally:
+            for beside in staged:
+                with suppress(OSError):
+                    beside.unlink(missing_ok=True)
+
+
+def write_page(path: Path | None, text: str) -> bool:
+    """Write a page where one was asked for; raise `UsageError` where that cannot be."""
+    if path is None:
+        return False
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{str(path)!r} cannot be written: {error.strerror or error}; choose another file") from error
+    return True
 
 
 def _publish(out: Path, staging: Path, files: dict[str, str], evidence: Path, obsolete: frozenset[str]) -> None:

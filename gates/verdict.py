@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from gates.model import EXIT_CODES, Basis, Decision, Finding, Level, Outcome, Planned, Verdict, worst
-from gates.ranking import ranked, reason
-from gates.report import Score, ScoreLine
+from gates.report import Score, ScoreLine, ranked, reason
 
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"

@@ -23,15 +23,14 @@ from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.context import Context
-from gates.evidence._standing import standing_for
-from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
 from gates.model import CommandRecord, Finding, Location, Outcome, Revision, Severity
 from gates.pipeline import discover
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
@@ -291,7 +290,8 @@ samples = json.loads({0!r})
 samples["metrics"]["step_time_s"]["arms"]["old"][0] += time.time_ns() % 10**6 / 1e15  # no clock gives the same twice
 pathlib.Path(sys.argv[1]).write_text(json.dumps(samples))
 """
-QUICK = "-p no:hypothesispytest -p no:anyio"  # plugins of this environment that take seconds to load
+PLUGINS = "hypothesispytest anyio xdist xdist.looponfail pytest_cov platformdirs metadata rerunfailures"
+QUICK = " ".join(f"-p no:{name}" for name in PLUGINS.split())  # those of this environment take half of a short run
 
 
 def pytest_options(more: str = "") -> str:

@@ -6,12 +6,11 @@ from typing import Any
 
 from building import a_criterion, a_measure, a_process, a_task, evidence, measured, samples
 
-from gates.bundles.encoding import encode
-from gates.bundles.form import Bundle, BundledRun, Definition, definition_of
+from gates.bundles import Bundle, BundledRun, Definition, definition_of, encode
 from gates.check import EvidenceSet
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
 from gates.task.task import Task
 
 ON_CUDA = a_criterion(id="AC2", tests=[], code=[], measures=[a_measure(on="cuda")], line=12)

@@ -20,6 +20,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let each worker begin with modules whose tests share a run: what moves between workers at the end has no such.
+
+    Workers get their tests in slices and steal from each other's ends. A module that is split makes its run twice.
+    """
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    sharing = {item.path for item in items if isinstance(item, pytest.Function) and _shares(item)}
+    others = [item for item in items if item.path not in sharing]
+    begins: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for path in dict.fromkeys(item.path for item in items if item.path in sharing):
+        min(begins, key=len).extend(item for item in items if item.path == path)
+    ordered: list[pytest.Item] = []
+    for worker, begin in enumerate(begins):
+        rest = (len(items) - len(ordered)) // (workers - worker) - len(begin)
+        ordered += [*begin, *others[:rest]]
+        del others[:rest]
+    items[:] = [*ordered, *others]
+
+
+def _shares(item: pytest.Function) -> bool:
+    """Return whether a test uses a fixture that is made once for its module."""
+    return any(fixture.scope == "module" for made in item._fixtureinfo.name2fixturedefs.values() for fixture in made)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _interruptible() -> None:
     """Let what the tests start hear of Ctrl-C, even where the shell started the suite in its background."""

@@ -30,7 +30,7 @@ ORDER = (
 
 def read_journal(path: Path) -> Recorded:
     """What a journal tells that was sealed with our secret."""
-    entries, foreign = read_entries(path, SECRET, chained=True)
+    entries, foreign = read_entries(path, SECRET)
     return as_recorded(entries, foreign)
 
 

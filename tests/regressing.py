@@ -9,9 +9,8 @@ from building import a_task, written
 from taking import a_taken, some_samples
 
 from gates.checks.measures.base.collect import RegressionRun, Regressions
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.samples import Samples
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.task.task import Task
 
 BASE = [1.0 + i / 1000 for i in range(16)]

@@ -26,7 +26,7 @@ criteria:
     faults:
       - {replace: "number * 2", by: "number ** 2", in: pkg/core.py}
   - {id: VACUOUS, text: Say something, code: [{symbol: "pkg.core:double"}], tests: [tests/test_vacuous.py]}
-  - {id: HANG, text: Count down, code: [{symbol: "pkg.core:countdown"}], tests: [tests/test_hang.py]}
+  - {id: HANG, text: Add what is there, code: [{symbol: "pkg.core:emptied"}], tests: [tests/test_hang.py]}
   - {id: ORDER, text: Remember, code: [{symbol: "pkg.core:remembered"}], tests: [tests/test_order.py]}
   - {id: WRITER, text: Add, code: [{symbol: "pkg.core:add"}], tests: [tests/test_writer.py]}
   - {id: FAILS, text: Fail, code: [{symbol: "pkg.core:add"}], tests: [tests/test_fails.py]}
@@ -57,13 +57,12 @@ def double(number: int) -> int:
     return number * 2
 
 
-def countdown(number: int) -> int:
-    """Count down to nothing."""
-    steps = 0
-    while number > 0:
-        number -= 1
-        steps += 1
-    return steps
+def emptied(numbers: list[int]) -> int:
+    """Take all numbers out, and add them."""
+    total = 0
+    while numbers:
+        total += numbers.pop()
+    return total
 
 
 def remembered(number: int) -> int:
@@ -96,7 +95,7 @@ FILES: dict[str, str | bytes] = {
     "pkg/held.py": "TABLE = {'one': 1}\nassert TABLE['one'] == 1\n",
     "tests/test_good.py": "from pkg.core import double\ndef test_double():\n    assert double(3) == 6\n",
     "tests/test_vacuous.py": "import pkg.core\ndef test_nothing():\n    assert pkg.core\n",
-    "tests/test_hang.py": "from pkg.core import countdown\ndef test_down():\n    assert countdown(3) == 3\n",
+    "tests/test_hang.py": "from pkg.core import emptied\ndef test_all():\n    assert emptied([1, 2]) == 3\n",
     "tests/test_order.py": (
         "from pkg.core import remembered\n"
         "def test_long_before():\n    import time\n    time.sleep(0.05)\n    assert remembered(1) == 1\n"

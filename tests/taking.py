@@ -4,12 +4,11 @@ from typing import Any
 
 from building import a_criterion, a_measure, a_task
 
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring.ledger import Attempt, Recalled
 from gates.measuring.machine import Machine
 from gates.measuring.samples import Samples
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.task.task import Task
 
 PAIRS = 16

@@ -9,8 +9,7 @@ import pytest
 from bar import committed, git
 from building import a_context, a_project, a_task, gates, result, written
 
-from gates.project.as_committed import unlike_head
-from gates.project.revision import observe
+from gates.project.revision import observe, unlike_head
 
 WORSE, PATHS = "def double(x):\n    return x * 3\n", ("pkg", "tests/test_core.py::test_double", "tasks/T1.yaml")
 

@@ -41,14 +41,14 @@ def skips() -> int:
 
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 39_489, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 380, 200),
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 38_937, 25_000),
+    "files in gates/": (lambda: len(python_files("gates")), 334, 200),
     "lines of rules": (rules, 2_225, 3_000),
-    "files in the fullest folder": (fullest, 20, 25),
-    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 25_943, 22_000),
-    "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 2, 0),
-    "functions over 40 lines": (lambda: len(list(long_functions())), 2, 0),
-    "formatting that is skipped": (skips, 457, 0),
+    "files in the fullest folder": (fullest, 17, 25),
+    "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 25_009, 22_000),
+    "files over 300 lines": (lambda: sum(lines(path) > 300 for path in python_files("gates")), 1, 0),
+    "functions over 40 lines": (lambda: len(list(long_functions())), 1, 0),
+    "formatting that is skipped": (skips, 445, 0),
 }
 
 

@@ -8,7 +8,7 @@ from bar import committed, git
 from building import written
 
 from gates.errors import EvidenceUnavailable
-from gates.project.checkout import give_history, lay_out
+from gates.project.copies import give_history, lay_out
 
 
 def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from gates.command_line import shown
+from gates.words import in_shell
 
 
 @pytest.mark.parametrize(
@@ -18,5 +18,5 @@ from gates.command_line import shown
     ],
 )
 def test_words_are_quoted_that_a_shell_would_read_otherwise(words: tuple[str, ...], line: str) -> None:
-    assert shown(words) == line
+    assert in_shell(words) == line
     assert shlex.split(line) == list(words)

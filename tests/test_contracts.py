@@ -1,12 +1,14 @@
 """What every gate, kind of evidence, code rule, format and module must obey; a new one is covered on arrival."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
 from datetime import date
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -282,6 +284,26 @@ def test_every_module_imports_alone() -> None:
     graph = {module: loads(module) for module in MODULES}
     assert {"gates.model", "gates.stages"} <= graph["gates.pipeline"]
     assert len(tuple(TopologicalSorter(graph).static_order())) == len(MODULES)  # no module needs one that needs it
+
+
+def test_benchmarks_import_what_there_is() -> None:
+    """What nobody imports while tests run is found out here: a name that moved."""
+    missing = [
+        f"{path.relative_to(ROOT)}: {node.module}.{alias.name}"
+        for path in (ROOT / "benchmarks").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "gates"
+        for alias in node.names
+        if not is_there(node.module or "", alias.name)
+    ]
+    assert missing == []
+
+
+def is_there(module: str, name: str) -> bool:
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False
 
 
 def test_no_module_loads_torch() -> None:

@@ -11,7 +11,7 @@ from building import ROOT, a_project, gates, written
 from taking import a_taken, some_samples
 
 from gates.commands.doctor import KEPT_S, DoctorRequest, _rates, perform
-from gates.measuring.windows import Trace
+from gates.measuring.rounds import Trace
 
 TOLD = {
     "python": "3.12.0", "implementation": "cpython", "versions": {"pytest": "9.0", "torch": "2.13"},

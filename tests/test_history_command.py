@@ -11,7 +11,7 @@ from regressing import a_regressing_task, compared, sides
 from gates.checks.measures import past_runs as _past_runs
 from gates.checks.measures.past_runs import PastRuns, numbers_of, this_machine
 from gates.commands.history import HistoryRequest, perform
-from gates.config import Settings
+from gates.config import Project, Settings
 from gates.errors import EvidenceUnavailable
 from gates.project import run_log
 from gates.project.run_log import LoggedRun, Number
@@ -30,7 +30,7 @@ def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
 
 
 def shown(root: Path, form: str = "text", last: int = 20) -> str:
-    return perform(HistoryRequest(root=root, settings=Settings(), task="T1", form=form, last=last))
+    return perform(HistoryRequest(Project(root, Settings()), task="T1", form=form, last=last))
 
 
 def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:

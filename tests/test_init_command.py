@@ -60,12 +60,24 @@ def test_criteria_of_an_issue_get_the_code_and_tests_that_share_their_words(tmp_
     assert bound(task) == {
         "AC7": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",)),
         "AC1": (["words.coding:decode"], ("tests/test_coding.py::test_decoding_repeats_letters",)),
-        "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py::Saving::test_save",)),
+        "AC2": (["words.store:Store", "words.store:Store.save"], ()),
         "AC3": ([], ()),
     }
     text = (project / "tasks/T1.yaml").read_text()
-    assert "a number? let a benchmark measure it" in text
     assert '# code: [{symbol: "package.module:name"}]' in text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [("It is 1.5x faster", True), ("Takes under 40 % of it", True), ("It is on CUDA", True), ("Takes 3 words", False)],
+)
+def test_no_test_is_proposed_for_a_quantity_or_a_device(text: str, is_one: bool, tmp_path: Path) -> None:
+    project = written(tmp_path / "project", FILES)
+    ended = gates(project, "init", "--criterion", f"{text}: encode")
+    assert ("AC1  name its measures or tests" in ended.out) is is_one
+    task = load(project / "tasks/T1.yaml", project)
+    assert bound(task)["AC1"][1] == (() if is_one else ("tests/test_coding.py::test_encoding_counts_letters",))
+    assert ("`measures`" in (project / "tasks/T1.yaml").read_text()) is is_one
 
 
 def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) -> None:
@@ -74,6 +86,16 @@ def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) ->
         "AC1": (["words.coding:encode", "words.coding:decode"], ("tests/test_coding.py",)),
         "AC2": (["words.store:Store", "words.store:Store.save"], ("tests/test_store.py",)),
     }
+
+
+def test_code_is_proposed_by_the_name_that_its_tests_import(tmp_path: Path) -> None:
+    other = {
+        "src/words/backend.py": "def encode(text):\n    return text\n",
+        "src/words/__init__.py": "from .coding import *\n",
+    }
+    test = "from words import encode\n\ndef test_it():\n    decode = encode('a')\n    assert decode == [1]\n"
+    project = written(tmp_path / "project", {**FILES, **other, "tests/test_coding.py": test})
+    assert bound(proposed(project))["AC1"][0] == ["words:encode"]
 
 
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
@@ -85,6 +107,14 @@ def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     assert bound(task)["AC1"][1] == ("tests/test_lru.py::test_popitem",)
 
 
+@pytest.mark.parametrize(("line", "rules"), [("from torch import nn", ("amp",)), ("import torchless", ())])
+def test_code_that_uses_torch_is_asked_the_rules_of_mixed_precision(
+    line: str, rules: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = {**FILES, "src/words/net.py": f"{line}\n"}
+    assert proposed(written(tmp_path / "project", files), "T1", "--criterion", "encode").rules == rules
+
+
 def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_path: Path) -> None:
     project = written(tmp_path / "project", {**FILES, "conftest.py": "import sys\nsys.path.insert(0, 'src')\n"})
     for words in ("init -q -b main", "add -A", "commit -qm base", "checkout -qb change"):
@@ -93,6 +123,9 @@ def test_a_change_is_proposed_by_what_it_touches_and_the_proposal_passes(tmp_pat
     coding.write_text(coding.read_text().replace("text.split()", 'text.split(" ")'))
     task = proposed(project)
     assert bound(task) == {"AC1": (["words.coding:encode"], ("tests/test_coding.py::test_encoding_counts_letters",))}
+    assert gates(project, "init", "T2", "--criterion", "decode repeats letters").code == 0
+    assert "words.coding:decode" in (project / "tasks/T2.yaml").read_text()
+    (project / "tasks/T2.yaml").unlink()
     ended = gates(project, "run", "T1", "--out", str(tmp_path / "out"))
     assert (ended.code, "PASS  T1" in ended.out) == (0, True), ended.out + ended.err
 

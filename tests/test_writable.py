@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from building import GOOD, Ended, a_project, a_record, a_run, every_finding, gates, written
 
+from gates.check import writable
 from gates.errors import UsageError
 from gates.model import Location
 from gates.task import loading as spec
-from gates.writable import writable
 
 NAME = os.fsdecode(b"\xff")
 SHOWN = r"\udcff"

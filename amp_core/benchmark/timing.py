@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
@@ -37,19 +38,6 @@ class Worker(Protocol):
 
     def run(self, steps: int) -> None:
         """Take that many steps."""
-
-
-class Event(Protocol):
-    """A moment in a device's stream, as torch.cuda.Event has it."""
-
-    def record(self) -> None:
-        """Mark the moment in the current stream; nothing waits."""
-
-    def synchronize(self) -> None:
-        """Wait on the host until the moment has come."""
-
-    def elapsed_time(self, end: "Event") -> float:
-        """Return milliseconds until another moment; both must have come."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +88,7 @@ def measure(workers: Mapping[str, Worker], clock: Clock, *, rounds: int, steps: 
 
 
 def latencies(
-    work: Callable[[], object], count: int, device: torch.device, new_event: Callable[[], Event] | None = None
+    work: Callable[[], object], count: int, device: torch.device, new_event: Callable[[], Any] | None = None
 ) -> tuple[float, ...]:
     """Return the seconds of each of `count` calls made one after another.
 
@@ -112,7 +100,8 @@ def latencies(
             work()
             moments.append(time.perf_counter())
         return tuple(end - start for start, end in pairwise(moments))
-    events = [(new_event or _cuda_event)() for _ in range(count + 1)]
+    make = new_event or partial(torch.cuda.Event, enable_timing=True)
+    events = [make() for _ in range(count + 1)]
     events[0].record()
     for event in events[1:]:
         work()
@@ -164,7 +153,3 @@ def _host_clock(work: Callable[[], None]) -> Elapsed:
 
 def _cuda_clock(work: Callable[[], None]) -> Elapsed:
     return Elapsed(latencies(work, 1, torch.device("cuda"))[0])
-
-
-def _cuda_event() -> Event:
-    return cast("Event", torch.cuda.Event(enable_timing=True))  # type: ignore[no-untyped-call]  # as torch has it

@@ -93,7 +93,7 @@ class AmpPrecision(LightningPrecision):
         if self._scaler is None or self._scaler.device != device:
             self._take_scaler(device)
         for optimizer in optimizers:
-            refuse_half_precision(model, list(self.main_params(optimizer)))
+            refuse_half_precision(model, list(self.main_params(optimizer)), self.resolved.precision)
             refuse_closures(optimizer)
         if self.make_schedule is not None and optimizers and optimizers != self._optimizers:
             self.schedule = self.make_schedule(optimizers)

@@ -1,4 +1,4 @@
-"""What is known of a run's steps, as plain numbers on the host."""
+"""What is known of a run's steps, as plain numbers on the host, and the sink that keeps them."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -86,6 +86,29 @@ class Flush:
         for record, row in zip(self.steps, self.rows(), strict=True):
             del row["step"]
             yield record.step, {service_name(name): value for name, value in row.items() if value is not None}
+
+
+class MemorySink:
+    """Keeps the records of the steps, the rates of the flushes, and what was logged besides, in lists."""
+
+    name = "the memory sink"
+
+    def __init__(self) -> None:
+        self.records: list[StepRecord] = []
+        self.rates: list[Rates] = []
+        self.logged: list[tuple[int, Mapping[str, float]]] = []
+
+    def write(self, flush: Flush) -> None:
+        """Append the records and the rates."""
+        self.records.extend(flush.steps)
+        self.rates.append(flush.rates)
+
+    def log(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Append the numbers, with their step."""
+        self.logged.append((step, numbers))
+
+    def close(self) -> None:
+        """Keep what there is."""
 
 
 def service_name(name: str) -> str:

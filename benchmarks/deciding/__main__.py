@@ -13,7 +13,7 @@ from benchmarks.deciding import live, replay, simulate
 from benchmarks.deciding.live import Tally, promise
 from benchmarks.deciding.load import LOADS
 from gates.measuring import machine
-from gates.measuring.windows import question
+from gates.measuring.rounds import question
 from gates.model import Outcome
 
 RESULTS = Path(__file__).parents[1] / "results" / "deciding.md"

@@ -7,8 +7,8 @@ from benchmarks.deciding import live, rules
 from benchmarks.deciding.load import load
 from gates.measuring import answers
 from gates.measuring.interval import NotEnough, compare, estimate
+from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.measuring.session import measure
-from gates.measuring.windows import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.model import Outcome
 
 WORDS = {Outcome.PASSED: rules.PASS, Outcome.FAILED: rules.BLOCK, Outcome.UNKNOWN: rules.OPEN}

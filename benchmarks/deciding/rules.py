@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from gates.measuring.deciding.slope import quantile
+from gates.measuring.deciding import quantile
 
 BLOCK, PASS, OPEN = "BLOCK", "PASS", "INCONCLUSIVE"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.measuring.machine import Machine
+from gates.measuring.rounds import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive
 from gates.measuring.samples import Device, Metric, Samples
 from gates.measuring.taken import Taken
-from gates.measuring.windows import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive
 from gates.model import Outcome
 
 BLOCK_PAIRS = 4

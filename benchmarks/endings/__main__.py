@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from bar import committed  # noqa: E402
+
 from benchmarks.endings.corpus import FAMILIES  # noqa: E402
 from benchmarks.endings.ending import Ending, Right, project  # noqa: E402
 from gates.child import process  # noqa: E402
@@ -55,12 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the corpus, print what is wrong, write the table; return 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="run the endings whose name contains this")
+    parser.add_argument("--family", default="", help="run the families whose name contains this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs the tests, with plugins")
     parser.add_argument("--gate-only", action="store_true", help="leave the simple readers out")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args(argv)
-    chosen = [e for family in FAMILIES.values() for e in family if arguments.only in e.name]
+    chosen = [
+        e for name, family in FAMILIES.items() if arguments.family in name for e in family if arguments.only in e.name
+    ]
     able = {name: _has(arguments.python, name) for name in sorted({need for e in chosen for need in e.needs})}
     runnable = [e for e in chosen if all(able[need] for need in e.needs)]
     begun = time.monotonic()
@@ -87,6 +92,7 @@ def _say(ending: Ending, python: str, simple: bool) -> Said:  # mapped over
         folder = Path(name).resolve()
         read = _bare(ending, project(ending, folder / "bare"), python, folder) if simple else None
         root = project(ending, folder / "gated")
+        committed(root)
         argv = [sys.executable, "-m", "gates", "run", "T1", "--python", python, "--format", "json",
                 "--timeout", f"{ending.timeout_s:g}", "--keep-going"]  # fmt: skip
         env = {"PYTHONPATH": str(ROOT), **ending.env}

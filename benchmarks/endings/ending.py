@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from building import QUICK, written
+from building import written
 
 from gates.model import Decision
 
@@ -26,7 +26,7 @@ class Right(StrEnum):
         return said is not None and said.value == self.value
 
 
-PLAIN = f"{QUICK} -p no:randomly"  # in the order in which they are written
+PLAIN = "-p no:hypothesispytest -p no:anyio -p no:randomly"  # in the order in which they are written
 IT = "tests/test_it.py::test_it"
 FILE = "tests/test_it.py"
 CORE = "tests/test_core.py"

@@ -14,7 +14,7 @@ from amp_core.device import inspect, pick
 from amp_core.precision import resolve
 from amp_core.samples import refuse_unwritable, write_text
 from amp_core.scaler import ScaleCollapsed
-from amp_core.trainer import TrainConfig, TrainResult, train
+from examples.t035.trainer import TrainConfig, TrainResult, train
 
 INTERRUPTED = 130
 

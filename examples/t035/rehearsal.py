@@ -8,7 +8,7 @@ from amp_core.model import GPT
 from amp_core.precision import precision_for
 from amp_core.step import StepResult
 from amp_core.tracking import MemorySink, StepRecord, Tracker, WandbSink
-from amp_core.trainer import TrainConfig, build_model, build_step, train
+from examples.t035.trainer import TrainConfig, build_model, build_step, train
 
 
 def rehearse(precision: str = "fp16", steps: int = 6, accumulate: int = 2) -> tuple[StepRecord, ...]:

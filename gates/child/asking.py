@@ -6,8 +6,9 @@ import json
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
-from hmac import new as hashed
+from hmac import digest
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
@@ -16,26 +17,52 @@ from typing import Any, NoReturn
 
 from .places import HERE
 
+# our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
+# the standard library
+BOOTSTRAP = """
+import sys
+here = sys.argv.pop(1)
+sys.path[: sys.path[:1] == [""]] = [here]
+from importlib import import_module, util
+made = util.spec_from_file_location("gates_probe", f"{here}/__init__.py", submodule_search_locations=[here])
+sys.modules["gates_probe"] = util.module_from_spec(made)
+import_module(f"gates_probe.{sys.argv.pop(1)}").main()
+"""
+DONE = 77  # how a fork ends that did all of its work
+
 
 class Unreachable(Exception):
     """What was asked for cannot be called as it was asked; the message says why."""
 
 
 class Teller:
-    """Tells of what was seen; needs nothing that the project may have replaced in a module, or closed."""
+    """Tells of what was seen, in a journal; needs nothing that the project may have replaced in a module, or closed.
+
+    Each line has a seal that is made with a secret, so that no line of it is the project's.
+    """
 
     def __init__(self, path: str, secret: str) -> None:
         self._owner = getpid()
         self._path = os.path.abspath(path)  # noqa: PTH100  # the project may leave the folder
         self._secret = secret.encode()
+        close(opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600))
 
     def __call__(self, word: str, **facts: object) -> None:
         """Write a line; a child that the project forked, and that came back here, ends instead."""
         if getpid() != self._owner:
             os._exit(1)
-        text = dumps({"word": word, **facts}).encode()
-        file = opened(self._path, O_WRONLY | O_CREAT | O_APPEND, 0o600)
-        write(file, b"=" + hashed(self._secret, text, "sha256").hexdigest().encode() + b" " + text + b"\n")
+        self.note({"word": word, **facts})
+
+    def note(self, event: dict[str, object]) -> None:
+        """Write a line as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
+        if getpid() != self._owner:
+            return
+        text = dumps(event).encode()
+        try:
+            file = opened(self._path, O_WRONLY | O_APPEND)
+        except OSError:  # the project removed it: then nothing was heard
+            return
+        write(file, b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n")
         close(file)
 
     def forked(self) -> None:
@@ -43,18 +70,25 @@ class Teller:
         self._owner = getpid()
 
 
-def asked() -> tuple[dict[str, Any], Teller]:
-    """Return what is asked for, and what tells of it; the project's folders are on the path then.
-
-    The secret that is asked with signs the journal, so that no line of it is the project's.
-    """
-    with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123
+def read(path: str) -> tuple[dict[str, Any], Teller]:
+    """Return what a file asks for, and what tells of it; the file is gone then, as its secret is not the project's."""
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
         question = json.load(file)
-    os.remove(sys.argv[1])  # noqa: PTH107
-    tell = Teller(sys.argv[2], question["secret"])
+    os.remove(path)  # noqa: PTH107
+    return question, Teller(question["journal"], question["secret"])
+
+
+def asked() -> tuple[dict[str, Any], Teller]:
+    """Return what this program is asked for, and what tells of it; the project's folders are on the path then."""
+    question, tell = read(sys.argv[1])
     sys.argv = [question.get("call") or question["shared"]]
     import_from(question["paths"])
     return question, tell
+
+
+def command(python: str, program: str, *words: str) -> list[str]:
+    """Return what runs one of our programs."""
+    return [python, "-c", BOOTSTRAP, HERE.rstrip(os.sep), program, *words]
 
 
 def import_from(paths: list[str]) -> None:
@@ -118,9 +152,25 @@ def message_of(error: BaseException) -> str:
 def print_without_us(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print a traceback without the frames of our programs, and of what runs them."""
     shown = traceback.TracebackException(kind, error, trace)
-    ours = (HERE, "<frozen runpy>")
+    ours = (HERE, "<frozen runpy>", "<string>")
     shown.stack = traceback.StackSummary.from_list([each for each in shown.stack if not each.filename.startswith(ours)])
     sys.stderr.write("".join(shown.format()))
+
+
+def in_fork(tell: Teller, work: Callable[[], None]) -> int:
+    """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # newer Pythons warn of a fork where a library has started threads
+        pid = os.fork()
+    if not pid:
+        tell.forked()
+        try:
+            work()
+        except BaseException:  # noqa: BLE001  # what the project raises, `work` tells: this is a fault of ours
+            traceback.print_exc()
+            leave(1)
+        leave(DONE)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def leave(code: int = 0) -> NoReturn:

@@ -1,39 +1,34 @@
 """Calls one function of the tested project, in the project's interpreter.
 
-    python -m gates_probe.calling_once '{"call": "package.module:name", "args": [...], "paths": [...]}' RESULT
+    python -m gates_probe.calling_once QUESTION
 
-What came of it is written to RESULT as JSON; an exception is raised on, so that its traceback reaches stderr.
+What came of it is told in the journal; an exception is raised on, so that its traceback reaches stderr.
 """
 
 import asyncio
 import inspect
-import json
 import sys
-from pathlib import Path
 from types import GeneratorType
 
-from .asking import Unreachable, import_from, named, print_without_us
+from .asking import Unreachable, asked, give_up, named, print_without_us
 
 BOUND = 2000
 
 
 def main() -> None:
     """Call what was asked for, and run what it returns to its end."""
-    asked, target = json.loads(sys.argv[1]), Path(sys.argv[2])
-    sys.argv, sys.excepthook = [asked["call"]], print_without_us
-    import_from(asked["paths"])
+    question, tell = asked()
+    sys.excepthook = print_without_us
     try:
-        _, found = named(asked["call"])
+        _, found = named(question["call"])
     except Unreachable as error:
-        target.write_text(json.dumps({"problem": str(error)}), encoding="utf-8")
-        raise SystemExit(2) from error
+        give_up(tell, str(error))
     try:
-        returned = _ended(found(*asked["args"]))
+        returned = _ended(found(*question["args"]))
     except SystemExit as error:
-        target.write_text(json.dumps({"returned": _shown(error)}), encoding="utf-8")
+        tell("returned", text=_shown(error))
         raise
-    told = {"returned": _shown(returned), "number": _is_number(returned), "status": _status(returned)}
-    target.write_text(json.dumps(told), encoding="utf-8")
+    tell("returned", text=_shown(returned), number=_is_number(returned), status=_status(returned))
 
 
 def _is_number(returned: object) -> bool:
@@ -63,7 +58,3 @@ def _shown(value: object) -> str:
     except Exception as error:  # noqa: BLE001  # a broken repr is no crash of the entry point
         text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
     return text.encode("utf-8", "backslashreplace").decode()[:BOUND]
-
-
-if __name__ == "__main__":
-    main()

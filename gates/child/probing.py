@@ -1,31 +1,27 @@
-"""Runs one of our programs in the project's interpreter, and reads the journal that it signs."""
+"""Runs one of our programs in the project's interpreter, and reads the journal that it seals."""
 
 import hmac
 import json
 import math
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from gates.child import process
-from gates.child.channel import Channel
+from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.files import copy_package
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
-PACKAGE = "gates_probe"
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 NO_ENV: Mapping[str, str] = MappingProxyType({})
-NO_JOURNAL = "the recorder wrote no journal"
 MOST = 64 * 1024 * 1024
 Entry = dict[str, object]
 
@@ -33,8 +29,8 @@ Entry = dict[str, object]
 class Probed(Model):
     """What a program told, how it ended, and what went wrong, if anything did.
 
-    `foreign` counts the lines of its journal that are somebody else's; `error` and `place` are of the exception that
-    ended it, `place` also of a problem that it told.
+    `foreign` counts the lines of its journal that are somebody else's. `problem` is what it told of, or why it was not
+    heard, `error` the exception that ended it; `place` is where either was.
     """
 
     process: ProcessRun | None = None
@@ -48,113 +44,91 @@ class Probed(Model):
         """Return the entries of a kind."""
         return [entry for entry in self.entries if entry.get("word") == word]
 
-
-@contextmanager
-def programs(folder: Path) -> Iterator[Path]:
-    """Yield a folder where the project's interpreter finds our programs, while they are needed."""
-    plugin = folder / "plugin"
-    copy_package(Path(__file__).parent, plugin / PACKAGE)
-    try:
-        yield plugin
-    finally:
-        shutil.rmtree(plugin, ignore_errors=True)
+    @property
+    def trouble(self) -> str:
+        """Return why it was not heard to its end, or nothing where it was."""
+        if self.foreign:
+            return "the journal holds lines that are not its own"
+        if self.problem or self.error or self.process is None:
+            return self.problem or self.error
+        done = self.of("end") and self.process.exit_code == 0
+        return "" if done else f"it ended before it was done: {self.process.ended}"
 
 
 class Probe:
-    """Runs the programs, which lie in a plugin."""
+    """Runs the programs, and keeps their journals in a folder."""
 
-    def __init__(self, context: Context, plugin: Path, paths: list[Path]) -> None:
+    def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
         self._context = context
-        self.folder = plugin.parent
+        self.folder = folder
         self._about = {"paths": [str(path) for path in paths], "root": str(context.root)}
-        self._plugin = plugin
         self.commands: list[CommandRecord] = []
 
     def ask(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, about: str,
-        *, threads: int | None = 1,
+        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, *, threads: int | None = 1,
+        env: Mapping[str, str] = NO_ENV,
     ) -> Probed:  # fmt: skip
-        """Run a program; `name` is that of its journal, `about` what it was run for. No `threads` are those it has."""
-        secret = secrets.token_hex(16)
-        question, journal = self._plugin / f"{name}.json", self.folder / f"{name}.jsonl"
-        told = {**asked, **self._about, "limit_s": limit_s, "secret": secret,
-                "folder": str(self._plugin), "journal": str(journal)}  # fmt: skip
-        question.write_text(json.dumps(told), encoding="utf-8")
-        env = {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        shown = ("python", "-m", f"{PACKAGE}._{program}", about, journal.name)
+        """Run a program; `name` is that of its journal. No `threads` are those it has."""
+        question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
+        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
+        env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
+        argv = command(self._context.python, program, str(question.path))
+        log = self.folder / name
         try:
-            run = self._run([f"{PACKAGE}.{program}", str(question), str(journal)], limit_s, name, env, shown)
+            with question:
+                run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        self.commands.append(run.as_command(program))
-        return self._read(run, journal, secret, name)
+        about = str(asked["call"] or asked["shared"])
+        known = program.removesuffix(".__main__").rpartition(".")[2]
+        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", about, f"{name}.jsonl")})
+        self.commands.append(run.as_command(known.replace("_", " ")))
+        return self._heard(run, question, written(log.with_suffix(".stderr.txt")))
 
-    def record(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, env: Mapping[str, str] = NO_ENV
-    ) -> Probed:
-        """Run a program of the recorder, which tells on a channel."""
-        log = self.folder / name
-        log.mkdir(exist_ok=True)
-        channel = Channel(log)
-        argv = [f"{PACKAGE}.{program}", json.dumps({**asked, **self._about})]
-        shown = ("python", "-m", f"gates_{program}", str(asked["call"]), f"{name}.jsonl")
-        try:
-            run = self._run(argv, limit_s, name, env, shown, channel)
-        except OSError as error:
-            return Probed(problem=f"cannot be started: {error.strerror or error}")
-        there = channel.told.is_file()
-        entries, foreign = read_entries(channel.told, channel.nonce, chained=True)
-        with suppress(FileNotFoundError):  # the process removed the folder
-            channel.told.replace(log.with_suffix(".jsonl"))
-        shutil.rmtree(log, ignore_errors=True)
+    def _heard(self, run: ProcessRun, question: "Question", text: str) -> Probed:
+        entries, foreign = question.answer()
         seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
-        told = next((str(entry["what"]) for entry in seen.of("problem")), "") if there else NO_JOURNAL
-        text = self._written(name)
-        lacking = run.exit_code and not entries and "No module named 'torch'" in text
-        crash = crash_of(text, self._context) if run.exit_code and not told else None
-        return seen.model_copy(update={
-            "problem": "the project's interpreter has no torch" if lacking else told,
-            "error": said(crash) if crash else "", "place": crash.location if crash else None,
-        })  # fmt: skip
-
-    def _run(
-        self, argv: Sequence[str], limit_s: float, name: str, env: Mapping[str, str], shown: tuple[str, ...],
-        channel: Channel | None = None,
-    ) -> ProcessRun:  # fmt: skip
-        plugin = str(self._plugin)
-        env = {**UNTOLD, "WANDB_DIR": plugin, "PYTHONPATH": process.joined_paths(plugin), **env}
-        argv = [self._context.python, "-m", *argv]
-        log = self.folder / name
-        run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env, channel=channel)
-        return run.model_copy(update={"argv": shown})
-
-    def _written(self, name: str) -> str:
-        return written((self.folder / name).with_suffix(".stderr.txt"))
-
-    def _read(self, run: ProcessRun, journal: Path, secret: str, name: str) -> Probed:
-        entries, foreign = read_entries(journal, secret)
-        seen = Probed(process=run, entries=tuple(entries))
-        problem = next(iter(seen.of("problem")), None)
-        if foreign:
-            return seen.model_copy(update={"problem": "the journal holds lines that are not its own"})
-        if problem:
-            told = {"problem": str(problem.get("what", "")), "place": location(problem.get("place"))}
-            return seen.model_copy(update=told)
-        if seen.of("end") and run.exit_code == 0:
-            return seen
-        crash = crash_of(self._written(name), self._context) if run.exit_code else None
-        if crash and crash.error:
-            return seen.model_copy(update={"problem": said(crash), "place": crash.location})
-        return seen.model_copy(update={"problem": f"it ended before it was done: {run.ended}"})
+        if told := next(iter(seen.of("problem")), None):
+            place = location(told.get("place"))
+            return seen.model_copy(update={"problem": str(told.get("what", "")), "place": place})
+        if run.exit_code and not entries and "No module named 'torch'" in text:
+            return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
+        crash = crash_of(text, self._context) if run.exit_code else None
+        facts = {"error": said(crash), "place": crash.location} if crash and crash.error else {}
+        return seen.model_copy(update=facts)
 
 
-@contextmanager
-def probing(task: Task, context: Context, key: str, folder: str = "") -> Iterator[Probe]:
-    """Yield what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
+class Question:
+    """What a program is asked, in a file that it removes, with a secret that seals its answer in a journal.
+
+    The file lies in a folder of its own, which is gone when the program has ended.
+    """
+
+    def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
+        self._secret = secrets.token_hex(16)
+        self._journal = journal
+        self.folder = journal.with_suffix(".asked")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.path = self.folder / "question.json"
+        told = {**asked, "secret": self._secret, "folder": str(self.folder), "journal": str(journal)}
+        self.path.write_text(json.dumps(told), encoding="utf-8")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def answer(self) -> tuple[list[Entry], int]:
+        """Return the entries of the journal, and how many of its lines are somebody else's."""
+        return read_entries(self._journal, self._secret)
+
+
+def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
+    """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
-    with programs(context.folder(folder or key).evidence) as plugin:
-        yield Probe(context, plugin, import_roots(task, context))
+    return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
 
 
 def location(place: object) -> Location | None:
@@ -171,12 +145,8 @@ def number(value: object) -> float:
     return float(value)
 
 
-def read_entries(path: Path, secret: str, *, chained: bool = False) -> tuple[list[Entry], int]:
-    """Return the entries of a journal that were told with a secret, and how many lines are somebody else's.
-
-    Each line has a seal. Where they are chained, it is made with the line before, too: a line that was taken out or
-    changed leaves no seal behind it that fits, and all after it are somebody else's.
-    """
+def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
+    """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
     try:
         with path.open("rb") as file:
             told = file.read(MOST).split(b"\n")
@@ -184,12 +154,9 @@ def read_entries(path: Path, secret: str, *, chained: bool = False) -> tuple[lis
         return [], 0
     told.pop()  # nothing, or a line that its writer did not live to end
     entries: list[Entry] = []
-    last = b""
     for line in told:
         seal, _, text = line.partition(b" ")
-        fits = hmac.digest(secret.encode(), last + text, "sha256")
-        if hmac.compare_digest(seal, b"=" + fits.hex().encode()):
-            last = fits if chained else b""
+        if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
             entries += _entry(text)
     return entries, len(told) - len(entries)
 

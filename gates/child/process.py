@@ -3,6 +3,7 @@
 import ctypes
 import os
 import secrets
+import select
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -100,17 +101,11 @@ def run(
     before = {process.pid for process in psutil.Process().children()}
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            told = {**(env or {}), **(channel.env if channel else {})}
-            marked = {**environment(), **told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}
-            with _STARTING:
-                child = _start(argv, cwd, marked, channel.theirs if channel else ())
-                _LIVE[mark] = child.pid
+            child = _start(argv, cwd, env or {}, channel, mark)
             streams = [
                 _Reader(child.stdout, log.with_suffix(".stdout.txt")),
                 _Reader(child.stderr, log.with_suffix(".stderr.txt")),
             ]
-            if channel:
-                channel.started()
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
@@ -132,17 +127,21 @@ def run(
     )  # fmt: skip
 
 
-def _start(argv: Sequence[str], cwd: Path, env: Mapping[str, str], handed: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        pass_fds=handed,
-    )
+def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], channel: Channel | None, mark: str
+) -> subprocess.Popen[bytes]:
+    """Start a command in a session of its own, by a mark that all that it starts inherits."""
+    told = {**environment(), **env, **(channel.env if channel else {})}
+    with _STARTING:
+        child = subprocess.Popen(
+            list(argv), cwd=cwd, env={**told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            pass_fds=channel.theirs if channel else (),
+        )  # fmt: skip
+        _LIVE[mark] = child.pid
+    if channel:
+        channel.started()
+    return child
 
 
 def _reaped(
@@ -150,22 +149,36 @@ def _reaped(
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
     limit, delay = time.monotonic() + timeout_s, 0.0005
-    while child.returncode is None:
-        meanwhile()
-        try:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-        except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
-            child.returncode = -signal.SIGKILL
-            return None
-        if pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        left = limit - time.monotonic()
-        if left <= 0:
-            break
-        delay = min(delay * 2, left, 0.05)
-        time.sleep(delay)
+    with _end_of(child.pid) as ends:
+        while child.returncode is None:
+            meanwhile()
+            try:
+                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
+                child.returncode = -signal.SIGKILL
+                return None
+            if pid:
+                child.returncode = os.waitstatus_to_exitcode(status)
+                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+            left = limit - time.monotonic()
+            if left <= 0:
+                break
+            delay = min(delay * 2, left, 0.05)
+            select.select(ends, [], [], delay)
     return None
+
+
+@contextmanager
+def _end_of(pid: int) -> Iterator[list[int]]:
+    """Yield what can be read once a process has ended; nothing where the system has no such thing."""
+    ends = []
+    with suppress(AttributeError, OSError):
+        ends = [os.pidfd_open(pid)]
+    try:
+        yield ends
+    finally:
+        for end in ends:
+            os.close(end)
 
 
 def _oom_kills() -> int:

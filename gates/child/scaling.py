@@ -1,6 +1,6 @@
 """Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
 
-    python -m gates_probe.scaling QUESTION JOURNAL
+    python -m gates_probe.scaling QUESTION
 
 The project is imported once; all that is measured is measured in forks of that process, so that no size finds what
 another left behind.
@@ -10,7 +10,6 @@ import ctypes
 import gc
 import inspect
 import os
-import resource
 import signal
 import sys
 import time
@@ -22,8 +21,9 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Teller, Unreachable, asked, found, give_up, leave, said
-from .calculating.calling import built
+from .asking import DONE, Teller, Unreachable, asked, found, give_up, in_fork, leave, said
+from .calculating.session import built
+from .memory import peak, reset_peak, resident
 from .places import Places
 
 SEGMENT_S = 0.005
@@ -55,10 +55,10 @@ def peak_of(make: Callable[[], Step]) -> float:
     gc.collect()
     _trim()
     torch = _cuda()
-    before = _resident()
+    before = resident()
     if torch:
         torch.cuda.reset_peak_memory_stats()
-    _reset_peak()
+    reset_peak()
     step = make()
     for _ in range(3):
         called(step)
@@ -66,7 +66,7 @@ def peak_of(make: Callable[[], Step]) -> float:
     if torch:
         torch.cuda.synchronize()
         return float(torch.cuda.max_memory_allocated())
-    return float(max(0, _peak() - before))
+    return float(max(0, peak() - before))
 
 
 def calls_of(make: Callable[[], Step]) -> float:
@@ -134,30 +134,6 @@ def _trim() -> None:
     """Give back what the C library holds for later, so that no size lives on what another one left."""
     with suppress(OSError, AttributeError):  # glibc alone has it
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _field(name: str) -> int:
-    with suppress(OSError, ValueError, IndexError), open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123
-        for line in file:
-            if line.startswith(f"{name}:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _resident() -> int:
-    return _field("VmRSS") or _peak()
-
-
-def _peak() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return _field("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _reset_peak() -> None:
-    with suppress(OSError):
-        file = os.open("/proc/self/clear_refs", os.O_WRONLY)
-        os.write(file, b"5")
-        os.close(file)
 
 
 ENOUGH_S = 0.05
@@ -309,31 +285,17 @@ def _step(make: Callable[..., Any], question: dict[str, Any], size: int) -> Call
 
 def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
     """Do something in a fork; return whether it came to its end, and tell why not."""
-    pid = os.fork()
-    if not pid:
-        tell.forked()
-        _child(question, tell, name, work)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        tell("problem", what=f"at {name} it was killed by {signal.Signals(os.WTERMSIG(status)).name}", place=None)
-    elif os.waitstatus_to_exitcode(status) == 0:
+
+    def told() -> None:
+        try:
+            work(tell)
+        except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
+            what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
+            give_up(tell, what, Places(question["root"]).innermost(error.__traceback__))
+
+    code = in_fork(tell, told)
+    if code < 0:
+        tell("problem", what=f"at {name} it was killed by {signal.Signals(-code).name}", place=None)
+    elif code == 0:
         tell("problem", what=f"at {name} it ended by itself", place=None)
-    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == DONE
-
-
-DONE = 77
-
-
-def _child(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> None:
-    code = DONE
-    try:
-        work(tell)
-    except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
-        what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
-        tell("problem", what=what, place=Places(question["root"]).innermost(error.__traceback__))
-        code = 2
-    leave(code)
-
-
-if __name__ == "__main__":
-    main()
+    return code == DONE

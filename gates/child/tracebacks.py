@@ -7,7 +7,7 @@ from pathlib import Path
 from gates.context import Context
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.terminal import printable
+from gates.words import printable
 
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)

@@ -17,7 +17,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Location, Model
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_CLAIMS = 5000

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.claims.claim import Standing
 from gates.claims.reports import ClaimsSource, read
 from gates.claims.sources import Sources
-from gates.config import Settings
-from gates.context import Context
+from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.render import escape
 from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary
 from gates.task import loading
-from gates.terminal import visible
+from gates.words import visible
 
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
@@ -28,28 +28,20 @@ class AuditRequest:
     """What was asked for on the command line, defaults filled in; `report` is an absolute path."""
 
     report: Path
-    root: Path
-    settings: Settings
+    project: Project
     task: str | None
     out: Path | None
-    timeout_s: float
-    python: str
 
 
 def perform(request: AuditRequest) -> tuple[str, int]:
     """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
-    root, report = request.root, request.report
+    root, report = request.project.root, request.report
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
     source = read(report, shown, Sources(root))
     if source.problem:
         raise UsageError(f"{shown}: {source.problem}")
     found = rulings(source, _evidence(source, request))
-    if request.out is not None:
-        try:
-            request.out.write_text(_markdown(source, found, request.task), encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or error
-            raise UsageError(f"{str(request.out)!r} cannot be written: {reason}; choose another file") from error
+    store.write_page(request.out, _markdown(source, found, request.task))
     standings = {each.answer.standing for each in found}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
     return _text(source, found), code
@@ -59,11 +51,11 @@ def _evidence(source: ClaimsSource, request: AuditRequest) -> EvidenceSet:
     """Run the task's tests where a claim speaks of them."""
     if request.task is None:
         return EvidenceSet.withheld(NO_TASK)
-    task = loading.load(loading.find(request.task, request.root / request.settings.tasks, request.root), request.root)
+    task = loading.of_project(request.task, request.project)
     evidence = EvidenceSet(why="no claim speaks of it")
     if any(claim.said for claim in source.claims):
         with guarded_folder() as folder:
-            context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
+            context = request.project.context(folder)
             evidence.collect(PytestRun, task, context)
     return evidence
 

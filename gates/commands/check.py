@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates.commands import sarif
-from gates.config import Settings
-from gates.counted import counted
+from gates.config import Project
 from gates.errors import UsageError
 from gates.model import SEVERITIES, Severity
 from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule, Site
-from gates.terminal import visible
+from gates.words import counted, visible
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided
@@ -26,8 +25,7 @@ Place = tuple[str, int, str]
 class CheckRequest:
     """What was asked for on the command line; no path means the current folder, no rule means all."""
 
-    root: Path
-    settings: Settings
+    project: Project
     paths: tuple[Path, ...]
     rules: tuple[str, ...]
     form: str
@@ -36,10 +34,10 @@ class CheckRequest:
 
 def perform(request: CheckRequest) -> tuple[str, int]:
     """Apply the rules; return what was found, and the exit code."""
-    own = request.root / request.settings.rules
-    known = load_rules(own, request.root, request.rules)
+    own = request.project.rules
+    known = load_rules(own, request.project.root, request.rules)
     if not all(named(name, known) for name in request.rules):
-        known = load_rules(own, request.root)  # to say what there is
+        known = load_rules(own, request.project.root)  # to say what there is
     rules = _asked(request.rules, known)
     base = Path.cwd()
     files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]

@@ -14,12 +14,12 @@ from gates.child.guardian import guarded_folder
 from gates.measuring import machine
 from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed, noise
+from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.session import Plan, measure
-from gates.measuring.windows import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
 from gates.measuring.wire import ArmFailed
 from gates.model import Outcome
 from gates.task.measurement import Arm
-from gates.terminal import printable
+from gates.words import printable
 
 HERE = Path(__file__).parents[1] / "measuring"
 LIMIT, SLOWED = 1.05, 1.10

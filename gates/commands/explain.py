@@ -5,34 +5,33 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gates import pipeline, store
-from gates.config import Settings
+from gates.config import Project
 from gates.errors import UsageError
 from gates.model import Finding, RuleText
-from gates.ranking import ranked
-from gates.report import CriterionReport, Report, Trace
+from gates.report import CriterionReport, Report, Trace, ranked
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
-from gates.terminal import visible
+from gates.words import visible
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 LISTED = 3
 
 
-def explain(subject: str, criterion: str | None, *, root: Path, settings: Settings, out: Path | None) -> list[str]:
+def explain(subject: str, criterion: str | None, project: Project, out: Path | None) -> list[str]:
     """Explain a rule, a code rule, a task or a criterion; raise `UsageError` for what there is not."""
     known = pipeline.rule_texts()
     if subject in known:
         return _rule(known[subject])
-    code_rules = load_rules(root / settings.rules, root)
+    code_rules = load_rules(project.rules, project.root)
     if subject in code_rules:
         return _code_rule(code_rules[subject])
     if RULE_ID.fullmatch(subject):
         raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
-    task = spec.load(spec.find(subject, root / settings.tasks, root), root)
-    report = store.last(out or root / settings.reports / task.id)
+    task = spec.of_project(subject, project)
+    report = store.last(out or project.reports / task.id)
     if criterion in known:
         return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
     if criterion is None:
@@ -50,12 +49,12 @@ def explain(subject: str, criterion: str | None, *, root: Path, settings: Settin
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
 
 
-def every_rule(root: Path, settings: Settings) -> list[str]:
+def every_rule(project: Project) -> list[str]:
     """Return the rules of the gates and the code rules, a line each."""
     gates = [f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values()]
     code = [
         f"{rule.id}  ({rule.severity.value}) {rule.form.problem}"
-        for rule in load_rules(root / settings.rules, root).values()
+        for rule in load_rules(project.rules, project.root).values()
     ]
     return [*gates, "", *map(visible, code)]
 

@@ -3,23 +3,21 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gates.checks.measures.past_runs import this_machine
-from gates.config import Settings
-from gates.judging.figures import sparkline
+from gates.config import Project
 from gates.project import run_log
 from gates.project.run_log import LoggedRun
 from gates.task import loading as spec
 from gates.task.task import Task
+from gates.words import sparkline
 
 
 @dataclass(frozen=True)
 class HistoryRequest:
     """What was asked for on the command line; `last` is how many runs are shown."""
 
-    root: Path
-    settings: Settings
+    project: Project
     task: str
     form: str
     last: int
@@ -27,8 +25,8 @@ class HistoryRequest:
 
 def perform(request: HistoryRequest) -> str:
     """Return the runs of a task, the oldest first."""
-    task = spec.load(spec.find(request.task, request.root / request.settings.tasks, request.root), request.root)
-    runs = run_log.read(request.root, task.id)[-request.last :]
+    task = spec.of_project(request.task, request.project)
+    runs = run_log.read(request.project.root, task.id)[-request.last :]
     if request.form == "json":
         return json.dumps([run.model_dump(mode="json") for run in runs], indent=1) + "\n"
     return "\n".join([*_lines(task, runs), ""])

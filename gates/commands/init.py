@@ -17,11 +17,10 @@ from pathlib import Path
 from gates import config
 from gates.code.syntax import Definition
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.files import files_of, is_test_file
+from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History
-from gates.project.import_paths import module_name
-from gates.project.merge_base import find
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
+from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID
 
@@ -32,24 +31,7 @@ NAMED = re.compile(r"\**(?P<id>[A-Z]{1,4}-?\d+)\**\s*[:.)]\s*\**\s*(?P<text>.+)"
 HEADING = re.compile(r"#+\s+(?P<text>.*)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
-IDLE = {
-    "the",
-    "and",
-    "for",
-    "with",
-    "that",
-    "must",
-    "should",
-    "when",
-    "are",
-    "not",
-    "all",
-    "test",
-    "its",
-    "from",
-    "has",
-}
-NUMBER = re.compile(r"\d+(\.\d+)?\s*(%|x\b|ms\b|s\b|MB\b|times\b)|(at least|at most|below|above|faster|slower|memory)")
+IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
 CLOSE = 0.6  # of the best match, that the others must reach
 MOST_CODE, MOST_TESTS = 3, 5
 
@@ -58,8 +40,7 @@ MOST_CODE, MOST_TESTS = 3, 5
 class InitRequest:
     """What `gates init` was asked for."""
 
-    root: Path
-    settings: config.Settings
+    project: config.Project
     task: str
     title: str | None = None
     criteria: tuple[str, ...] = ()
@@ -93,8 +74,8 @@ class Proposed:
 
 def perform(request: InitRequest) -> list[str]:
     """Write the task file and return what to say; raise `UsageError` where it exists or nothing can be proposed."""
-    root = request.root
-    path = root / request.settings.tasks / f"{request.task}.yaml"
+    root = request.project.root
+    path = request.project.tasks / f"{request.task}.yaml"
     shown = path.relative_to(root).as_posix()
     if not TASK_ID.fullmatch(request.task):
         raise UsageError(f"no task id {request.task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
@@ -108,7 +89,8 @@ def perform(request: InitRequest) -> list[str]:
     known = [*_test_functions(root, tests)]
     proposed = _proposed(request, code, [each for each in code if each.name in changed], known)
     title = request.title or _heading(request.described) or f"What {request.task} must do"
-    text = _written(request.task, title, implementation, tests, proposed)
+    rules = ["amp"] if any(_uses_torch(tree) for _, tree in _parsed(root, implementation)) else []
+    text = _written(request.task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}")
     try:
@@ -123,7 +105,8 @@ def perform(request: InitRequest) -> list[str]:
 def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
     yield f"wrote {shown}: {len(proposed)} criteri{'a' if len(proposed) > 1 else 'on'}, proposed by names; read it"
     for each in proposed:
-        lacks = " and ".join(kind for kind, found in (("code", each.code), ("tests", each.tests)) if not found)
+        shown = "measures or tests" if QUANTITY.search(each.text) else "" if each.tests else "tests"
+        lacks = " and ".join(filter(None, ("" if each.code else "code", shown)))
         found = ", ".join((*each.code, *each.tests))
         yield f"  {each.id}  {f'name its {lacks}' if lacks else found}"
 
@@ -139,7 +122,7 @@ def _proposed(
         files = dict.fromkeys(test.name.partition("::")[0] for test in tests)
         groups = [_of_file(file, code, tests) for file in files]
     else:
-        groups = [(text, *_meant(text, changed or code, tests)) for text in given]
+        groups = [(text, *_meant(text, code, changed, tests)) for text in given]
     if not groups:
         raise UsageError("nothing to propose: give criteria with --criterion or --from, or write a test first")
     split = [(NAMED.fullmatch(text), text, symbols, verified) for text, symbols, verified in groups]
@@ -161,13 +144,25 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     own = [test for test in tests if test.name.partition("::")[0] == file]
     used = Counter(symbol for symbol in code for test in own if _is_used(symbol, test))
     most = used.most_common(MOST_CODE)
-    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
-    return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
+    symbols = [_as_imported(symbol, own, code) for symbol, count in most if count >= CLOSE * most[0][1]]
+    return f"What {file} says of the code holds", [*dict.fromkeys(symbols)], [Named(file, frozenset())]
 
 
-def _meant(text: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[list[Named], list[Named]]:
-    """Return the code and the tests whose names share most words with a criterion."""
-    symbols = _nearest(text, code) or ([*code] if len(code) <= MOST_CODE else [])
+def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -> Named:
+    """Return a symbol by the name that tests import it by: of several definitions of one name, theirs is meant."""
+    roots = {each.name.partition(":")[0].partition(".")[0] for each in code}
+    found = (use for test in tests for use in sorted(test.uses) if use.partition(":")[0].partition(".")[0] in roots)
+    top = symbol.told.partition(".")[0]
+    module = next((use.partition(":")[0] for use in found if use.partition(":")[2] == top), "")
+    return Named(f"{module}:{symbol.told}", frozenset()) if module else symbol
+
+
+def _meant(
+    text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
+) -> tuple[list[Named], list[Named]]:
+    """Return the code, changed if it may be, and the tests whose names share most words with a criterion."""
+    near, few = _nearest(text, code), changed or code
+    symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
     users = _users(symbols, tests)
     found = _nearest(text, users) or users or _nearest(text, tests)
     return symbols or [symbol for symbol in code if any(_is_used(symbol, test) for test in found)], found
@@ -189,7 +184,8 @@ def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
 
 def _is_used(symbol: Named, test: Named) -> bool:
     """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
-    return set(symbol.told.split(".")) <= test.uses
+    first, *members = symbol.told.split(".")
+    return (first in test.uses or f".{first}" in test.uses) and {f".{each}" for each in members} <= test.uses
 
 
 def _words(text: str) -> frozenset[str]:
@@ -269,25 +265,33 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     for path, tree in _parsed(root, paths):
         if is_test_file(path):
             shown = path.relative_to(root).as_posix()
+            imported = _imported(tree)
             for node in tree.body:
                 held = isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or bool(node.bases))
                 members = node.body if held and isinstance(node, ast.ClassDef) else [node]
-                shared = {name for one in members if not _is_test(one) for name in _names(one)}
+                shared = {name for one in members if not _is_test(one) for name in _names(one, imported)}
                 for one in filter(_is_test, members):
                     own = getattr(one, "name", "")
                     steps = (shown, own) if one is node else (shown, getattr(node, "name", ""), own)
-                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one) | shared)
+                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one, imported) | shared)
 
 
 def _is_test(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
 
 
-def _names(node: ast.AST) -> frozenset[str]:
+def _imported(tree: ast.Module) -> dict[str, str]:
+    """Return the names that a file imports, each as a task names what it comes from."""
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return {e.asname or e.name: f"{getattr(node, 'module', '')}:{e.name}" for node in found for e in node.names}
+
+
+def _names(node: ast.AST, imported: dict[str, str]) -> frozenset[str]:
+    """Return the imported names that are used, as they are and with their modules, and members after a dot."""
     every = [*ast.walk(node)]
-    return frozenset(
-        [e.id for e in every if isinstance(e, ast.Name)] + [e.attr for e in every if isinstance(e, ast.Attribute)]
-    )
+    bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in imported or "*" in imported)}
+    members = {f".{e.attr}" for e in every if isinstance(e, ast.Attribute)}
+    return frozenset(bare | members | {imported[name] for name in bare & imported.keys()})
 
 
 def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:
@@ -300,17 +304,19 @@ def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Modu
 def _changed(request: InitRequest) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
-        history = History(request.root)
-        base = find(history, request.base)
+        history = History(request.project.root)
+        base = base_of(history, request.base)
     except EvidenceUnavailable as error:
         if request.base:
             raise UsageError(str(error)) from error
         return set()
-    old, new = TwoStates(history, base.commit, request.root).changed(_implementation(request.root), ".py")
+    old, new = TwoStates(history, base.commit, request.project.root).changed(
+        _implementation(request.project.root), ".py"
+    )
     names: set[str] = set()
     for path in new:
         before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
-        module = module_name(request.root / path)
+        module = module_name(request.project.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 
@@ -321,22 +327,35 @@ def _texts(content: bytes) -> dict[str, str]:
     return {}
 
 
-def _written(task: str, title: str, code: Iterable[str], tests: Iterable[str], proposed: Iterable[Proposed]) -> str:
+def _uses_torch(tree: ast.Module) -> bool:
+    names = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
+    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return any(name.partition(".")[0] == "torch" for name in names)
+
+
+def _written(
+    task: str, title: str, code: Iterable[str], tests: Iterable[str], rules: Sequence[str], proposed: Iterable[Proposed]
+) -> str:
     """Return the text of the task file."""
     lines = [
         f"id: {task}",
         f"title: {_quoted(title)}",
         f"implementation: {_listed(code)}  # the files that the criteria speak of",
         f"tests: {_listed(tests)}  # what the execution gate runs",
+        *([f"rules: {_listed(rules)}  # code rules of mixed precision: hints that block nothing"] if rules else []),
         "criteria:",
     ]
     for each in proposed:
         lines += [f"  - id: {each.id}", f"    text: {_quoted(each.text)}", "    level: must  # or should, or advisory"]
         symbols = ", ".join(f"{{symbol: {json.dumps(name)}}}" for name in each.code)
         lines.append(f"    code: [{symbols}]" if symbols else '    # code: [{symbol: "package.module:name"}]')
-        lines.append(f"    tests: {_listed(each.tests)}" if each.tests else "    # tests: [tests/test_of_it.py]")
-        if NUMBER.search(each.text):
-            lines.append("    # a number? let a benchmark measure it: `measures`, see docs/measuring.md")
+        measured = QUANTITY.search(each.text)
+        if measured:
+            lines.append(
+                f"    # What measures {measured[0]!r}? See `measures` in docs/measuring.md. Or name tests that show it:"
+            )
+        tests = f"tests: {_listed(each.tests or ['tests/test_of_it.py'])}"
+        lines.append(f"    {'' if each.tests and not measured else '# '}{tests}")
     return "\n".join(lines) + "\n"
 
 

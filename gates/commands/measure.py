@@ -9,27 +9,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
-from gates.bundles.encoding import decode, encode, signed_part
-from gates.bundles.form import SCHEMA, Bundle, BundledRun, Origin, definition_of
-from gates.bundles.signing import sign
+from gates.bundles import SCHEMA, Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
 from gates.child.process import Stream
-from gates.config import Settings
+from gates.config import Project
 from gates.context import Context
-from gates.errors import GatesError, UsageError
+from gates.errors import UsageError
 from gates.evidence.bound_files import bind
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import asked_of, command, take
+from gates.measuring.taken import MeasurementRun
 from gates.model import TaskIdentity
-from gates.project.as_committed import unlike_head
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
-from gates.project.revision import environment, git
+from gates.project.revision import environment, git, unlike_head
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.selection import narrowed
 from gates.task.task import Task
-from gates.terminal import visible
+from gates.words import visible
 
 SILENT = Stream(bytes=0, tail="", truncated=False)
 
@@ -39,40 +36,38 @@ class MeasureRequest:
     """What was asked for on the command line, defaults filled in."""
 
     task: str
-    root: Path
-    settings: Settings
+    project: Project
     on: str | None
     only: str | None
     out: Path | None
     by: str | None
     sign_key: Path | None
-    timeout_s: float
-    python: str
 
 
 def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Measure, and write a bundle of what was measured; return the summary and the exit code."""
-    path = spec.find(request.task, request.root / request.settings.tasks, request.root)
-    task = spec.load(path, request.root)
+    task = spec.of_project(request.task, request.project)
     wanted = tuple(_wanted(narrowed(task, request.only), request.on))
     if not wanted:
         on = f" on {request.on}" if request.on else ""
         raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
-    out = request.out or request.root / request.settings.evidence / task.id
+    out = request.out or request.project.evidence / task.id
     is_folder = out.is_dir() or not out.suffix
     store.prepare(out if is_folder else out.parent)
     if request.sign_key and not request.sign_key.is_file():
         raise UsageError(f"--sign-key {request.sign_key}: there is no such file")
     with guarded_folder() as folder:
-        context = Context(root=request.root, evidence=folder, python=request.python, timeout_s=request.timeout_s)
+        context = request.project.context(folder)
         origin = _origin(request, task, context)
-        with of_its_sources(request.root, request.python, say):
+        with of_its_sources(request.project.root, say):
             runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out
-    _write(_bundle(task, origin, runs, request.sign_key), target)
+    data = encode(_bundle(task, origin, runs, request.sign_key))
+    decode(data)  # what is written can be read
+    store.write({target: data}, "the bundle", target)
     taking = f"take it with: gates run {task.id} --evidence {near(target)}"
     return "\n".join([*lines, f"bundle: {near(target)}", taking, ""]), 0 if len(runs) == len(wanted) else 3
 
@@ -130,15 +125,16 @@ def _plain(task: Task, run: MeasurementRun) -> MeasurementRun:
 
 
 def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
-    status = git(request.root, "status", "--porcelain", "--untracked-files=normal")
+    root = request.project.root
+    status = git(root, "status", "--porcelain", "--untracked-files=normal")
     options = (("--on", request.on), ("--only", request.only))
     return Origin(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         by=request.by or f"{_user()}@{platform.node()}",
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
-        commit=git(request.root, "rev-parse", "HEAD"),
-        dirty=None if status is None else bool(status or unlike_head(request.root, (*task.implementation, task.path))),
+        commit=git(root, "rev-parse", "HEAD"),
+        dirty=None if status is None else bool(status or unlike_head(root, (*task.implementation, task.path))),
     )
 
 
@@ -162,15 +158,3 @@ def _name(runs: tuple[BundledRun, ...]) -> str:
     """Return a name that tells bundles of different machines apart: the devices."""
     devices = dict.fromkeys(f"{run.samples.device.type} {run.samples.device.name}" for run in runs)
     return re.sub(r"[^a-z0-9]+", "-", " ".join(devices).lower()).strip("-")[:80] + ".json"
-
-
-def _write(bundle: Bundle, target: Path) -> None:
-    """Write a bundle whole or not at all, after reading back what it holds."""
-    data = encode(bundle)
-    decode(data)
-    beside = target.with_name(f".{target.name}.part")
-    try:
-        beside.write_bytes(data)
-        beside.replace(target)
-    except OSError as error:
-        raise GatesError(f"the bundle cannot be written into {str(target)!r}: {error.strerror or error}") from error

@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import pipeline
 from gates.errors import EvidenceUnavailable
 from gates.project.history import History
-from gates.project.merge_base import find
+from gates.project.two_states import base_of
 from gates.task import yaml_source
 from gates.task.shape import is_typed
 from gates.task.task import Task
@@ -112,4 +112,4 @@ def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
         history = History(root)
         if head := history.commit("HEAD"):
             yield history, head
-            yield history, find(history, base).commit
+            yield history, base_of(history, base).commit

@@ -3,21 +3,23 @@
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from gates import kept, pipeline, registry, render, store
-from gates.bundles.files import handed_in
+from gates.bundles import handed_in
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
+from gates.commands.diff import since
 from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
-from gates.config import Settings
+from gates.config import Project
 from gates.context import Context
 from gates.errors import UsageError
 from gates.evidence.measurements import Measurements
@@ -30,11 +32,9 @@ from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.report import Report
 from gates.scan.loading import check_rules
-from gates.since import since
 from gates.stages.gate import Gate
 from gates.task import loading as spec
-from gates.task.selection import Selection, narrowed
-from gates.task.smoke import smoked
+from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
 from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean
@@ -49,15 +49,12 @@ class Request:
     """What was asked for on the command line, defaults filled in."""
 
     task: str
-    root: Path
-    settings: Settings
+    project: Project
     gates: tuple[str, ...]
     only: tuple[str, ...]
     out: Path | None
     formats: tuple[str, ...]
     keep_going: bool
-    timeout_s: float
-    python: str
     repeat: int = 1
     claims: tuple[Path, ...] = ()
     policy: Policy | None = None
@@ -74,10 +71,10 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     formats = [_named(name, registry.values(render, Format), "format") for name in request.formats]
     for name in request.gates:
         _named(name, pipeline.discover(), "gate")
-    home = request.policy.root if request.policy else request.root
+    home = request.policy.root if request.policy else request.project.root
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
-    whole = request.root / request.settings.reports / task.id
+    whole = request.project.reports / task.id
     part = PARTIAL if selection.partial or request.smoke else ""  # it does not take the place of a whole report
     out = request.out or whole / part
     store.prepare(out)
@@ -98,7 +95,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         past = _logged(report, evidence, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
-        if unlogged := run_log.append(request.root, past):
+        if unlogged := run_log.append(request.project.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
@@ -107,18 +104,15 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
 
 def _context(request: Request, home: Path) -> Context:
     """Return the world that a run looks at; the folder for its raw files is still to come."""
-    return Context(
-        root=request.root,
-        evidence=Path(),
-        python=request.python,
-        timeout_s=request.timeout_s,
+    return replace(
+        request.project.context(Path()),
         repeat=request.repeat,
         today=datetime.now(UTC).date(),
-        rules=home / request.settings.rules,
+        rules=home / request.project.settings.rules,
         base=request.base,
         goalposts=request.goalposts,
         policy=request.policy.name if request.policy else "",
-        signers=request.settings.evidence_signers,
+        signers=request.project.settings.evidence_signers,
     )
 
 
@@ -126,14 +120,14 @@ def _checked(request: Request, home: Path) -> Task:
     """Load the task asked for, and look for all that it names; raise `UsageError` before anything runs."""
     task = _task(request, home)
     narrowed(task, *request.only)
-    check_rules(home / request.settings.rules, home)
+    check_rules(home / request.project.settings.rules, home)
     if request.base:
-        check_base(request.root, request.base)
-    if home == request.root:  # a change that takes a name away is judged, and no mistake of the task
+        check_base(request.project.root, request.base)
+    if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
-    committed = request.root / request.settings.evidence / task.id
-    bundles = handed_in(request.evidence, committed, task.id, request.root)
+    committed = request.project.evidence / task.id
+    bundles = handed_in(request.evidence, committed, task.id, request.project.root)
     task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
     return smoked(task) if request.smoke else task
 
@@ -148,19 +142,22 @@ def _judged(
     say: Callable[[str], None],
 ) -> tuple[Report, EvidenceSet]:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
-    keeps, reports = kept.takes(os.environ), request.root / request.settings.reports
-    installed = kept.installed(context.root, context.python) if keeps else ""
-    state = kept.state_of(task, context, selection, reports, installed) if keeps else ""
-    taken = kept.find(request.root, state, folder) if keeps and not request.fresh else None
-    evidence = EvidenceSet(taken.pieces if taken else {})
-    alone = of_its_sources(request.root, request.python, say)
-    showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
-    with asked_once(), alone, showing as progress:
-        report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
-    if taken:
-        report = report.model_copy(update={"taken": kept.said(taken, evidence)})
-    elif keeps and kept.state_of(task, context, selection, reports, installed) == state:  # it did not change meanwhile
-        kept.keep(request.root, state, evidence, folder, report)
+    keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
+    with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
+        installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
+        state = kept.state_of(task, context, selection, reports) if keeps else ""
+        taken = None
+        if installed and not request.fresh and kept.anything(root):
+            taken = kept.find(root, f"{state}-{installed.result()}", folder)
+        evidence = EvidenceSet(taken.pieces if taken else {})
+        alone = of_its_sources(root, say)
+        showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
+        with asked_once(), alone, showing as progress:
+            report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
+        if taken:
+            report = report.model_copy(update={"taken": kept.said(taken, evidence)})
+        elif installed and kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
+            kept.keep(root, f"{state}-{installed.result()}", evidence, folder, report)
     return report, evidence
 
 
@@ -186,21 +183,23 @@ def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> run_log.
 
 def _task(request: Request, home: Path) -> Task:
     """Load the task asked for, from the folder where the policy lies."""
-    asked = request.task
-    if home != request.root and (asked.endswith(spec.SUFFIXES) or "/" in asked):
-        asked = _inside(asked, request.root, home)
+    asked, root = request.task, request.project.root
+    if home != root and (asked.endswith(spec.SUFFIXES) or "/" in asked):
+        asked = _inside(asked, root, home)
     try:
-        path = spec.find(asked, home / request.settings.tasks, home)
+        path = spec.find(asked, home / request.project.settings.tasks, home)
         task = spec.load(path, home)
         check_waived_rules(task, path)
     except UsageError as error:
-        if home == request.root or request.policy is None:
+        if home == root or request.policy is None:
             raise
         raise UsageError(f"at {request.policy.name}: {str(error).replace(str(home), '').lstrip('/')}") from error
     if not spec.is_of(path, task.id) and request.task not in {task.id, path.name} and "/" not in request.task:
         raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
     if not path.resolve().is_relative_to(home):
-        raise UsageError(f"{path}: the task file lies outside of the project {str(request.root)!r}; put it inside")
+        raise UsageError(
+            f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"
+        )
     return task
 
 
@@ -218,10 +217,10 @@ def _claims(request: Request) -> tuple[str, ...]:
     for path in paths:
         if not path.is_file():
             raise UsageError(f"there is no file of claims {str(path)!r}")
-        if not path.is_relative_to(request.root):
-            raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.root)!r}")
+        if not path.is_relative_to(request.project.root):
+            raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.project.root)!r}")
     try:
-        return tuple(report_path(path.relative_to(request.root).as_posix()) for path in paths)
+        return tuple(report_path(path.relative_to(request.project.root).as_posix()) for path in paths)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from gates import __version__
 from gates.errors import UsageError
 from gates.scan.rule import Rule, Site
-from gates.terminal import printable
+from gates.words import printable
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}

@@ -2,7 +2,7 @@
 
 import json
 
-from gates.bundles.form import Bundle
+from gates.bundles import Bundle
 from gates.measuring.samples import Samples
 from gates.model import Model
 from gates.report import Report

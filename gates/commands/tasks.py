@@ -1,25 +1,23 @@
 """What `gates list` shows: the tasks, their criteria, and how each stood in its last run."""
 
-from pathlib import Path
-
 from gates import store
-from gates.config import Settings
+from gates.config import Project
 from gates.errors import UsageError
 from gates.report import Report
 from gates.task import loading as spec
 from gates.task.task import Task
 
 
-def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
+def overview(project: Project) -> tuple[list[str], list[str]]:
     """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
     lines: list[str] = []
     broken: list[str] = []
     named: dict[str, list[str]] = {}
-    files = spec.task_files(root / settings.tasks)
+    files = spec.task_files(project.tasks)
     for path in files:
         try:
-            task = spec.load(path, root)
-            report = store.last(root / settings.reports / task.id)
+            task = spec.load(path, project.root)
+            report = store.last(project.reports / task.id)
         except UsageError as error:
             broken.append(str(error))
             continue
@@ -27,7 +25,7 @@ def overview(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
         named.setdefault(task.id, []).append(task.path)
     broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
     if not files:
-        lines.append(f"no task file (*.yaml) in {settings.tasks!r}")
+        lines.append(f"no task file (*.yaml) in {project.settings.tasks!r}")
     return lines, broken
 
 

@@ -3,22 +3,21 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gates.config import Settings
-from gates.errors import UsageError
+from gates import store
+from gates.check import writable
+from gates.config import Project
 from gates.project.revision import web_of
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Kind, Matrix
 from gates.tracing.pages import markdown, text
-from gates.writable import writable
 
 
 @dataclass(frozen=True)
 class TraceRequest:
     """What was asked for on the command line; no task means all."""
 
-    root: Path
-    settings: Settings
+    project: Project
     task: str | None
     form: str
     out: Path | None
@@ -26,29 +25,23 @@ class TraceRequest:
 
 def perform(request: TraceRequest) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
-    path = spec.find(request.task, request.root / request.settings.tasks, request.root) if request.task else None
-    found = collect(request.root, request.settings, path)
+    path = spec.find(request.task, request.project.tasks, request.project.root) if request.task else None
+    found = collect(request.project.root, request.project.settings, path)
     matrix = writable(found.matrix)
     if request.form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif request.form == "markdown":
-        page = markdown(matrix, web_of(request.root))
+        page = markdown(matrix, web_of(request.project.root))
     else:
         page = text(matrix, whole=request.task is not None)
-    if request.out is not None:
-        try:
-            request.out.write_text(page, encoding="utf-8")
-        except OSError as error:
-            reason = error.strerror or error
-            raise UsageError(f"{str(request.out)!r} cannot be written: {reason}; choose another file") from error
-        page = ""
+    page = "" if store.write_page(request.out, page) else page
     said = list(found.broken) or _nothing(matrix, request)
     return page, said, 2 if found.broken else _exit_code(matrix)
 
 
 def _nothing(matrix: Matrix, request: TraceRequest) -> list[str]:
     """Say why a matrix has no rows."""
-    where = request.settings.tasks
+    where = request.project.settings.tasks
     return [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
 
 

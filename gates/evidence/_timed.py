@@ -16,23 +16,21 @@ from pathlib import Path
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
-from gates.measuring.deciding.spending import looks_until
+from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, MeasurementRun, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.project.files import files_of
-from gates.project.import_paths import import_roots
+from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
-from gates.task.smoke import cut_short
+from gates.task.selection import cut_short
 from gates.task.task import Measure, Task
 
 BEGUN, FAILED = "begun", "failed"
@@ -223,17 +221,23 @@ def _run_once(measurement: Measurement, device: str, context: Context, folder: P
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
         out = Path(fresh) / "benchmark.json"
         argv = context.argv(measurement.run or (), device=device, out=str(out))
+        launched = Launch(tuple(argv), context.root, {})
         limit = measurement.timeout_s or context.timeout_s
         log = folder / f"{measurement.id}-{device}-{number}"
-        try:
-            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=log)
-        except OSError as error:
-            raise BadSamples(f"the command cannot be started: {error.strerror or error}") from error
-        if ended.exit_code != 0:
-            raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
-        if out.is_symlink() or not out.is_file():
-            raise BadSamples("the measurement ended well but wrote no file")
-        return read_times(out.read_text(encoding="utf-8", errors="replace"), measurement.read)
+        return times_of("the measurement", launched, out, measurement.read, limit_s=limit, log=log)
+
+
+def times_of(who: str, launched: Launch, out: Path, form: str, *, limit_s: float, log: Path) -> dict[str, float]:
+    """Run another tool's benchmark once and read what it wrote; raise `BadSamples` where there is nothing to read."""
+    try:
+        ended = process.run(launched.argv, cwd=launched.cwd, timeout_s=limit_s, log=log, env=launched.env)
+    except OSError as error:
+        raise BadSamples(f"{who} cannot be started: {error.strerror or error}") from error
+    if ended.exit_code != 0:
+        raise BadSamples(f"{who} ended with {ended.ended}: {ended.last_words}")
+    if out.is_symlink() or not out.is_file():
+        raise BadSamples(f"{who} ended well but wrote no file")
+    return read_times(out.read_text(encoding="utf-8", errors="replace"), form)
 
 
 def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths: Sequence[Path], seed: int) -> Launch:

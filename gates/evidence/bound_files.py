@@ -8,14 +8,13 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gates.bundles.form import BoundFile
+from gates.bundles import BoundFile
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.project.files import files_of, is_byproduct
-from gates.project.import_paths import import_roots
+from gates.project.files import files_of, import_roots, is_byproduct
 from gates.task.measurement import Measurement
 from gates.task.task import Task
-from gates.terminal import printable, visible
+from gates.words import printable, visible
 
 LONGEST = 250  # of a name on most file systems
 NATIVE = (".so", ".pyd")

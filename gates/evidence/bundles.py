@@ -5,14 +5,23 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from gates.bundles.encoding import BadBundle, contents, decode, signed_part
-from gates.bundles.form import BoundFile, BundledRun, Definition, Origin, definition_of
-from gates.bundles.signing import signer_of
+from gates.bundles import (
+    BadBundle,
+    BoundFile,
+    BundledRun,
+    Definition,
+    Origin,
+    contents,
+    decode,
+    definition_of,
+    signed_part,
+    signer_of,
+)
 from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
-from gates.evidence.measurement_run import MeasurementRun
+from gates.measuring.taken import MeasurementRun
 from gates.model import Model
 from gates.task.measurement import Measurement
 from gates.task.task import Task

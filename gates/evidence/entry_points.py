@@ -1,26 +1,27 @@
 """Production code run to its end: the entry points that a task names, commands and callables."""
 
 import ast
-import json
 import os
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.probing import PACKAGE, programs
-from gates.child.process import ProcessRun, joined_paths
+from gates.child.asking import command
+from gates.child.probing import Entry, Question
+from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, warnings_of, written
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.task import EntryPoint, Task
-from gates.terminal import printable
+from gates.words import printable
 
 # shown once for each line, as a developer sees them; all other warnings are shown anyway
 DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
@@ -61,9 +62,8 @@ class EntryPointRuns(Evidence):
         """Run each entry point in its own process."""
         if not task.entry_points:
             raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
-        inside = context.folder("entry_points")
-        with programs(inside.evidence) as plugin:
-            runs = tuple(_run(i, entry, task, context, plugin) for i, entry in enumerate(task.entry_points))
+        folder = context.folder("entry_points").evidence
+        runs = tuple(_run(i, entry, task, context, folder) for i, entry in enumerate(task.entry_points))
         return cls(
             how="each command and each call made once, in a process of its own",
             commands=tuple(
@@ -79,22 +79,27 @@ class EntryPointRuns(Evidence):
         )
 
 
-def _run(index: int, entry: EntryPoint, task: Task, context: Context, plugin: Path) -> EntryRun:
-    name, folder = entry.name, plugin.parent
-    result = folder / f"{index}.result.json"
-    argv = _argv(entry, task, context, result, out=folder / f"{index}.out")
+def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
+    name = entry.name
+    paths = [str(path) for path in import_roots(task, context)]
+    asked = {"call": entry.call, "args": entry.args, "paths": paths}
+    question = Question(folder / f"{index}.jsonl", asked) if entry.call else None
+    argv = command(context.python, "calling_once", str(question.path)) if question else None
+    argv = argv or context.argv(entry.run or (), out=str(folder / f"{index}.out"))
     limit = entry.timeout_s or context.timeout_s
     env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}
-    env |= {"PYTHONPATH": joined_paths(str(plugin))} if entry.call else {}
     try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
+        with question or nullcontext():
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
-    told = _result(result) if entry.call else {}
+    entries = question.answer()[0] if question else []
+    told = {str(each["word"]): each for each in entries}
+    returned = told.get("returned")
     text = written(folder / f"{index}.stderr.txt")
-    problem = printable(told.get("problem", ""))
+    problem = str(told.get("problem", {}).get("what", ""))
     clean_end = ended.exit_code == 0 and not ended.timed_out
-    if entry.call and clean_end and "returned" not in told:
+    if question and clean_end and returned is None:
         problem = "the process ended before the call returned"
     crash = None if problem or clean_end else crash_of(text, context)
     return EntryRun(
@@ -105,36 +110,18 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, plugin: Pa
         crash=crash.location if crash else None,
         error=said(crash) if crash else "",
         function=crash.function if crash else "",
-        returned=printable(told["returned"]) if "returned" in told else None,
-        exit_code=_exit_code(entry, told, context),
-        no_result=printable(_no_result(told.get("returned", ""), ended.stdout.tail)) if clean_end else "",
+        returned=str(returned["text"]) if returned else None,
+        exit_code=_exit_code(entry, returned or {}, context),
+        no_result=printable(_no_result(str((returned or {}).get("text", "")), ended.stdout.tail)) if clean_end else "",
         warnings=tuple(warnings_of(text, context)),
     )
 
 
-def _argv(entry: EntryPoint, task: Task, context: Context, result: Path, *, out: Path) -> list[str]:
-    if entry.call is None:
-        return context.argv(entry.run or (), out=str(out))
-    paths = [str(path) for path in import_roots(task, context)]
-    asked = json.dumps({"call": entry.call, "args": entry.args, "paths": paths})
-    return [context.python, "-m", f"{PACKAGE}.calling_once", asked, str(result)]
-
-
-def _exit_code(entry: EntryPoint, told: dict[str, str], context: Context) -> int | None:
+def _exit_code(entry: EntryPoint, returned: Entry, context: Context) -> int | None:
     """Return what a callable that is a console script would end with."""
-    try:
-        return exit_code_of(entry.call or "", int(told["status"]), context.root, is_number=told["number"] == "True")
-    except (KeyError, ValueError):
-        return None
-
-
-def _result(path: Path) -> dict[str, str]:
-    """Return what the runner wrote; nothing where it did not come to that."""
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(value) for name, value in told.items()} if isinstance(told, dict) else {}
+    status, is_number = returned.get("status"), bool(returned.get("number"))
+    known = isinstance(status, int)
+    return exit_code_of(entry.call or "", int(str(status)), context.root, is_number=is_number) if known else None
 
 
 def _no_result(returned: str, written: str) -> str:

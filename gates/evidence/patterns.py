@@ -8,11 +8,12 @@ from gates.code.meanings import deleted_after, replaced_by
 from gates.code.symbols import Resolver
 from gates.code.syntax import Definition, Unparsed, live_nodes
 from gates.model import Location, Model, Severity
+from gates.project.files import is_under
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule, Site
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
     ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,
@@ -133,7 +134,7 @@ def _missing(binding: CodeBinding, places: Sequence[Location], idle: Sequence[st
 
 
 def _is_in(path: str, folder: str | None) -> bool:
-    return folder in {None, ".", path} or path.startswith(f"{folder}/")
+    return folder is None or is_under(path, folder)
 
 
 def _live(sites: Iterable[Site], pattern: Pattern, resolver: Resolver) -> tuple[tuple[Location, ...], tuple[str, ...]]:

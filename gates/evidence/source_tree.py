@@ -14,7 +14,7 @@ from gates.evidence.code_rules import RuleTrace, bound_rules
 from gates.evidence.patterns import PatternTrace, trace_patterns
 from gates.model import Location, Model
 from gates.project.files import files_of
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 from gates.task.task import Task
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})

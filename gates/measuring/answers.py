@@ -6,9 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.measuring.deciding.design import LEAST_RESTARTS, Design
-from gates.measuring.doubts import contradicted, doubts, is_clocked, rounding
-from gates.measuring.fitness import CPU_TIME, TIMED, TIMES, contended, disturbed, misled
+from gates.measuring.deciding import LEAST_RESTARTS, Design
+from gates.measuring.fitness import (
+    CPU_TIME,
+    TIMED,
+    TIMES,
+    contended,
+    contradicted,
+    disturbed,
+    doubts,
+    is_clocked,
+    misled,
+    rounding,
+)
 from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.samples import Metric, Samples

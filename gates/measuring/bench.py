@@ -10,16 +10,16 @@ from typing import Self, TypeVar
 
 from pydantic import Field, ValidationError
 
+from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.measuring.samples import Device
 from gates.measuring.wire import ArmEnded, ArmFailed, Told, Wire
 from gates.model import Model
 from gates.task.measurement import Arm
-from gates.terminal import printable, visible
+from gates.words import printable, visible
 
 M = TypeVar("M", bound=Model)
 PROTOCOL = "gates.worker/1"
-RUNNER = Path(__file__).with_name("_worker.py")
 START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SLACK_S = 0.001
@@ -259,7 +259,7 @@ def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device
     asked = Arm.model_validate_json(filled)
     if asked.call:
         told = {"call": asked.call, "args": asked.args, "paths": [str(path) for path in paths], "threads": threads}
-        return Launch((python, str(RUNNER), json.dumps(told)), paths[0], env)
+        return Launch(tuple(command(python, "arm", json.dumps(told))), paths[0], env)
     words = asked.run or asked.time or ()
     argv = (python, *words[1:]) if words[0] in {"python", "python3"} else words
     return Launch(argv, paths[0], env)

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gates.task.measurement import Measurement
-from gates.task.regression import Regression
+from gates.task.measurement import Measurement, Regression
 from gates.task.task import Measure, Task
 from gates.task.types import Command
 

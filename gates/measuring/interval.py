@@ -10,8 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gates.measuring.deciding.design import Design
-from gates.measuring.deciding.slope import quantile, slope
+from gates.measuring.deciding import Design, quantile, slope
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure

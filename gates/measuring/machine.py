@@ -12,6 +12,7 @@ import psutil
 
 from gates.measuring.samples import Device
 from gates.model import Model
+from gates.project import revision
 
 PRESSURE = Path("/proc/pressure/cpu")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
@@ -61,12 +62,7 @@ def observe() -> Machine:
 
 def processor() -> Device:
     """Return the processor as the device of commands that nobody looks into."""
-    name = platform.processor() or platform.machine()
-    for line in _text(Path("/proc/cpuinfo")).splitlines():
-        if line.startswith("model name"):
-            name = line.partition(":")[2].strip()
-            break
-    return Device(type="cpu", name=name or "unknown CPU")
+    return Device(type="cpu", name=revision.processor() or "unknown CPU")
 
 
 def may_have(device: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from gates.model import Model
-from gates.terminal import printable
+from gates.words import printable
 
 POSITIVE_UNITS = {"s", "ms", "us", "ns", "B", "bytes"}
 

@@ -7,7 +7,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from gates.child.process import ProcessRun
+from gates.measuring.ledger import Recalled
 from gates.measuring.machine import Gpu, Machine
+from gates.measuring.samples import Samples
 from gates.model import Model
 
 Clock = Literal["wall", "cpu", "either"]
@@ -82,3 +85,34 @@ class Taken(Model):
 def frozen_digest(facts: object) -> str:
     """Return the digest of what was laid down before the first sample."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class MeasurementRun(Model):
+    """One measurement on one device: its samples, or the reason why there are none.
+
+    `elsewhere` names the bundle of one that was made on another machine.
+    """
+
+    id: str
+    device: str
+    process: ProcessRun | None
+    samples: Samples | None
+    problem: str = ""
+    raw: str | None = None
+    taken: Taken | None = None
+    earlier: Recalled = Recalled()
+    elsewhere: str = ""
+
+    @property
+    def ended(self) -> str:
+        """Return how it ended, in words."""
+        if self.taken:
+            return f"{self.taken.ended}, after {self.taken.pairs} pairs"
+        return self.process.ended if self.process else self.problem
+
+    @property
+    def duration_s(self) -> float:
+        """Return how long it took."""
+        if self.taken:
+            return round(self.taken.measured_s + self.taken.started_s, 3)
+        return self.process.duration_s if self.process else 0

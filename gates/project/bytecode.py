@@ -3,31 +3,34 @@
 import os
 import secrets
 import shutil
-import subprocess
+import struct
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from gates.terminal import printable
+from gates.errors import EvidenceUnavailable
+from gates.project.history import run_git
+from gates.words import printable
 
 PREFIX = "PYTHONPYCACHEPREFIX"
-CHECK = Path(__file__).with_name("_compiled_anew.py")
 LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
-LIMIT_S = 60.0
+HEAD = struct.Struct("<4sLLL")  # PEP 552: magic number, flags, then time and size of the source, or its hash
+CHECKED = 2  # the flag of bytecode that Python compares with the hash of its source
 
 
 @contextmanager
-def of_its_sources(root: Path, python: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Have processes compile all sources anew while this is open, unless what is stored is what they compile to."""
-    doubtful = PREFIX if PREFIX in os.environ else in_doubt(root, python)
-    if not doubtful:
-        yield
-        return
-    if doubtful != PREFIX:
-        why = f"{printable(doubtful)} is not what its source compiles to"
-        say(f"note: {why}; no stored bytecode is used, so this takes longer")
-    with _compiling_anew():
+def of_its_sources(root: Path, say: Callable[[str], None]) -> Iterator[None]:
+    """Let no process take bytecode for a source that was changed since it was compiled.
+
+    Python tells by the whole second and the size. What it would mistake is removed from the caches. Where a cache
+    cannot be written or is committed, no stored bytecode is used while this is open: all sources compile anew.
+    """
+    committed = _committed(root)
+    left = PREFIX in os.environ or bool(committed) or not all(map(_removed, outdated(root)))
+    if committed:
+        say(f"note: {printable(committed[0])} is committed; no stored bytecode is used, so this takes longer")
+    with _compiling_anew() if left else nullcontext():
         yield
 
 
@@ -43,26 +46,37 @@ def _compiling_anew() -> Iterator[None]:
         shutil.rmtree(empty, ignore_errors=True)  # of a process that writes bytecode all the same
 
 
-def in_doubt(root: Path, python: str) -> str:
-    """Return the first stored file that is not known to be what its source compiles to; nothing where all are."""
-    folders = [*map(str, stored(root))]
-    if not folders:
-        return ""
-    given = b"\0".join(map(os.fsencode, folders))
-    try:
-        argv = [python, "-I", "-B", str(CHECK)]
-        done = subprocess.run(argv, input=given, capture_output=True, check=False, timeout=LIMIT_S)
-    except (OSError, subprocess.SubprocessError):
-        return os.path.relpath(folders[0], root)
-    *files, last = done.stdout.split(b"\0")
-    if last != b"done":
-        return os.path.relpath(folders[0], root)
-    return os.path.relpath(os.fsdecode(files[0]), root) if files else ""
-
-
-def stored(root: Path) -> Iterator[Path]:
-    """Yield the folders of the project that hold bytecode; those of installed packages are not the project's."""
-    for here, folders, _ in os.walk(root):
+def outdated(root: Path) -> Iterator[Path]:
+    """Yield the bytecode that Python would load although its source was written later."""
+    for here, folders, names in os.walk(root):
         if Path(here).name == "__pycache__":
-            yield Path(here)
+            yield from (path for name in names if name.endswith(".pyc") and _is_outdated(path := Path(here, name)))
         folders[:] = [name for name in folders if name not in LEFT_OUT]
+
+
+def _is_outdated(path: Path) -> bool:
+    source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
+    try:
+        at, compiled = source.stat(), path.stat()
+        with path.open("rb") as file:
+            _, flags, *words = HEAD.unpack(file.read(HEAD.size))
+    except (OSError, struct.error):
+        return False
+    same = words == [int(at.st_mtime) & 0xFFFFFFFF, at.st_size & 0xFFFFFFFF] if flags == 0 else not flags & CHECKED
+    return same and at.st_ctime_ns > compiled.st_ctime_ns  # nobody can set the time at which a file was changed
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    return True
+
+
+def _committed(root: Path) -> list[str]:
+    """Return the bytecode that git holds: it came with its sources, and no time tells which was there first."""
+    with suppress(EvidenceUnavailable):
+        paths = run_git(root, ("ls-files", "-z")).stdout.split(b"\0")
+        return [os.fsdecode(path) for path in paths if path.endswith(b".pyc") and b"__pycache__/" in path]
+    return []

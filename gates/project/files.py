@@ -1,10 +1,14 @@
 """The files that a task speaks of."""
 
+import ast
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
+
+from gates.context import Context
+from gates.task.task import Task
 
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
@@ -31,6 +35,16 @@ def _below(folder: Path) -> Iterator[Path]:
         for name in names:
             if not is_aside(name) and os.path.isfile(os.path.join(here, name)):  # noqa: PTH113, PTH118  # of thousands
                 yield Path(here, name)
+
+
+def is_under(path: str, folder: str) -> bool:
+    """Return whether a path is a folder or file, or lies in it."""
+    return folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+def is_among(path: str, entries: Iterable[str]) -> bool:
+    """Return whether a path is one of a task's entries, or lies in one."""
+    return any(is_under(path, entry.split("::")[0]) for entry in entries)
 
 
 def is_test_file(path: Path) -> bool:
@@ -63,3 +77,46 @@ def cache_folder() -> Path:
     asked = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".cache"
     return base / "gates"
+
+
+def import_roots(task: Task, context: Context) -> list[Path]:
+    """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
+    return [path for path in dict.fromkeys(_roots(task, context)) if path.is_relative_to(context.root)]
+
+
+def package_root(path: Path) -> Path:
+    """Return the folder above the outermost package that a file lies in."""
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def module_name(path: Path, root: Path | None = None) -> str:
+    """Return the dotted name by which a file is imported from a folder: the one above its packages by default."""
+    parts = path.relative_to(root or package_root(path)).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _roots(task: Task, context: Context) -> Iterator[Path]:
+    yield context.root
+    if (context.root / "src").is_dir():
+        yield context.root / "src"
+    for entry in task.implementation:
+        path = context.root / entry
+        yield package_root(path / "__init__.py" if path.is_dir() else path)
+
+
+def packages_of(path: Path) -> set[str]:
+    """Return the packages that a module imports when it is imported, but for what its functions do."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()  # its import will tell
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+    return {name.split(".")[0] for name in names}

@@ -13,7 +13,7 @@ from gates import config
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.history import Blob, History
-from gates.terminal import printable
+from gates.words import printable
 
 SETTINGS = "pyproject.toml"
 TEMPLATES = "reports/templates"

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import psutil
@@ -11,14 +12,12 @@ from gates import __version__
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
-from gates.project.as_committed import unlike_head
-from gates.project.files import files_of
-from gates.project.history import run_git
+from gates.project.files import files_of, is_among
+from gates.project.history import Blob, History, name_of, run_git
 from gates.project.permalinks import Web, base_of
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
-CHUNK = 1024 * 1024
 SUBMODULE = b"160000 "
 
 
@@ -91,13 +90,10 @@ def _status(root: Path) -> str | None:
 
 def digest_file(path: Path, base: Path) -> FileDigest:
     """Return a file's path relative to a folder, its SHA-256 and its size."""
-    digest = hashlib.sha256()
-    size = 0
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest.hexdigest(), bytes=size)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.tell()
+    return FileDigest(path=printable(path.relative_to(base).as_posix()), sha256=digest, bytes=size)
 
 
 def digest_folder(folder: Path) -> tuple[FileDigest, ...]:
@@ -150,3 +146,69 @@ def _said(root: Path, *words: str) -> str | None:
     except EvidenceUnavailable:
         return None
     return os.fsdecode(done.stdout) if done.returncode == 0 else None
+
+
+TIMEOUT_S = 300
+
+
+def unlike_head(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the committed files under some paths that are gone or have another content; nothing without a commit."""
+    try:
+        history = History(root)
+        head = history.commit("HEAD")
+        files = {} if head is None else history.tree(head)
+    except EvidenceUnavailable:
+        return ()
+    asked = [os.path.normpath(path.split("::")[0]) for path in paths]
+    return tuple(sorted({*_unlike(history, root, {p: b for p, b in files.items() if is_among(p, asked)}),
+                         *_in_submodules(root, files, asked)}))  # fmt: skip
+
+
+def _unlike(history: History, root: Path, files: Mapping[str, Blob]) -> Iterator[str]:
+    """Yield the files that have not the content of the commit, neither as they are nor as git would put them in."""
+    other = {}
+    for path, blob in files.items():
+        if blob.plain or blob.link:
+            found = name_of(root / path, blob.oid)
+            if found is None or (found != blob.oid and blob.link):
+                yield path
+            elif found != blob.oid:
+                other[path] = blob
+    filtered = _filtered(history, list(other))
+    yield from (path for path, blob in other.items() if filtered.get(path, blob.oid) != blob.oid)
+
+
+def _filtered(history: History, paths: list[str]) -> dict[str, str]:
+    """Return the names of files as git would add them: with its line ends, encodings and filters, such as Git LFS.
+
+    Where a filter does not work here, nothing is known of them.
+    """
+    plain = [path for path in paths if "\n" not in path]
+    if not plain:
+        return {}
+    given = b"".join(os.fsencode(f"{history.prefix}{path}\n") for path in plain)
+    try:
+        done = run_git(history.top, ("hash-object", "--stdin-paths"), given=given, timeout_s=TIMEOUT_S)
+    except EvidenceUnavailable:
+        return {}
+    names = done.stdout.decode("ascii", "replace").split()
+    return dict(zip(plain, names, strict=True)) if done.returncode == 0 and len(names) == len(plain) else {}
+
+
+def _in_submodules(root: Path, files: Mapping[str, Blob], asked: list[str]) -> Iterator[str]:
+    """Yield what differs in the submodules that some paths lie in or hold, as far as these are there."""
+    for folder, blob in files.items():
+        if blob.plain or blob.link or not (root / folder / ".git").exists():
+            continue
+        inner = [path[len(folder) + 1 :] for path in asked if path.startswith(f"{folder}/")]
+        if is_among(folder, asked):
+            inner = ["."]
+        if not inner:
+            continue
+        try:
+            moved = History(root / folder).commit("HEAD") != blob.oid
+        except EvidenceUnavailable:
+            continue
+        if moved:
+            yield folder
+        yield from (f"{folder}/{path}" for path in unlike_head(root / folder, inner))

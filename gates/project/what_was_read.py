@@ -1,14 +1,65 @@
-"""What nobody read: paths of a task that lead nowhere, files that are no Python, code that ran and is not committed."""
+"""What nobody read: paths of a task that lead nowhere, files that are no Python, bytecode without a source."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Outcome, Revision, RuleText, Severity
-from gates.project.written_paths import loose_paths
-from gates.task.task import Task
+from gates.model import Finding, Location, Model, Outcome, Revision, RuleText
+from gates.project.files import holds_a_file, is_byproduct
+from gates.task.task import Spot, Task
+from gates.task.yaml_source import did_you_mean
+
+KEYS = ("implementation", "tests")
+GLOB = frozenset("*?[")
+
+
+class LoosePath(Model):
+    """A path that leads to no file: under which key, where that stands, why, and what may have been meant."""
+
+    key: str
+    path: str
+    location: Location
+    column: int
+    why: str
+    hint: str = ""
+
+    @property
+    def said(self) -> str:
+        """Return it in words, with its place."""
+        return f"{self.key!r} names {self.path!r} ({self.location}:{self.column}), and {self.why}{self.hint}"
+
+
+def loose_paths(spots: Iterable[Spot], task_file: str, root: Path) -> Iterator[LoosePath]:
+    """Yield the paths under `implementation` and `tests` that lead to no file of the project."""
+    for key, path, line, column in spots:
+        head = path.split("::")[0]
+        if key not in KEYS or holds_a_file(root / head):
+            continue
+        hint = ""
+        if (root / head).is_dir():
+            why = "that folder has no file"
+        elif GLOB & set(head):
+            why = "patterns are not followed: name files or folders"
+        else:
+            why, hint = "there is no such file or folder", _near(root / head, root)
+        yield LoosePath(
+            key=key, path=path, location=Location(path=task_file, line=line), column=column, why=why, hint=hint
+        )
+
+
+def _near(path: Path, root: Path) -> str:
+    """Return `; did you mean 'pkg/more.py'?` where something beside a path, or beside its folder, is called like it."""
+    wanted = next(each for each in (path, *path.parents) if each.parent.is_dir())
+    beside = [each.name for each in wanted.parent.iterdir() if not is_byproduct(Path(each.name))]
+    hint = did_you_mean(wanted.name, beside)
+    if not hint.startswith("; did") or not wanted.is_relative_to(root):
+        return ""
+    name = next(name for name in beside if repr(name) in hint)
+    meant = wanted.with_name(name) / path.relative_to(wanted)
+    return f"; did you mean {meant.relative_to(root).as_posix()!r}?"
+
 
 NAMED = 5
 PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
@@ -50,7 +101,6 @@ def without_source(seen: ImportedCode | None) -> Iterable[Finding]:
         rule="GT005",
         check="sources",
         outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH,
         message=f"Bytecode without a source ran: {', '.join(seen.sourceless[:NAMED])}.",
         impact="What it does was not read, whatever the sources beside it say.",
         remediation="Commit the source in its place; remove the bytecode.",
@@ -64,7 +114,6 @@ def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
             rule="GT006",
             check="paths",
             outcome=Outcome.UNKNOWN,
-            severity=Severity.HIGH,
             location=loose.location,
             subject=loose.path,
             expected="a file, or a folder with files",
@@ -90,7 +139,6 @@ def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
         rule="GT007",
         check="read",
         outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH,
         location=place,
         subject=path,
         expected="Python that can be read",

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +15,10 @@ from typing import Any
 
 from gates.child import process
 from gates.context import Context
-from gates.evidence.lines.coverage_plan import modules_of
+from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
-from gates.project.copying import copy_project, relocated
-from gates.project.files import copy_package
-from gates.project.import_paths import import_roots
+from gates.project.copies import copy_project, relocated
+from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
 
@@ -52,6 +52,15 @@ class Bench:
         """Return the names that the implementation's modules may be imported by, and the files they must come from."""
         return modules_of(self._task, self.look)
 
+    @property
+    def packages(self) -> list[str]:
+        """Return what the implementation and the tests import that no file or folder of theirs may be meant by."""
+        root, tests = self.look.root, (path.split("::")[0] for path in self._task.tests)
+        files = [path for path in files_of((*self._task.implementation, *tests), root) if path.suffix == ".py"]
+        beside = (path.stem for folder in import_roots(self._task, self.look) for path in folder.iterdir())
+        own = {*beside, *(part.removesuffix(".py") for path in files for part in path.relative_to(root).parts)}
+        return sorted({name for path in files for name in packages_of(path)} - own - sys.stdlib_module_names)
+
     def try_all(
         self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None],
         took: Callable[[list[Told]], None],
@@ -64,17 +73,21 @@ class Bench:
         plan = {
             "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
             "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
-            "peak_bytes": peak_bytes, "modules": list(self.modules), "copies": copies,
+            "peak_bytes": peak_bytes, "modules": list(self.modules), "packages": self.packages,
         }  # fmt: skip
-        asked = scratch / "plan.json"
-        asked.write_text(json.dumps(plan), encoding="utf-8")
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         with _told([Path(copy["results"]) for copy in copies], len(faults), say, took):
-            process.run(
-                [self.look.python, "-m", PACKAGE, "supervise", str(asked)], cwd=scratch, timeout_s=limit_s,
-                log=scratch / "run", env={"PYTHONPATH": str(self._plugin)},
-            )  # fmt: skip
+            process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
+
+    def _work(self, plan: Told, limit_s: float) -> None:
+        """Let a worker try faults in its copy until none is left."""
+        asked = Path(plan["scratch"], "plan.json")
+        asked.write_text(json.dumps(plan), encoding="utf-8")
+        process.run(
+            [self.look.python, "-m", PACKAGE, "work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
+            log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
+        )  # fmt: skip
 
     @contextmanager
     def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:

@@ -15,7 +15,7 @@ from gates.proving.general import from_statements, general
 from gates.proving.making import Change, Fault, Maker, declared, spread
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, around, statements
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 from gates.task.task import Criterion, Task
 
 if TYPE_CHECKING:

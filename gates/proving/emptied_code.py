@@ -1,6 +1,5 @@
 """Whether the tests of a criterion notice that its code does nothing: in a copy each part of it is emptied."""
 
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from gates.check import Derived, EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
-from gates.counted import counted
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -21,18 +19,17 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Bench, Told
-from gates.proving.emptying import Emptying, emptyings, places_of, while_imported
+from gates.proving.emptying import Emptying, Function, emptyings, is_listened_to, key_of, places_of, while_imported
 from gates.proving.exchanging import Exchange, exchanges, promises
 from gates.proving.proof import NOTICED, End
-from gates.proving.source import Text, compiles
+from gates.proving.source import Text, compiles, is_docstring
 from gates.proving.targets import Baseline
-from gates.task.calls import stands_beside
-from gates.task.code_binding import CodeBinding
-from gates.task.task import Criterion, Task
+from gates.task.bindings import CodeBinding
+from gates.task.task import Criterion, Task, stands_beside
+from gates.words import counted
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
-COPIES = 2
 SLOW_S = (1.0, 10.0)
 AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
@@ -125,12 +122,13 @@ class EmptiedCode(Derived):
 
 @dataclass
 class _Subject:
-    """A symbol to be emptied, and the tests that may notice, slow ones last."""
+    """A symbol to be emptied, the tests that may notice, slow ones last, and the others, which run none of it."""
 
     told: EmptiedSymbol
     file: Text | None
     tries: list[Emptying | Exchange]
     tests: list[str]
+    idle: list[str]
 
 
 def _subjects(
@@ -157,7 +155,7 @@ def _subject(
     told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None)
 
     def not_judged(why: str, *, spared: bool = False) -> _Subject:
-        return _Subject(told.model_copy(update={"why": why, "spared": spared}), None, [], [])
+        return _Subject(told.model_copy(update={"why": why, "spared": spared}), None, [], [], [])
 
     if beside:
         return not_judged(f"{beside} verify it, too", spared=True)
@@ -174,13 +172,14 @@ def _subject(
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
     places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
-    asking = {test for place in places for test in baseline.noticing(place, own)} if functions else {*own}
+    inside = [_inside(file, node) for node in functions]
+    asking = {test for place in inside for test in baseline.noticing(place, own)} if functions else {*own}
     emptied = [each for each in tries if isinstance(each, Emptying)]
     if emptied and promise is None and any(baseline.at_import(place, own) for place in places):
         tries = [*tries, *while_imported(emptied)]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
     facts = {"tests": len(tests), "exchanged": not functions}
-    return _Subject(told.model_copy(update=facts), file, tries, tests)
+    return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
 
 
 def _tries(
@@ -191,6 +190,12 @@ def _tries(
         return promises(file, promise, symbol)
     emptied = emptyings(file, places, symbol)
     return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
+
+
+def _inside(file: Text, node: Function) -> Location:
+    """Return the lines of a function's body, below its docstring."""
+    body = node.body[is_docstring(node.body[0]) :] or node.body
+    return Location(path=file.path, line=body[0].lineno, last_line=node.end_lineno)
 
 
 def _asked(subject: _Subject, test: str) -> tuple[str, str]:
@@ -205,14 +210,20 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
-def _each(subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told]) -> Iterator[AskedTest]:
-    """Say of each test function of some subjects whether it noticed that code of the criterion did something else."""
+def _each(
+    subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told], idle: set[tuple[str, str]]
+) -> Iterator[AskedTest]:
+    """Say of each test function of some subjects whether it noticed that code of the criterion did something else.
+
+    Those that are `idle` run none of it.
+    """
     noticed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}
     missed: set[tuple[str, str]] = set()
     for line in lines:
         noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}
         missed |= {_asked(asked[line["id"]], test) for test in line.get("missed", ())}
-    for criterion, test in sorted({_asked(subject, test) for subject in subjects for test in subject.tests}):
+    missed |= idle
+    for criterion, test in sorted({_asked(s, test) for s in subjects for test in (*s.tests, *s.idle)}):
         found, seen = (criterion, test) in noticed, (criterion, test) in missed
         why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
         yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
@@ -241,10 +252,12 @@ class _Trial:
 
         A function that no way to empty the code disturbs notices nothing.
         """
-        jobs = min(COPIES, len(subjects), os.cpu_count() or 1)
+        jobs = self._baseline.workers([subject.tests for subject in subjects])
         bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
         asked = {str(number): subject for number, subject in enumerate(subjects)}
         lines: list[Told] = []
+        idle = {_asked(each, test) for each in subjects for test in each.idle}
+        idle -= {_asked(each, test) for each in subjects for test in each.tests}
         bench.try_all(
             [self._fault(name, subject) for name, subject in asked.items()], deadline=self._deadline,
             peak_bytes=self._baseline.peak_bytes, say=lambda _: None, took=lines.extend,
@@ -252,7 +265,7 @@ class _Trial:
         tried = {line["id"]: line for line in lines if "tries" in line}
         for name, subject in asked.items():
             self._judge(subject, tried.get(name, {"tries": [], "late": True}))
-        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines)]
+        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines, idle)]
 
     def _is_asked(self, subject: _Subject) -> bool:
         return subject.told.criterion in self._musts and not subject.told.promise
@@ -270,8 +283,15 @@ class _Trial:
             "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),
             "each": _sampled(subject.tests) if self._is_asked(subject) else [],
+            "listen": dict(self._listened(subject.file, subject)),
             "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
         }  # fmt: skip
+
+    def _listened(self, file: Text, subject: _Subject) -> Iterator[tuple[str, str]]:
+        """Yield functions whose kind of result a test must tell, each by its key, and the fastest test that runs it."""
+        for function in {function for each in subject.tries for function in each.functions if is_listened_to(function)}:
+            place = Location(path=file.path, line=function.lineno, last_line=function.end_lineno)
+            yield from ((key_of(file, function), test) for test in self._baseline.noticing(place, subject.tests)[:1])
 
     def _judge(self, subject: _Subject, line: Told) -> None:
         """Note what came of the ways to empty a symbol, one after the other."""

@@ -13,34 +13,11 @@ from pathlib import Path
 
 from gates.code.syntax import own_nodes
 from gates.model import Location
+from gates.proving._worker.values import KINDS
 from gates.proving.source import Text, is_docstring
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Values = tuple[str, str]
-
-UNKNOWN: Values = ("None", "...")
-KINDS: dict[str, Values] = {
-    "bool": ("False", "True"),
-    "int": ("0", "1"),
-    "float": ("0.0", "1.0"),
-    "str": ('""', '"A"'),
-    "bytes": ('b""', 'b"A"'),
-    "list": ("[]", "[1]"),
-    "tuple": ("()", "(1,)"),
-    "set": ("set()", "{1}"),
-    "dict": ("{}", "{1: 1}"),
-    "Tensor": ('__import__("torch").zeros(0)', '__import__("torch").ones(2)'),
-    "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
-}
 OTHER_NAMES = {"List": "list", "Sequence": "list", "Tuple": "tuple", "Set": "set", "Dict": "dict", "Mapping": "dict"}
-DISPLAYS: dict[type[ast.expr], str] = {
-    ast.List: "list", ast.ListComp: "list", ast.Set: "set", ast.SetComp: "set", ast.Dict: "dict", ast.DictComp: "dict",
-    ast.JoinedStr: "str", ast.Compare: "bool",
-}  # fmt: skip
-CALLED = {"len": "int", "int": "int", "float": "float", "str": "str", "bool": "bool", "list": "list", "sorted": "list",
-          "dict": "dict", "set": "set", "isinstance": "bool", "all": "bool", "any": "bool", "join": "str"}  # fmt: skip
-ARRAYS = {"np": "ndarray", "numpy": "ndarray", "torch": "Tensor"}
-MAKES_ARRAYS = {"array", "asarray", "tensor", "as_tensor", "stack", "concatenate", "cat", "zeros", "ones", "full"}
 
 
 def gives(function: Function) -> bool:
@@ -48,14 +25,15 @@ def gives(function: Function) -> bool:
     return any(isinstance(node, ast.Yield | ast.YieldFrom) or _returned(node) for node in own_nodes(function))
 
 
-def values(function: Function) -> Values:
-    """Return two values, as they are written: of its kind where that is told, else what nobody has use for."""
-    if not gives(function):
-        return ("None", "None")
-    if function.returns is not None:
-        return KINDS.get(_annotated(function.returns), UNKNOWN)
-    found = {_kind(value) for node in own_nodes(function) if (value := _returned(node))}
-    return next(iter(found)) if len(found) == 1 else UNKNOWN
+def key_of(file: Text, function: Function) -> str:
+    """Return what tells a function from all others."""
+    return f"{file.path}:{_first(function)}"
+
+
+def is_listened_to(function: Function) -> bool:
+    """Return whether the kind of what a function gives back is heard while a test runs it: nothing else tells it."""
+    yields = any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function))
+    return gives(function) and not yields and _annotated(function) not in KINDS
 
 
 def _returned(node: ast.AST) -> ast.expr | None:
@@ -64,34 +42,14 @@ def _returned(node: ast.AST) -> ast.expr | None:
     return None if isinstance(value, ast.Constant) and value.value is None else value
 
 
-def _annotated(node: ast.expr) -> str:
-    if isinstance(node, ast.Subscript):
-        node = node.value
+def _annotated(function: Function) -> str:
+    """Return the kind that a function says it gives back."""
+    node = function.returns.value if isinstance(function.returns, ast.Subscript) else function.returns
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         name = node.value.partition("[")[0].rpartition(".")[2]
     else:
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
     return OTHER_NAMES.get(name, name)
-
-
-def _kind(node: ast.expr) -> Values:
-    if isinstance(node, ast.Tuple):
-        return (f"(0,) * {len(node.elts)}", f"(1,) * {len(node.elts)}")
-    if isinstance(node, ast.Constant):
-        return KINDS.get(type(node.value).__name__, UNKNOWN)
-    if isinstance(node, ast.UnaryOp):
-        return KINDS["bool"] if isinstance(node.op, ast.Not) else _kind(node.operand)
-    if isinstance(node, ast.BinOp):
-        return next((kind for side in (node.left, node.right) if (kind := _kind(side)) != UNKNOWN), UNKNOWN)
-    if isinstance(node, ast.IfExp):
-        kinds = {_kind(node.body), _kind(node.orelse)}
-        return kinds.pop() if len(kinds) == 1 else UNKNOWN
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MAKES_ARRAYS:
-        return KINDS.get(ARRAYS.get(getattr(node.func.value, "id", ""), ""), UNKNOWN)
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return KINDS.get(CALLED.get(name, ""), UNKNOWN)
-    return KINDS.get(DISPLAYS.get(type(node), ""), UNKNOWN)
 
 
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
@@ -104,6 +62,7 @@ IMPORTING = (
     'for f, _ in __import__("traceback").walk_stack(frame)))'
     '(__import__("sys")._getframe(), __import__("sys")._getframe().f_code.co_filename, {file!r}, {places!r})'
 )
+ANOTHER = '__import__("gates_prove_worker.values").values.another'
 REFUSED = 'raise RuntimeError("taken away to see who calls it")'
 MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 
@@ -126,7 +85,7 @@ class Emptying:
         What modules at these places of the project call while they are imported finds the functions as they were.
         """
         given = f"return {self.given}" if self.given else ""
-        ends = {function: given or _end(function, self.turn) for function in self.functions}
+        ends = {function: given or _end(file, function, self.turn) for function in self.functions}
         if self.always:
             return file.with_heads({function: f"{marking(mark)}; {end}" for function, end in ends.items()})
         return _headed(file, ends, mark, places)
@@ -213,13 +172,18 @@ def while_imported(tries: Sequence[Emptying]) -> list[Emptying]:
     return [replace(tries[-1], turn=turn, always=True) for turn in dict.fromkeys(each.turn for each in tries)]
 
 
-def _end(function: Function, turn: int) -> str:
-    """Return the statements that an emptied function ends with; what yields still does."""
+def _end(file: Text, function: Function, turn: int) -> str:
+    """Return the statements that an emptied function ends with; what yields still does.
+
+    It gives back a value of the kind that its annotation names or, where that names none, that it gave a test.
+    """
     if _manages(function):
         return "yield; return"
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in own_nodes(function)):
         return "yield ...; return" if turn else "return"
-    return f"return {values(function)[turn]}"
+    if is_listened_to(function):
+        return f"return {ANOTHER}({key_of(file, function)!r}, {turn})"
+    return f"return {KINDS[_annotated(function)][turn]}" if gives(function) else "return None"
 
 
 def defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function | ast.ClassDef]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gates.code.stub import is_stub, last_name
 from gates.model import Location
-from gates.proving.emptying import DISPLAYS, KINDS, MAKES, Emptying, Function, defined, marking
+from gates.proving._worker.values import KINDS
+from gates.proving.emptying import MAKES, Emptying, Function, defined, marking
 from gates.proving.source import Text, is_docstring
 
 MARK = "{mark}"
@@ -27,6 +28,12 @@ class Exchange:
     def text(self, file: Text, mark: Path, _places: Sequence[str]) -> str:
         """Return a file's text with other parts."""
         return file.with_parts(*((node, text.replace(MARK, marking(mark))) for node, text in self.parts))
+
+
+DISPLAYS: dict[type[ast.expr], str] = {
+    ast.List: "list", ast.ListComp: "list", ast.Set: "set", ast.SetComp: "set", ast.Dict: "dict", ast.DictComp: "dict",
+    ast.Tuple: "tuple", ast.JoinedStr: "str", ast.Compare: "bool",
+}  # fmt: skip
 
 
 def exchanges(file: Text, places: Sequence[Location], symbol: str) -> list[Exchange]:
@@ -69,7 +76,7 @@ def others(value: ast.expr) -> tuple[str, ...]:
         return (none if value.value in {"A", b"A"} else some), "None"
     if all(isinstance(node, NUMBERS) and _is_number(node) for node in ast.walk(value)):
         return f"({ast.unparse(value)}) + 1", "None"
-    if kind := DISPLAYS.get(type(value), "tuple" if isinstance(value, ast.Tuple) else ""):
+    if kind := DISPLAYS.get(type(value)):
         parts = getattr(value, "elts", None) or getattr(value, "keys", None)
         bare = isinstance(value, ast.List | ast.Tuple | ast.Dict) and not parts
         return KINDS[kind][bare], "None"

@@ -13,7 +13,7 @@ from gates.project.files import files_of
 from gates.proving.proof import Source
 from gates.proving.source import Text, compiles, parsed
 from gates.task import yaml_source
-from gates.task.fault import DeclaredFault
+from gates.task.bindings import DeclaredFault
 from gates.task.shape import is_typed
 from gates.task.task import Criterion, Task
 from gates.task.yaml_source import Problem, SourceError

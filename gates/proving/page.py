@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from gates.counted import counted
 from gates.project.permalinks import Web
 from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault
 from gates.render.escape import block, cell, inline, link
 from gates.render.escape import markdown as flow
-from gates.terminal import visible
+from gates.words import counted, visible
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}
 PASSED_BY = "its tests run none of its code: they would pass whatever it does"

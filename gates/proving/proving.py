@@ -29,7 +29,7 @@ from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
 from gates.proving.targets import Baseline
 from gates.task.selection import narrowed
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 FORM = 1
 SETTINGS = ("pyproject.toml", "pytest.ini", "setup.cfg", "tox.ini", "conftest.py")

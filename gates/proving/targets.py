@@ -1,6 +1,7 @@
 """What each criterion rests on: its lines, the tests that run them, and whether those pass without a fault."""
 
 import ast
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,8 @@ from gates.proving.source import Text
 from gates.task.task import Task
 
 STARTUP_S, LEAST_S = 0.5, 5.0
+SESSION_S = 0.2  # what pytest takes for no test at all
+COPIES = 2
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,15 @@ class Baseline:
         """Return how long some tests may take with a fault in."""
         return max(LEAST_S, 5 * (self.around_s + sum(self.seconds.get(test, 0) for test in tests)))
 
+    def workers(self, tests: Sequence[Sequence[str]]) -> int:
+        """Return how many workers pay for their start, in which each imports all anew; each fault has its tests."""
+        work_s = sum(2 * (SESSION_S + sum(self.seconds.get(test, 0) for test in own)) for own in tests)
+        return max(1, min(COPIES, len(tests), os.cpu_count() or 1, int(1 + work_s / (2 * self.around_s))))
+
     @cached_property
     def starters(self) -> list[str]:
-        """Return the tests that started other processes, in which lines ran unseen."""
-        return named_tests(self.lines.children) if self.lines else []
+        """Return the tests in which lines may have run unseen: other processes ran, or the tracer was taken away."""
+        return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
@@ -78,7 +86,7 @@ class Baseline:
         """Return those of some tests that may notice a fault in some lines, the fastest first."""
         found = self.contexts(place)
         fast = sorted(tests, key=lambda test: self.seconds.get(test, 0))
-        if found is None:
+        if found is None or (self.lines and self.lines.doubts):
             return fast
         ran = [test for test in fast if f"{TEST}{test}" in found]
         return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Outcome
-from gates.ranking import ranked
-from gates.report import Report
+from gates.report import Report, ranked
+from gates.words import counted
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5

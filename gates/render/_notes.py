@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from gates.model import Finding, Outcome
-from gates.ranking import ranked
-from gates.report import Report
+from gates.report import Report, ranked
 
 STRAYS = 5
 UNSEEN = "Whether the change lowers what judges it was not seen: "

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gates.counted import counted
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
-from gates.ranking import ranked, reason
 from gates.render import _causes, _notes
-from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace
+from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
+from gates.words import counted
 
 GAPS = 3
 CRITERIA = 12  # on the summary
@@ -31,7 +30,9 @@ def in_prose(report: Report) -> str:
     """Return in a few sentences what failed, how many criteria are verified, and what is missing."""
     causes = _causes.deciding(report)
     failed = [cause for cause in causes if cause.first.blocks]
-    missing = [cause for cause in causes if not cause.first.blocks]
+    failing = {criterion.id for criterion in report.criteria if criterion.status is Status.FAIL}
+    left = [cause for cause in causes if not cause.first.blocks]
+    missing = [cause for cause in left if not (cause.criteria and failing.issuperset(cause.criteria))]
     said = [_of_failures(failed, report)]
     verified = sum(criterion.status is Status.PASS for criterion in report.criteria)
     are = "is" if verified == 1 else "are"
@@ -197,7 +198,7 @@ def next_step(report: Report) -> tuple[str, str]:
 
 
 def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, then every kind of unknown and what was not judged."""
+    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged."""
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     unknown: list[Finding] = []
     for gate in report.gates:
@@ -205,6 +206,8 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
             unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
+    bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
+    rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
 
 

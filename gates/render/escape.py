@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from gates.model import Location
 from gates.project.permalinks import Web
-from gates.terminal import visible
+from gates.words import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
 OPENING_UNDERSCORES = re.compile(r"(?<![0-9A-Za-z_])_+")  # one that follows a letter can only end what another began

@@ -15,10 +15,9 @@ from pydantic import BaseModel
 from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
-from gates.ranking import ranked
 from gates.render import _notes, _views, escape
 from gates.render.format import Format
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, ranked
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from gates.counted import counted
 from gates.render import _notes, _views
 from gates.render.format import Format
 from gates.report import GateReport, Report
-from gates.terminal import visible
+from gates.words import counted, visible
 
 WAIVERS = 5
 

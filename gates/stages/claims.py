@@ -38,7 +38,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Check claim by claim: a contradicted one fails, one that nothing supports is unknown."""
     if not task.claims:
         message = "The task names no claims."
-        yield Finding(rule="CL001", check=NONE, outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, message=message)
+        yield Finding(rule="CL001", check=NONE, outcome=Outcome.NOT_APPLICABLE, message=message)
     for path in _paths(task):
         source = _source(path, evidence)
         yield from [_unread(task, path, source.problem)] if source.problem else _judge_source(source, evidence)
@@ -135,7 +135,6 @@ def _as_a_whole(source: ClaimsSource, found: Sequence[Ruling]) -> Finding:
         rule="CL001" if good else "CL002",
         check=_check(source.path),
         outcome=Outcome.PASSED if good else Outcome.UNKNOWN,
-        severity=Severity.INFO if good else Severity.LOW,
         level=Level.MUST if good else Level.ADVISORY,
         message=f"{summary(source, found)}. {numbers_left(source, found)}",
         location=Location(path=source.path),
@@ -149,7 +148,6 @@ def _unread(task: Task, path: str, problem: str) -> Finding:
         rule="CL003",
         check=_check(path),
         outcome=Outcome.UNKNOWN,
-        severity=Severity.HIGH,
         location=task.place(task),
         message=f"The claims of {path} were not read: {problem}",
         subject=path,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gates.check import Check, Evidence, EvidenceSet, discover
-from gates.model import Basis, Finding, Outcome, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Task
 
@@ -54,9 +54,7 @@ class Gate:
         yield from findings
         if not findings and self.nothing_asked:
             rule, message = self.nothing_asked
-            yield Finding(
-                rule=rule, check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, message=message,
-            )  # fmt: skip
+            yield Finding(rule=rule, check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, message=message)
 
     def describe(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         """Tell what each check tells."""

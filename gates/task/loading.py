@@ -9,12 +9,13 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gates.config import Project
 from gates.errors import UsageError
 from gates.task import yaml_source
 from gates.task.shape import is_typed, known_keys
 from gates.task.task import TASK_ID, Spot, Task
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
-from gates.terminal import printable
+from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
@@ -53,6 +54,11 @@ def load(path: Path, root: Path) -> Task:
     if problems:
         raise SourceError(shown_as, document.text, problems)
     return task
+
+
+def of_project(name: str, project: Project) -> Task:
+    """Load the task of an id, or of a file; raise `UsageError` where there is none, or it is wrong."""
+    return load(find(name, project.tasks, project.root), project.root)
 
 
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:

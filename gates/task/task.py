@@ -1,29 +1,34 @@
 """A task and its acceptance criteria: what was asked."""
 
-import json
 import re
 import typing
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 
 from gates import registry
-from gates.command_line import shown
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.code_binding import CodeBinding
-from gates.task.concurrent import Concurrent
-from gates.task.fault import DeclaredFault, ProofTarget
-from gates.task.hot_path import HotPath
-from gates.task.leak import Leak
-from gates.task.measurement import Measurement
-from gates.task.regression import Regression
-from gates.task.scale import Scale
-from gates.task.tests_to_record import TestsToRecord
-from gates.task.training_step import TrainingStep
-from gates.task.types import ArmName, Command, InsidePath, Located, Metric, Name, Part, ReportPath, Seconds, Text
-from gates.task.waiver import Waiver
+from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
+from gates.task.measurement import Measurement, Regression
+from gates.task.probes import Concurrent, HotPath, Leak, Scale
+from gates.task.recorded import TestsToRecord, TrainingStep
+from gates.task.types import (
+    ArmName,
+    Callable,
+    Command,
+    InsidePath,
+    Located,
+    Metric,
+    Name,
+    Part,
+    ReportPath,
+    Seconds,
+    Text,
+)
 from gates.task.yaml_source import did_you_mean
+from gates.words import called, in_shell
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -134,7 +139,7 @@ class EntryPoint(Part):
     shown: ClassVar[str] = "shown by an entry point, in the execution gate"
 
     run: Command | None = None
-    call: Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")] | None = None
+    call: Callable | None = None
     args: tuple[JsonValue, ...] = ()
     timeout_s: Seconds | None = None
 
@@ -150,8 +155,8 @@ class EntryPoint(Part):
     def name(self) -> str:
         """Return what the entry point is called in reports: its command, or its call."""
         if self.call is None:
-            return shown(self.run or ())
-        return f"{self.call}({', '.join(json.dumps(arg) for arg in self.args)})"
+            return in_shell(self.run or ())
+        return called(self.call, self.args)
 
 
 class _Written(Located):
@@ -211,6 +216,10 @@ class _Written(Located):
         """Return the parts of one kind."""
         return tuple(part for part in self.parts(kind.key) if isinstance(part, kind))
 
+    def criteria_of(self, part: Part) -> list[Criterion]:
+        """Return the criteria that a part stands for."""
+        return [criterion for criterion in self.criteria if criterion.id in part.criteria]
+
     def shown_by(self, criterion: Criterion) -> tuple[Part, ...]:
         """Return the parts that may stand for a criterion without a test."""
         return tuple(part for part in self.parts() if criterion.id in part.criteria)
@@ -234,3 +243,18 @@ if TYPE_CHECKING:
     Task = _Written
 else:
     Task = create_model("Task", __base__=_Written, __doc__=_Written.__doc__, __module__=__name__, **_with_checks())
+
+
+def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
+    """Return the measurements that a criterion asks for."""
+    asked = {measure.from_ for measure in criterion.measures}
+    return [measurement for measurement in task.measurements if measurement.id in asked]
+
+
+def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
+    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
+
+    Parts of the task that are known to be `idle` are left out.
+    """
+    found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
+    return " and ".join(key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])])

@@ -3,9 +3,10 @@
 from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, JsonValue
 
 from gates.model import Model
+from gates.words import called
 
 
 def _inside(path: str) -> str:
@@ -61,3 +62,16 @@ class Part(Located):
     def smoked(self) -> Self:
         """Return the same with as little work as can decide, for a smoke run."""
         return self
+
+
+class OneCall(Part):
+    """A callable of the project, and what it is called with."""
+
+    call: Callable
+    args: tuple[JsonValue, ...] = ()
+    timeout_s: Seconds | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        return called(self.call, self.args)

@@ -11,7 +11,7 @@ from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.model import Location
-from gates.project.written_paths import loose_paths
+from gates.project.what_was_read import loose_paths
 from gates.task import loading as spec
 from gates.tracing.file_facts import FileFacts, facts_of
 from gates.tracing.inherited import Heirs

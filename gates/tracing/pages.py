@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from gates.counted import counted
 from gates.model import Location
 from gates.project.permalinks import Web
 from gates.render.escape import cell, inline, link
-from gates.terminal import visible
 from gates.tracing.matrix import Gap, Kind, Matrix, Row
 from gates.tracing.task_trace import TaskTrace
+from gates.words import counted, visible
 
 LISTED = 20
 HEAD = ("| Criterion | Requirement | Level | Code | Tests | Measures |", "|---|---|---|---|---|---|")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.model import Level, Location, Model
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 from gates.task.task import Criterion, Spot, Task
 
 if TYPE_CHECKING:

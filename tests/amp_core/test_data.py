@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset, TensorDataset
 
-from amp_core.data import EpochOrder, Stream, loader, loader_options, to_device, windows
+from amp_core.data import EpochOrder, Stream, loader, to_device, windows
 from amp_core.data import stream as stream_module
 from amp_core.data import transfer as transfer_module
 from amp_core.step import Batch
@@ -97,10 +97,6 @@ def test_worker_processes_yield_the_order_of_the_main_process(persistent: bool, 
     assert epochs(2) == epochs(0)
 
 
-def test_options_name_nothing_that_only_workers_have() -> None:
-    assert loader_options(device_type="cuda") == {"num_workers": 0, "pin_memory": True}
-
-
 def test_a_shuffling_loader_drops_the_last_short_batch_and_a_plain_one_keeps_it() -> None:
     assert [len(batch) for batch in values(loader(numbers(10), batch_size=4, device=CPU, seed=0))] == [4, 4]
     kept = loader(numbers(10), batch_size=4, device=CPU, seed=0, drop_last=False)
@@ -131,10 +127,6 @@ def test_ranks_share_the_samples_without_overlap(samples: int, world: int, seed:
         len(share) for share in shares
     ]
     assert not even or len({len(share) for share in shares}) == 1
-
-
-def test_a_long_order_is_whole() -> None:
-    assert sorted(EpochOrder(150_000, seed=1, rank=0, world=1, even=True)) == list(range(150_000))
 
 
 def test_loading_leaves_the_global_generator_alone() -> None:

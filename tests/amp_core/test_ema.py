@@ -38,6 +38,17 @@ def test_the_averages_stand_in_for_the_parameters_and_give_way_again_also_after_
     assert ema.averages[1].item() == 4.0
 
 
+def test_buffers_are_averaged_but_counters_are_not() -> None:
+    model = nn.BatchNorm1d(2)
+    ema = Ema([*model.parameters(), *model.buffers()], 0.5)
+    model(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    ema.update(GOOD)
+    with ema.swapped_in():
+        assert model.running_mean is not None
+        torch.testing.assert_close(model.running_mean, torch.tensor([0.1, 0.2]))
+    torch.testing.assert_close(model.running_mean, torch.tensor([0.2, 0.4]))
+
+
 @pytest.mark.parametrize("decay", [1.0, -0.1, math.nan])
 def test_a_decay_out_of_range_and_nothing_to_average_are_refused(decay: float) -> None:
     with pytest.raises(ValueError, match=rf"^decay must be at least 0 and below 1, found {decay!r}$"):

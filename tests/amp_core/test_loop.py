@@ -1,6 +1,7 @@
 """Tests of the training loop: its plan, its checkpoints, and where it stops."""
 
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
+from amp_core import checkpoint
 from amp_core.checkpoint import CheckpointError
 from amp_core.data import Stream, loader
 from amp_core.loop import Checkpoints, FitResult, Plan, Validations, fit
@@ -104,6 +106,23 @@ def test_a_truncated_checkpoint_is_not_resumed_from_and_the_one_before_is_named(
     assert torch.equal(step.model.state_dict()["weight"], before)
 
 
+def test_a_sharded_checkpoint_is_resumed_from_unless_it_names_code(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, every=1, keep=1, sharded=True)
+    run(Plan(2, validate_every=1), checkpoints=checkpoints, validate=lambda: 0.5)
+    run(Plan(3), checkpoints=checkpoints, resume=True)
+    latest = tmp_path / "step-00000003.shards"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["best.shards", latest.name]
+    rest = checkpoints.load(latest, a_step())
+    rest["step"]["model"]["weight"] = rest["step"]["model"]["weight"].to("meta")  # as if it were in a shard
+    checkpoint.save(latest / "rest.pt", rest)
+    (latest / ".metadata").write_bytes(pickle.dumps(eval))
+    with pytest.raises(CheckpointError, match=r"damaged or holds code \(it names builtins\.eval\): take an older one$"):
+        checkpoints.load(latest, a_step())
+    (latest / "rest.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"^no checkpoint at '.*rest\.pt'"):
+        run(Plan(4), checkpoints=checkpoints, resume=True)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -127,7 +146,7 @@ def test_any_number_may_be_a_validation_loss_and_is_saved_as_a_plain_one(value: 
     result = run(Plan(2, validate_every=1), validate=lambda: value, checkpoints=checkpoints)
     latest = checkpoints.latest()
     assert latest is not None
-    assert checkpoints.load(latest)["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
+    assert checkpoints.load(latest, a_step())["validations"]["seen"] == [(1, 0.25), (2, 0.25)]
     assert [type(loss) for _, loss in result.validations] == [float, float]
 
 

@@ -27,10 +27,6 @@ def some_tokens(sequences: int = 4) -> Tensor:
     return torch.randint(11, (sequences, 9), generator=torch.Generator().manual_seed(1))
 
 
-def test_logits_have_a_row_for_every_position() -> None:
-    assert a_gpt()(torch.zeros(3, 5, dtype=torch.int64)).shape == (3, 5, 11)
-
-
 def test_no_position_sees_the_future() -> None:
     model, tokens = a_gpt(), torch.arange(8).unsqueeze(0)
     changed = tokens.clone()

@@ -1,10 +1,14 @@
 """Tests of how a request becomes a precision."""
 
+import dataclasses
 import itertools
+import sys
+from unittest.mock import MagicMock
 
 import pytest
 import torch
-from products import on_cuda
+from products import on_cuda, settable
+from torch import nn
 
 from amp_core.device import DeviceFacts
 from amp_core.precision import (
@@ -48,12 +52,6 @@ def test_use_amp_false_turns_amp_off_whatever_was_requested(requested: str | Non
     resolved = resolve(requested, False, device)
     expected = Precision("fp32", torch.float32, device.type, needs_scaler=False)
     assert resolved == Resolved(expected, "AMP is turned off by use_amp=False")
-
-
-@pytest.mark.criterion("T035/AC7")
-@pytest.mark.parametrize("device", [CPU, CUDA])
-def test_without_any_request_training_is_fp32(device: DeviceFacts) -> None:
-    assert resolve(None, None, device).precision.name == "fp32"
 
 
 @pytest.mark.criterion("T035/AC8")
@@ -123,6 +121,35 @@ def test_float32_matrix_products_are_set_for_a_block_and_put_back_also_after_an_
             assert on_cuda() == (setting, setting)
             raise KeyError
         assert on_cuda() == before
+
+
+def test_fp8_is_torchao_s_where_the_device_has_it_and_refused_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs = "^fp8 needs an NVIDIA GPU of compute capability 8.9 or newer, and torchao, found {}: request 'bf16'$"
+    for device, found in ((CUDA, "a GPU"), (CPU, "a device of type 'cpu'")):
+        with pytest.raises(ValueError, match=needs.format(found)):
+            resolve("fp8", None, device)
+    precision = resolve("fp8", None, dataclasses.replace(CUDA, capabilities=("fp8",))).precision
+    assert (precision.compute_dtype, precision.needs_scaler) == (torch.bfloat16, False)
+    monkeypatch.setitem(sys.modules, "torchao", None)
+    model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 3))
+    with pytest.raises(ValueError, match=needs.format("no torchao")):
+        precision.prepare(model)
+    torchao = MagicMock()
+    monkeypatch.setitem(sys.modules, "torchao", torchao)
+    monkeypatch.setitem(sys.modules, "torchao.float8", torchao.float8)
+    precision.prepare(model)
+    fits = torchao.float8.convert_to_float8_training.call_args.kwargs["module_filter_fn"]
+    assert [fits(layer, "") for layer in (*model, nn.ReLU())] == [True, False, False]
+
+
+@settable
+def test_a_setting_goes_on_following_a_wider_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends, "fp32_precision", "tf32")
+    with float32_products("cuda", rounded=False):
+        assert on_cuda() == ("ieee", "ieee")
+    assert on_cuda() == ("tf32", "tf32")
+    monkeypatch.setattr(torch.backends, "fp32_precision", "ieee")
+    assert on_cuda() == ("ieee", "ieee")
 
 
 @pytest.mark.criterion("T035/AC7")

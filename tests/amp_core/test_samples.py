@@ -50,14 +50,6 @@ def test_writing_replaces_the_file_and_leaves_nothing_else(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_write_keeps_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "samples.json"
-    path.mkdir()
-    with pytest.raises(OSError, match=r"samples\.json"):
-        write(path, some_samples())
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @pytest.mark.parametrize(
     ("arms", "message"),
     [

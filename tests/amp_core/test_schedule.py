@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.optim import lr_scheduler
 
+from amp_core import schedule as schedules
 from amp_core.schedule import Schedule, warmup_cosine
 from amp_core.step import TrainStep
 
@@ -30,10 +31,14 @@ def of_two_groups() -> tuple[nn.Sequential, torch.optim.Optimizer]:
 
 
 @pytest.mark.parametrize("make", SCHEDULERS.values(), ids=SCHEDULERS)
-def test_torch_s_own_schedulers_follow_applied_steps(make: Callable[..., lr_scheduler.LRScheduler]) -> None:
+@pytest.mark.parametrize("steps", [9, None], ids=["table", "growing table"])
+def test_torch_s_own_schedulers_follow_applied_steps(
+    make: Callable[..., lr_scheduler.LRScheduler], steps: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "FIRST_ROWS", 2)
     (model, ours), (_, other) = of_two_groups(), of_two_groups()
-    theirs, schedule = make(other), Schedule.of(make(ours), steps=9)
-    step = TrainStep(model, ours, "fp16", lambda module, batch: module(batch[0]).float().mean(), schedule=schedule)
+    theirs, given = make(other), Schedule.of(make(ours), steps=steps) if steps else make(ours)
+    step = TrainStep(model, ours, "fp16", lambda module, batch: module(batch[0]).float().mean(), schedule=given)
     for index in range(11):
         rates = [float(group["lr"]) for group in other.param_groups]
         assert [group["lr"].item() for group in ours.param_groups] == pytest.approx(rates)
@@ -48,6 +53,15 @@ def test_what_follows_more_than_steps_or_moves_more_than_rates_is_refused() -> N
         Schedule.of(lr_scheduler.ReduceLROnPlateau(optimizer), steps=9)
     with pytest.raises(ValueError, match=r"^OneCycleLR moves more than rates: pass cycle_momentum=False$"):
         Schedule.of(lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=9), steps=9)
+    with pytest.raises(ZeroDivisionError):
+        Schedule.of(lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (5 - step)))
+
+
+def test_a_growing_table_reaches_as_far_as_a_loop_of_one_s_own() -> None:
+    _, optimizer = of_two_groups()
+    schedule = Schedule.of(lr_scheduler.StepLR(optimizer, 3000))
+    schedule.advance(torch.tensor(3000))
+    assert [group["lr"].item() for group in optimizer.param_groups] == pytest.approx([0.04, 0.01])
 
 
 def test_each_group_keeps_its_own_base_rate() -> None:

@@ -19,7 +19,7 @@ from amp_core.ema import Ema
 from amp_core.precision import precision_for, resolve
 from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
 from amp_core.schedule import Schedule
-from amp_core.step import Batch, TrainStep
+from amp_core.step import Batch, StepResult, TrainStep
 
 NAMES = ("fp32", "bf16", "fp16")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -133,6 +133,22 @@ def test_clipping_limits_the_true_gradients_that_the_optimizer_sees() -> None:
     moved = torch.stack([(old - new).norm() for old, new in zip(before, copies(model), strict=True)]).norm()
     assert result.grad_norm.item() > 0.1
     assert moved.item() == pytest.approx(0.001, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_group_may_have_its_own_limit_and_each_number_too(name: str) -> None:
+    def moves(model: nn.Sequential, **limits: Any) -> tuple[list[Tensor], StepResult]:
+        before, groups = copies(model), [{"params": model[index].parameters()} for index in (0, 2)]
+        result = a_step(name, model=model, optimizer=torch.optim.SGD(groups, lr=1.0, fused=True), **limits)(a_batch())
+        return [old - new for old, new in zip(before, copies(model), strict=True)], result
+
+    moved, result = moves(a_model(), max_grad_norm=[0.001, math.inf])
+    first, second = (result.metrics[f"grad_norm/{index}"].item() for index in range(2))
+    assert math.hypot(first, second) == pytest.approx(result.grad_norm.item())
+    assert math.hypot(*(each.norm().item() for each in moved[:2])) == pytest.approx(0.001, rel=1e-3) != first
+    assert math.hypot(*(each.norm().item() for each in moved[2:])) == pytest.approx(second, rel=1e-3)
+    moved, _ = moves(a_model(), max_grad_norm=None, max_grad_value=0.01)
+    assert max(each.abs().max().item() for each in moved) == pytest.approx(0.01)
 
 
 @pytest.mark.criterion("T035/AC3")
@@ -400,7 +416,8 @@ def test_sparse_gradients_are_clipped_and_stepped(name: str) -> None:
 
 
 def scheduled_step(name: str, seed: int) -> TrainStep:
-    model = a_model(seed)
+    model = a_model(seed).to(torch.bfloat16 if name == "bf16 parameters" else torch.float32)
+    name = name.removesuffix(" parameters")
     optimizer = fused(model)
     schedule = Schedule(optimizer, lambda step: 1.0 / (1 + step), steps=20, device="cpu")
     scaler, ema = LossScaler("cpu", dynamic=name == "fp16", growth_interval=3), Ema(model.parameters(), 0.9)
@@ -408,7 +425,7 @@ def scheduled_step(name: str, seed: int) -> TrainStep:
 
 
 @pytest.mark.parametrize("at", [1, 4, 8])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "bf16 parameters"])
 def test_a_restored_step_goes_on_bit_for_bit(name: str, at: int, tmp_path: Path) -> None:
     def run(step: TrainStep, first: int, last: int) -> None:
         for index in range(first, last):
@@ -418,14 +435,17 @@ def test_a_restored_step_goes_on_bit_for_bit(name: str, at: int, tmp_path: Path)
     run(through, 0, 12)
     run(begun, 0, at)
     checkpoint.save(tmp_path / "state.pt", begun.state_dict())
-    resumed.load_state_dict(checkpoint.load(tmp_path / "state.pt"))
-    run(resumed, at, 12)
+    state = checkpoint.load(tmp_path / "state.pt")
+    for _ in range(2):  # a state that was loaded is not what is trained on
+        resumed.load_state_dict(state)
+        run(resumed, at, 12)
     assert same(copies(through.model), copies(resumed.model))
     assert through.ema is not None
     assert resumed.ema is not None
     assert same(through.ema.averages, resumed.ema.averages)
     assert through.lr.item() == resumed.lr.item()
     assert through.scaler.state_dict() == resumed.scaler.state_dict()
+    assert {average.dtype for average in resumed.ema.averages} == {torch.float32}
 
 
 @pytest.mark.parametrize("old", NAMES)
@@ -460,6 +480,8 @@ def test_a_state_of_another_step_is_refused_and_changes_nothing() -> None:
             step.load_state_dict(other.state_dict())
     with pytest.raises(ValueError, match=r"^a step's state needs ema, model, optimizers, scaler, found \['step'\]"):
         step.load_state_dict({"step": step.state_dict()})
+    with pytest.raises(ValueError, match=r"^this is the state of a model: load it with model.load_state_dict, before"):
+        step.load_state_dict(model.state_dict())
     assert same(before, copies(step.model))
 
 
@@ -605,12 +627,21 @@ REFUSED: dict[str, Callable[[nn.Sequential], object]] = {
     r"max_grad_norm must be a positive number or None \(no clipping\), found nan": lambda _: a_step(
         max_grad_norm=math.nan
     ),
+    r"max_grad_norm has 2 limits for 1 parameter groups: give each one its own$": lambda _: a_step(
+        max_grad_norm=[1.0, None]
+    ),
+    r"max_grad_value must be a positive number, with max_grad_norm=None, found 1.0$": lambda _: a_step(
+        max_grad_value=1.0
+    ),
+    r"parameter 0.weight is torch.bfloat16, expected torch.float32: [^\n]+$": lambda model: a_step(
+        model=model.bfloat16()
+    ),
     r"a step needs at least one batch, found none: is the loader empty\?$": lambda _: a_step()(),
     r"two optimizers share a parameter: [^\n]+$": lambda model: a_step(model=model, optimizer=[fused(model)] * 2),
     "the optimizer holds no parameter of the model": lambda other: a_step(optimizer=fused(other)),
     "the averages hold no parameter of the model": lambda other: a_step(ema=Ema(other.parameters(), 0.5)),
     "the scaler must be an amp_core.LossScaler, found GradScaler": lambda _: a_step(scaler=torch.amp.GradScaler("cpu")),
-    "the schedule is of another optimizer": lambda other: a_step(
+    "the schedule is of other optimizers": lambda other: a_step(
         schedule=Schedule(fused(other), lambda _: 1.0, steps=1, device="cpu")
     ),
     "fp16 needs a scaler that scales": lambda _: a_step(scaler=LossScaler("cpu", dynamic=False)),
@@ -663,21 +694,27 @@ def test_what_is_no_batch_is_refused_at_every_call() -> None:
             step(*a_batch()[:2])  # type: ignore[arg-type]
         with pytest.raises(ValueError, match=r"^a batch is empty: its first tensor has shape \(0, 6\)"):
             step(a_batch(), a_batch(rows=0))
+        with pytest.raises(ValueError, match=r"^a batch is empty: its first tensor has shape \(0, 6\)"):
+            step({"inputs": torch.zeros(0, 6)})  # type: ignore[arg-type]
         step(a_batch())
     assert step.read().applied == 2
 
 
-def test_parameters_that_come_later_are_averaged_from_then_on() -> None:
+def test_what_comes_later_is_averaged_and_put_back_from_then_on() -> None:
     model = a_model()
     first, second = linear(model, 0), linear(model, 2)
     step = a_step("fp32", model=model, optimizer=fused(first), ema=Ema(first.parameters(), 0.5))
     step(a_batch())
     before = second.weight.detach().clone()
-    step.optimizer.add_param_group({"params": second.parameters()})
+    model[1] = norm = nn.BatchNorm1d(8)
+    step.optimizer.add_param_group({"params": [*second.parameters(), *norm.parameters()]})
     step(a_batch())
     expected = (before + second.weight.detach()) / 2
     with step.with_averages():
         torch.testing.assert_close(second.weight.detach(), expected)
+    statistics = norm.state_dict()["running_var"].clone()
+    step(a_batch(1, factor=INF))
+    assert torch.equal(norm.state_dict()["running_var"], statistics)
 
 
 def test_a_learning_rate_that_the_user_sets_is_reported_on_the_device() -> None:

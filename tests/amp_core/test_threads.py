@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from amp_core.trainer import TrainConfig, build_model, digest
 from examples.t035.rehearsal import log_step, logged_steps, shared_tracker
+from examples.t035.trainer import TrainConfig, build_model, digest
 
 
 def test_weights_come_from_the_seed_whatever_another_thread_draws() -> None:

@@ -261,14 +261,6 @@ def test_a_resumed_tracker_counts_on() -> None:
     assert (second.rates[0].applied, second.rates[0].skipped) == (3, 2)
 
 
-def test_numbers_that_are_not_finite_reach_the_sinks_as_they_are() -> None:
-    sink = MemorySink()
-    with Tracker(1, [sink]) as tracker:
-        tracker.add(a_result(float("nan"), found_inf=1.0))
-    assert math.isnan(sink.records[0].loss)
-    assert sink.rates[0].skipped == 1
-
-
 def test_a_sink_that_breaks_is_reported_once_and_the_others_get_every_step() -> None:
     before, broken, after = Counting(), Broken("write"), Counting()
     with pytest.warns(UserWarning) as caught, Tracker(2, [before, broken, after]) as tracker:

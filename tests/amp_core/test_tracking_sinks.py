@@ -288,14 +288,6 @@ def test_an_absent_service_is_reported_once_and_training_goes_on(
     assert (len(caught), len(memory.records)) == (1, 7)
 
 
-def test_wandb_that_cannot_finish_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = BrokenRun()
-    run.log = lambda *_, **__: None  # type: ignore[method-assign]  # this one breaks only at its end
-    fake_wandb(monkeypatch, run)
-    with pytest.warns(UserWarning, match=r"wandb could not finish \(LookupError: gone\)"):
-        train_with_an_overflow([WandbSink("amp")])
-
-
 @pytest.mark.criterion("T035/AC4")
 def test_a_backoff_shows_in_the_step_after_the_overflow_and_every_number_has_a_name() -> None:
     memory = MemorySink()

@@ -8,7 +8,7 @@ import pytest
 from taking import a_taken, some_samples
 
 from benchmarks.deciding import replay, rules
-from gates.measuring.windows import Trace
+from gates.measuring.rounds import Trace
 
 QUIET = [1.0 + i / 1000 for i in range(32)]
 

@@ -10,8 +10,7 @@ import pytest
 from building import samples
 from bundling import a_bundle, a_bundled_run, put
 
-from gates.bundles import encoding
-from gates.bundles.encoding import BadBundle, decode, encode, read, signed_part
+from gates.bundles import BadBundle, _digest, decode, encode, read, signed_part
 
 DATA = encode(a_bundle())
 
@@ -25,7 +24,7 @@ def forged(change: Callable[[Any], object]) -> bytes:
     """A bundle with its contents changed and its digest made to fit."""
     value = json.loads(DATA)
     change(value)
-    value["digest"] = encoding._digest({key: value[key] for key in value if key != "digest"})
+    value["digest"] = _digest({key: value[key] for key in value if key != "digest"})
     return again(value)
 
 
@@ -140,7 +139,7 @@ def test_only_a_plain_file_is_read(tmp_path: Path) -> None:
 
 
 def test_file_larger_than_any_bundle_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "MAX_BYTES", 100)
+    monkeypatch.setattr("gates.bundles.MAX_BYTES", 100)
     with pytest.raises(BadBundle, match="more than 100 bytes"):
         read(put(a_bundle(), tmp_path / "a.json"))
 

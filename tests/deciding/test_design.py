@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from building import a_measure
 
-from gates.measuring.deciding.design import Design
-from gates.measuring.deciding.slope import quantile
+from gates.measuring.deciding import Design, quantile
 from gates.measuring.interval import NotEnough, estimate
 from gates.measuring.samples import Metric
 from gates.task.task import Measure

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from gates.measuring.deciding.slope import _bound, slope
+from gates.measuring.deciding import _bound, slope
 
 
 def test_line_has_its_slope_and_no_width() -> None:

@@ -14,9 +14,9 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bound_files import bind
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
+from gates.measuring.taken import MeasurementRun
 from gates.task.task import Task
 
 FILES = {"pkg/__init__.py": "", "pkg/core.py": "import helping\n", "helping.py": "", "bench.py": "", "README.md": "x"}

@@ -10,7 +10,7 @@ from gates.checks.concurrency import judge as _concurrency
 from gates.checks.concurrency.collect import Concurrency, Together
 from gates.model import Finding, Outcome
 
-CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/together").glob("*.py")}
+CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/together").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 HEAD = "import os, random, sys, threading, time\nSEEN = []\nMAIN = threading.main_thread()\n\n\n"
 

@@ -13,8 +13,7 @@ from building import QUICK, a_context, a_task, clean, written
 from gates.code.syntax import parse
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
-from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, copy_plugin, coverage_env, named_tests
 from gates.evidence.lines.public_code import functions_of
 from gates.model import Location
 

@@ -11,7 +11,7 @@ from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import LeakRun, Leaks
 from gates.model import Finding, Outcome
 
-CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/leaked").glob("*.py")}
+CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/leaked").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 HEAD = "import gc, os, sys, time, tracemalloc\nKEPT = []\n\n\n"
 

@@ -9,11 +9,11 @@ import pytest
 from building import a_context, a_criterion, a_measure, a_task, evidence, raw_samples, written
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
+from gates.measuring.taken import MeasurementRun
 from gates.model import Outcome
-from gates.stages.performance import GATE
+from gates.stages.gates import PERFORMANCE as GATE
 
 BENCH = """
 import json, sys, time

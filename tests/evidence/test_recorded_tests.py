@@ -129,31 +129,25 @@ def test_test_that_was_run_twice_shows_nothing() -> None:
     assert seen.tests == (RecordedTest(id="t.py::test_a", outcome="run again", run=seen.tests[0].run),)
 
 
-def test_only_tests_of_the_criterion_are_run(tmp_path: Path) -> None:
-    context = a_context(written(tmp_path / "project", {**PROJECT, "tests/test_core.py": attack("pass")}))
-    task = a_recorded_task(tests=["tests/test_core.py::test_attack"])
-    assert [test.id for test in RecordedTests.collect(task, context).tests] == ["tests/test_core.py::test_attack"]
-
-
 def attack(body: str) -> str:
     inside = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    return f"import gc, json, os\n\n\ndef test_first():\n    pass\n\n\ndef test_attack():\n{inside}\n"
+    passing = "\n\n\n".join(f"def test_{name}():\n    pass" for name in ("first", "other"))
+    return f"import gc, json, os\n\n\n{passing}\n\n\ndef test_attack():\n{inside}\n"
 
 
-def test_process_that_is_left_shows_nothing(tmp_path: Path) -> None:
+def test_tests_of_the_criterion_alone_are_run_and_a_process_that_is_left_shows_nothing(tmp_path: Path) -> None:
     body = """
-    for number in os.listdir("/proc/self/fd"):
-        try:
-            os.write(int(number), b'{"word": "tested"}\\n{"word": "end"}\\n')
-        except OSError:
-            pass
+    with open("JOURNAL", "a") as journal:
+        journal.write('{"word": "tested"}\\n{"word": "end"}\\n')
     os._exit(0)
     """
+    body = body.replace("JOURNAL", str(tmp_path / "project-evidence/recorded-tests/told.jsonl"))
     context = a_context(written(tmp_path / "project", {**PROJECT, "tests/test_core.py": attack(body)}))
-    seen = RecordedTests.collect(a_recorded_task(), context)
+    ours = [f"tests/test_core.py::test_{name}" for name in ("first", "attack")]
+    seen = RecordedTests.collect(a_recorded_task(tests=ours), context)
     assert not seen.complete
     assert "2 lines of the journal are not its own" in seen.troubles[0]
-    assert [test.outcome for test in seen.tests] == ["passed", "not run"]
+    assert [(test.id, test.outcome) for test in seen.tests] == [*zip(ours, ["passed", "not run"], strict=True)]
 
 
 def test_interpreter_without_torch_is_told(tmp_path: Path) -> None:

@@ -1,14 +1,13 @@
 """Regressions, measured for real: two revisions of a repository, each in files of its own."""
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bar import committed, git
-from building import a_context, a_criterion, clean, evidence, written
+from building import a_context, a_criterion, evidence, written
 from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
 
 from gates.checks.measures.base.collect import Regressions
@@ -20,7 +19,7 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring import session
 from gates.model import Outcome
-from gates.task.smoke import BUDGET_S, PAIRS, smoked
+from gates.task.selection import BUDGET_S, PAIRS, smoked
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -43,17 +42,6 @@ def problem(root: Path, **task: Any) -> str:
     seen, outcomes = seen_in(root, **task)
     assert set(outcomes) == {U}
     return seen.problem or seen.runs[0].run.problem
-
-
-def test_a_slowed_commit_blocks_or_warns(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p", after=slower(8))
-    seen, outcomes = seen_in(root)
-    warned = judge(a_regressing_task({"block_at": 49}), evidence(seen))
-    assert (seen.base, seen.commit) == ("main", git(root, "rev-parse", "main"))
-    assert seen.changed == ("pkg/core.py",)
-    assert outcomes == (F, F)
-    assert [finding.outcome for finding in warned] == [P, F]
-    assert not (tmp_path / "p-evidence/regressions/tree").exists()
 
 
 def test_a_change_that_costs_nothing_passes_and_leaves_the_repository_as_it_was(tmp_path: Path) -> None:
@@ -180,17 +168,10 @@ def test_without_a_repository_nothing_is_known(tmp_path: Path) -> None:
         Regressions.collect(a_regressing_task(), a_context(written(tmp_path / "p", {"pkg/core.py": CORE})))
 
 
-def test_a_project_in_a_folder_of_its_repository_is_compared_there(tmp_path: Path) -> None:
-    two_commits(tmp_path / "p", before={"sub/pkg/core.py": CORE, "sub/bench.py": BENCH},
-                after={"sub/pkg/core.py": slower(8)["pkg/core.py"]})  # fmt: skip
-    assert seen_in(tmp_path / "p/sub")[1] == (F, F)
-
-
-def test_the_work_tree_is_the_candidate(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p")
-    written(root, slower(8))
-    assert seen_in(root)[1] == (F, F)
-    assert subprocess.run(["git", "diff", "--quiet"], cwd=root, env=clean(), check=False).returncode == 1
+def test_the_work_tree_of_a_project_in_a_folder_of_its_repository_is_the_candidate(tmp_path: Path) -> None:
+    root = two_commits(tmp_path / "p", before={"sub/pkg/core.py": CORE, "sub/bench.py": BENCH})
+    written(root / "sub", slower(8))
+    assert seen_in(root / "sub")[1] == (F, F)
 
 
 TOOL = """
@@ -271,11 +252,16 @@ def test_a_smoke_run_takes_no_more_than_it_may(tmp_path: Path) -> None:
     assert (taken.most, taken.budget_s) == (PAIRS * taken.split, BUDGET_S)
 
 
-def test_another_limit_or_a_commit_elsewhere_starts_no_new_count_of_attempts(tmp_path: Path) -> None:
+def test_a_slowed_commit_blocks_or_warns_and_another_limit_or_base_is_another_attempt(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", after=slower(8))
     context = a_context(root)
     first, outcomes = seen_in(root, context)
+    assert (first.base, first.commit) == ("main", git(root, "rev-parse", "main"))
+    assert first.changed == ("pkg/core.py",)
     assert (outcomes, first.runs[0].run.earlier.attempts) == ((F, F), ())
+    warned = judge(a_regressing_task({"block_at": 49}), evidence(first))
+    assert [finding.outcome for finding in warned] == [P, F]
+    assert not (tmp_path / "p-evidence/regressions/tree").exists()
     git(root, "checkout", "-q", "main")
     committed(written(root, {"README.md": "More.\n"}))
     git(root, "checkout", "-q", "change")

@@ -10,7 +10,7 @@ from gates.checks.scaling import judge as _scaling
 from gates.checks.scaling.collect import Scaled, Scaling
 from gates.model import Finding, Outcome
 
-CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/scaled").glob("*.py")}
+CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/scaled").glob("*.py")}
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 SIZES = [100, 200, 400]
 

@@ -1,7 +1,6 @@
 """Measurements that the gate times, run for real in little projects."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ from building import a_context, a_criterion, a_measure, a_project, a_task, resul
 from building import gates as command
 
 from gates.errors import UsageError
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine, session
+from gates.measuring.taken import MeasurementRun
 from gates.task import loading as spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
@@ -48,30 +47,18 @@ def test_arms_are_timed_until_they_decide_and_what_was_asked_is_laid_down_first(
     assert json.loads((tmp_path / "project-evidence" / str(run.raw)).read_text())["schema"] == "gates.samples/1"
 
 
-def test_attempts_of_the_same_code_add_up_and_those_of_other_code_do_not(tmp_path: Path) -> None:
+def test_attempts_of_the_same_code_add_up_whatever_is_asked_and_those_of_other_code_do_not(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 6, "budget_s": 30}
     assert run_of(tmp_path / "1", **asked).earlier.attempts == ()
     root = tmp_path / "1" / "project"
-    task = a_task(implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure()])],
-                  measurements=[{"id": "bench", **asked}])  # fmt: skip
+    task = a_task(implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure(at_least=1.4)])],
+                  measurements=[{"id": "bench", **asked, "budget_s": 31, "clock": "cpu"}])  # fmt: skip
     context = a_context(root.rename(tmp_path / "again"))
     (second,) = Measurements.collect(task, context).runs
     assert [attempt.pairs for attempt in second.earlier.attempts] == [6]
     (context.root / "steps.py").write_text(STEPS + "\nANOTHER = 1\n")
     (third,) = Measurements.collect(task, context).runs
     assert third.earlier.attempts == ()
-
-
-def again(tmp_path: Path, *measures: dict[str, Any], **how: Any) -> MeasurementRun:
-    shutil.rmtree(tmp_path / "project-evidence")
-    return run_of(tmp_path, *measures, **how)
-
-
-def test_attempts_are_known_whatever_limit_and_budget_the_next_one_has(tmp_path: Path) -> None:
-    asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 6, "budget_s": 30}
-    run_of(tmp_path, **asked)
-    assert len(again(tmp_path, a_measure(at_least=1.4), **asked).earlier.attempts) == 1
-    assert len(again(tmp_path, **{**asked, "budget_s": 31, "clock": "cpu"}).earlier.attempts) == 2
 
 
 def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:

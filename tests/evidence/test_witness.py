@@ -9,6 +9,7 @@ from building import a_context, a_criterion, a_task, evidence, pytest_options, w
 
 from gates.checks.test_run import judge as _suite
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
 from gates.verdict import decide
 
@@ -51,6 +52,9 @@ def test_death_names_the_test_the_cause_the_memory_and_the_last_stack(tmp_path: 
     code, cause, stack = DEATHS[case]
     run = run_of(tmp_path, GOOD + code, timeout_s=4 if case == "hang" else 60)
     assert run.running == ("tests/test_one.py::test_it",)
+    assert [test.outcome for test in run.tests] == [TestOutcome.PASSED, TestOutcome.NOT_RUN]
+    (first, *_) = [finding for finding in found(run) if finding.rule == "EX001"]
+    assert str(first.location) == "tests/test_one.py:4"
     assert cause in texts(run)
     assert "tests/test_one.py::test_it" in texts(run)
     assert stack in report(run)

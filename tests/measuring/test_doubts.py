@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from building import a_measure
 
-from gates.measuring.doubts import doubts
+from gates.measuring.fitness import doubts
 from gates.measuring.samples import Metric
 from gates.task.task import Measure
 

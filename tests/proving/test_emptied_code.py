@@ -13,7 +13,6 @@ from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.proving.proof import End
 from gates.task import loading as spec
 
 CORE = """\
@@ -30,6 +29,10 @@ KEPT = []
 
 def double(x):
     return x * 2
+
+
+def opaque(x):
+    return functools.reduce(max, [x])
 
 
 def codes(text):
@@ -133,6 +136,9 @@ PROGRAM = "[sys.executable, '-c', 'from pkg.core import double; assert double(2)
 CRITERIA = {
     "VALUE": ("double", "assert double(3) == 6"),
     "ITSELF": ("double", "assert double(3) == double(3)"),
+    "OPAQUE": ("opaque", "assert core.opaque(3) == 3"),
+    "OPAQUE_THERE": ("opaque", "assert core.opaque(3) is not None"),
+    "OPAQUE_BOUNDS": ("opaque", "assert 0 <= core.opaque(3) <= 9"),
     "TYPE": ("codes", "assert isinstance(codes('a'), list)"),
     "EMPTY": ("codes", "assert all(code > 0 for code in codes(''))\n    assert len(codes('a')) < 9"),
     "EFFECT": ("keep", "keep(3)\n    assert KEPT[-1] == 3"),
@@ -281,61 +287,55 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
 
 NOTICED = (
     "VALUE EFFECT USED ENTERED CHILD_HEARD DATA CACHED CONSTANT NUMBER TEXT FIELDS FIELD NAMED_FIELDS LEVELS AT_IMPORT "
-    "NULL NOTHING ABSTRACT PROTOCOL FIXTURE ELSEWHERE MODULE AROUND HISTORY"
+    "OPAQUE NULL NOTHING ABSTRACT PROTOCOL FIXTURE ELSEWHERE MODULE AROUND HISTORY"
 )
 SURVIVED = (
     "ITSELF TYPE EMPTY NO_EFFECT MADE NOT_ASKED CHILD SKIPS_WITHOUT NUMBER_UNREAD PRODUCT_UNREAD FIELDS_UNREAD "
-    "FIELD_UNREAD LEVELS_UNREAD NULL_UNREAD ABSTRACT_UNREAD AROUND_ITSELF IDLE_ENTRY"
+    "OPAQUE_THERE OPAQUE_BOUNDS FIELD_UNREAD LEVELS_UNREAD NULL_UNREAD ABSTRACT_UNREAD AROUND_ITSELF IDLE_ENTRY"
 )
 
 
-@pytest.mark.parametrize("name", NOTICED.split())
-def test_a_test_that_asserts_on_it_notices(seen: dict[str, EmptiedSymbol], name: str) -> None:
-    assert seen[name].noticed, seen[name]
-    assert seen[name].by == f"tests/test_core.py::test_{name.lower()}"
+UNCALLED = "its tests do not call it in a copy"
+NOT_TRIED = {
+    "MADE_BY": "it has no body",
+    "NULL_UNCALLED": UNCALLED,
+    "AT_IMPORT_UNREAD": UNCALLED,
+    "BY_PATH": UNCALLED,
+    "SKIPS_IN_COPY": "not all of its tests pass in a copy",
+    "COUNTED": "calculations verify it, too",
+}
 
 
-@pytest.mark.parametrize("name", SURVIVED.split())
-def test_a_test_that_would_pass_whatever_it_does_is_seen(seen: dict[str, EmptiedSymbol], name: str) -> None:
-    assert seen[name].end is End.SURVIVED, seen[name]
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("MADE_BY", "it has no body"),
-        ("NULL_UNCALLED", "its tests do not call it in a copy"),
-        ("AT_IMPORT_UNREAD", "its tests do not call it in a copy"),
-        ("BY_PATH", "its tests do not call it in a copy"),
-        ("SKIPS_IN_COPY", "not all of its tests pass in a copy"),
-        ("COUNTED", "calculations verify it, too"),
-    ],
-)
-def test_what_cannot_be_tried_is_told_with_its_reason(seen: dict[str, EmptiedSymbol], name: str, why: str) -> None:
-    assert (seen[name].end, seen[name].why) == (End.NOT_TRIED, why)
+def test_what_notices_that_code_does_nothing_what_does_not_and_what_cannot_be_tried(
+    seen: dict[str, EmptiedSymbol],
+) -> None:
+    noticed = {name: f"tests/test_core.py::test_{name.lower()}" for name in NOTICED.split()}
+    told = {name: one.by if one.noticed else one.why or one.end.value for name, one in seen.items()}
+    assert told == {**noticed, **dict.fromkeys(SURVIVED.split(), "survived"), **NOT_TRIED}
 
 
 def test_what_refuses_is_no_promise(seen: dict[str, EmptiedSymbol]) -> None:
-    assert "REFUSES" not in seen
     assert {name for name, one in seen.items() if one.promise} == {
         "NULL", "NULL_UNREAD", "NULL_UNCALLED", "NOTHING", "ABSTRACT", "ABSTRACT_UNREAD", "PROTOCOL",
     }  # fmt: skip
 
 
-def test_a_test_that_did_not_pass_is_not_asked(seen: dict[str, EmptiedSymbol]) -> None:
-    assert "SKIPPED" not in seen
-
-
-def test_without_a_record_of_lines_every_test_of_a_criterion_is_asked(tmp_path: Path) -> None:
+def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_of_its_code(tmp_path: Path) -> None:
     files = {"tests/test_core.py": "from pkg.core import double\n\ndef test_own():\n    assert double(3) == 6\n"
              "\ndef test_copy():\n    copy = lambda x: 2 * x\n    assert copy(3) == 6\n",
              "pkg/core.py": "def double(x):\n    return 2 * x\n"}  # fmt: skip
     root = written(tmp_path, {**GOOD, **files})
     committed(root)
-    criteria = [a_criterion(id=name.upper(), tests=[f"tests/test_core.py::test_{name}"]) for name in ("own", "copy")]
-    seen = EvidenceSet()
+    names = {"OWN": "::test_own", "COPY": "::test_copy", "BOTH": ""}
+    criteria = [a_criterion(id=name, tests=[f"tests/test_core.py{test}"]) for name, test in names.items()]
+    seen, context = EvidenceSet(), a_context(root)
+    task = a_task(criteria=criteria, entry_points=[], measurements=[])
     for kind in (PytestRun, SourceTree, EmptiedCode):
-        seen.collect(kind, a_task(criteria=criteria, entry_points=[], measurements=[]), a_context(root))
+        seen.collect(kind, task, context)
     emptied = seen.get(EmptiedCode)
     assert emptied, seen.why_missing(EmptiedCode)
-    assert [symbol.noticed for symbol in emptied.symbols] == [True, False]
+    assert [(symbol.noticed, symbol.tests) for symbol in emptied.symbols] == [(True, 1), (False, 1), (True, 2)]
+    seen.collect(ExecutedLines, task, context)  # with it those that run a function are asked, and the others are named
+    emptied = EmptiedCode.derive(task, context, seen)
+    assert [symbol.tests for symbol in emptied.symbols] == [1, 1, 1]
+    assert [test.noticed for test in emptied.tests if test.criterion == "BOTH"] == [False, True]

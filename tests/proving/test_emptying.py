@@ -1,19 +1,25 @@
 """Functions without their bodies: what is taken away, what stays, and what is given back."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+import torch
 
 from gates.model import Location
+from gates.proving._worker import values
+from gates.proving._worker.values import Listener, another
 from gates.proving.emptying import emptyings
 from gates.proving.source import Text
 
 MARK = Path("/mark")
 HEAD = re.compile(r"if not \(lambda frame.*? 0o600\)\); ")
+HEARD = "__import__(\"gates_prove_worker.values\").values.another('pkg/core.py:1', {})"
 
 
 def emptied(code: str, name: str) -> list[str]:
@@ -35,21 +41,48 @@ def emptied(code: str, name: str) -> list[str]:
         ("def f(x) -> float:", "return x", ["0.0", "1.0"]),
         ("def f(x) -> 'dict[str, int]':", "return x", ["{}", "{1: 1}"]),
         ("def f(x) -> np.ndarray:", "return x", ['__import__("numpy").zeros(0)', '__import__("numpy").ones(2)']),
-        ("def f(x) -> Thing:", "return Thing(x)", ["None", "..."]),
-        ("def f(x):", "return x", ["None", "..."]),
-        ("def f(x):", "return [y for y in x]", ["[]", "[1]"]),
-        ("def f(x):", "return ''.join(x)", ['""', '"A"']),
-        ("def f(x):", "return len(x) / 2", ["0", "1"]),
-        ("def f(x):", "return np.array(x)", ['__import__("numpy").zeros(0)', '__import__("numpy").ones(2)']),
-        ("def f(x):", "return float(x) if x else 0.0", ["0.0", "1.0"]),
-        ("def f(x):", "return not x", ["False", "True"]),
-        ("def f(x):", "return x, 2", ["(0,) * 2", "(1,) * 2"]),
+        ("def f(x) -> Thing:", "return Thing(x)", [HEARD.format(0), HEARD.format(1)]),
+        ("def f(x):", "return x", [HEARD.format(0), HEARD.format(1)]),
         ("def f(x):", "x.append(1)", ["None"]),
-        ("async def f(x):", "return x > 1", ["False", "True"]),
+        ("async def f(x) -> bool:", "return x > 1", ["False", "True"]),
     ],
 )
 def test_a_function_gives_back_two_values_of_its_kind(head: str, body: str, values: list[str]) -> None:
     assert emptied(f"{head}\n    {body}\n", "f") == [f"{head}\n    return {value}\n    {body}\n" for value in values]
+
+
+@pytest.mark.parametrize(
+    ("value", "others"),
+    [
+        (True, (False, True)),
+        (3, (0, 1)),
+        (0.5, (0.0, 1.0)),
+        ("b", ("", "A")),
+        ((2, 3), ((0, 0), (1, 1))),
+        ({2: 3}, ({}, {1: 1})),
+        (torch.tensor(2.5), (torch.zeros(()), torch.ones(()))),
+        (object(), (None, ...)),
+    ],
+)
+def test_another_value_is_of_the_kind_that_was_heard(
+    value: object, others: tuple[object, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: dict[str, str] = {}
+
+    def given() -> object:
+        return value
+
+    listener = Listener({"f": (__file__, given.__code__.co_firstlineno)}, heard.__setitem__)
+    before = sys.getprofile()
+    try:
+        listener.listen()
+        given()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    (tmp_path / "kinds.json").write_text(json.dumps(heard))
+    monkeypatch.setenv(values.HEARD, str(tmp_path / "kinds.json"))
+    assert tuple(another("f", turn) for turn in (0, 1)) == others
 
 
 def test_what_yields_still_does() -> None:
@@ -61,20 +94,20 @@ def test_what_yields_still_does() -> None:
 
 def test_docstrings_stay_first_and_decorators_above_their_functions() -> None:
     code = (
-        'def f(x):\n\t"""Döc."""\n{}\t@cache\n\tdef g():\n\t\treturn 1\n\tfor y in x:\n\t\tpass  # ä\n\treturn g\n'
-        "\n\ndef g():\n\treturn 2\n"
+        'def f(x) -> int:\n\t"""Döc."""\n{}\t@cache\n\tdef g():\n\t\treturn 1\n'
+        "\tfor y in x:\n\t\tpass  # ä\n\treturn g\n\n\ndef g():\n\treturn 2\n"
     )
-    assert emptied(code.format(""), "f") == [code.format("\treturn None\n"), code.format("\treturn ...\n")]
+    assert emptied(code.format(""), "f") == [code.format("\treturn 0\n"), code.format("\treturn 1\n")]
 
 
 def test_what_stands_on_the_line_of_its_def_gets_lines_of_its_own() -> None:
-    code = "class C:\r\n    def f(\r\n        self): y = 1; return y\r\n"
-    made = "class C:\r\n    def f(\r\n        self): \n     return {}\n     y = 1; return y\r\n"
-    assert emptied(code, "f") == [made.format("None"), made.format("...")]
+    code = "class C:\r\n    def f(\r\n        self) -> int: y = 1; return y\r\n"
+    made = "class C:\r\n    def f(\r\n        self) -> int: \n     return {}\n     y = 1; return y\r\n"
+    assert emptied(code, "f") == [made.format("0"), made.format("1")]
 
 
 def test_while_modules_are_imported_nothing_is_missing(tmp_path: Path) -> None:
-    file = Text("core.py", "def double(x):\n    return x * 2\n\n\nFOUR = double(2)\n")
+    file = Text("core.py", "def double(x) -> int:\n    return x * 2\n\n\nFOUR = double(2)\n")
     (first, _) = emptyings(file, [Location(path=file.path, line=1, last_line=2)], "core:double")
     (tmp_path / "core.py").write_text(first.text(file, tmp_path / "mark", ("core.py",)), encoding="utf-8")
     program = "import core, os\nassert core.FOUR == 4\nassert not os.path.exists('mark')\nassert core.double(2) == 0\n"

@@ -7,7 +7,7 @@ import pytest
 from building import written
 
 from gates.model import Location
-from gates.project.copying import copy_project, relocated
+from gates.project.copies import copy_project, relocated
 from gates.proving._worker.keeping import Copy
 from gates.proving.general import from_statements, general, operators
 from gates.proving.making import Change, Maker

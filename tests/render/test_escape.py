@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from gates.render.escape import block, cell, code, inline, markdown, prose, told
-from gates.terminal import visible
+from gates.words import visible
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 PIECES = ["|", "`", "``", "```", "\n", "<b>", "</td>", "<!--", "](x)", "[a](javascript:x)", "![i](x)", "**", "__", "_",

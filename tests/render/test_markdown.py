@@ -24,15 +24,15 @@ from building import (
 
 from gates.check import EvidenceSet
 from gates.code.symbols import Use
+from gates.commands.diff import since
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.test_records import TestOutcome, Warned
-from gates.model import FileDigest, Location, Revision
+from gates.model import FileDigest, Location, Revision, Status
 from gates.proving.proof import End
 from gates.render import _causes, _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
-from gates.since import since
 from gates.task.task import Task
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -202,6 +202,17 @@ def test_what_was_not_judged_is_told_as_not_checked() -> None:
     for symbols, said in (((noticed,), False), ((other,), True), ((noticed, other), True)):
         report = a_report(task, all_evidence(task, seen.model_copy(update={"symbols": symbols})))
         assert any("nobody knows" in why for _, why in _views.unchecked(report)) is said
+    failed = all_evidence(task, a_run(a_record(TestOutcome.FAILED)), seen.model_copy(update={"symbols": (other,)}))
+    assert "inconclusive" not in _views.in_prose(a_report(task, failed))  # of what has failed
+
+
+@pytest.mark.parametrize(("text", "is_told"), [("Runs 1.5x as fast", True), ("Returns the sum", False)])
+def test_a_quantity_that_tests_alone_stand_for_is_told_as_not_checked(text: str, is_told: bool) -> None:
+    report = passing()
+    first, *others = report.criteria
+    bare = first.model_copy(update={"text": text, "status": Status.PASS, "measures": ()})
+    rows = _views.unchecked(report.model_copy(update={"criteria": (bare, *others)}))
+    assert any(what == bare.id for what, _ in rows) is is_told
 
 
 def test_what_is_said_again_of_its_criterion_is_told_once() -> None:

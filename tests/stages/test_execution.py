@@ -12,7 +12,7 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.stages.execution import GATE
+from gates.stages.gates import EXECUTION as GATE
 from gates.verdict import decide
 
 TASK = a_task()

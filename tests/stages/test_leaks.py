@@ -9,8 +9,8 @@ from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growin
 from gates.check import EvidenceSet
 from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Filling, Leaks, Watched
-from gates.judging.figures import shown, sparkline
 from gates.model import Finding, Level, Location, Outcome, Severity
+from gates.words import shown, sparkline
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LEAKS = {"tensors": growing(epochs=90), "heap": growing(epochs=90), "private": growing(epochs=90)}

@@ -9,8 +9,7 @@ from taking import seen as measured
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.judge import judge as judge_targets
-from gates.checks.measures.regression_page import describe
-from gates.checks.measures.regressions import judge, plan
+from gates.checks.measures.regressions import describe, judge, plan
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
 from gates.task.selection import narrowed

@@ -69,6 +69,14 @@ def never_unscaled() -> None:
         optimizer.step()  # <- order gradients overflow
 
 
+def scaled_twice() -> None:
+    for model, optimizer, scaler in scaled_steps():
+        optimizer.zero_grad()
+        scaler.scale(scaler.scale(half_loss_of(model))).backward()
+        scaler.step(optimizer)  # <- gradients
+        scaler.update()
+
+
 def no_update() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)

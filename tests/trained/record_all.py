@@ -18,21 +18,15 @@ HERE = Path(__file__).parent
 SECRET = "a secret of this test"
 
 
-def handed(journal: Path) -> str:
-    """Return the descriptors of a journal, of the secret that it is sealed with, and of a file for stacks."""
-    told, given = os.pipe()
-    os.write(given, json.dumps({"nonce": SECRET, "again": str(journal)}).encode())
-    os.close(given)
-    return f"{os.open(journal, os.O_WRONLY | os.O_CREAT)},{told},{os.open(os.devnull, os.O_WRONLY)}"
-
-
 def record(call: str, journal: Path, overflow: dict[str, object] | None) -> bool:
     """Record one call in a fork; return whether it came to its end."""
     pid = os.fork()
     if not pid:
-        asked = {"call": call, "args": [], "paths": [str(HERE)], "root": str(HERE), "overflow": overflow}
-        sys.argv = ["recorder", json.dumps(asked)]
-        os.environ["GATES_WITNESS"] = handed(journal)
+        asked = {"call": call, "args": [], "paths": [str(HERE)], "root": str(HERE), "overflow": overflow,
+                 "secret": SECRET, "journal": str(journal)}  # fmt: skip
+        question = journal.with_suffix(".json")
+        question.write_text(json.dumps(asked), encoding="utf-8")
+        sys.argv = ["recorder", str(question)]
         sys.stdout.flush()
         code = 0
         with journal.with_suffix(".stderr.txt").open("w", encoding="utf-8") as err:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.data import Dataset
 
-from amp_core.chain import draw_chain
+from amp_core.benchmark.chain import draw_chain
 from benchmarks.conformance.case import BROKEN, Case, Offers, Result, Subject, verdict
 
 FEW, MANY = 10, 1000

@@ -143,9 +143,9 @@ def _constant(criterion: Criterion, own: list[TestRecord], files: TestFiles) -> 
 def _open(criterion: Criterion, rule: str, place: Location, message: str, *, actual: str, remediation: str) -> Finding:
     return Finding(
         rule=rule, check=f"assertions:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        message=message, location=place, subject=f"{PurePosixPath(place.path).name}:{place.line}", actual=actual,
-        expected="a check that can fail", impact="What it seems to show was not shown.", remediation=remediation,
+        outcome=Outcome.UNKNOWN, message=message, location=place, actual=actual,
+        subject=f"{PurePosixPath(place.path).name}:{place.line}", expected="a check that can fail",
+        impact="What it seems to show was not shown.", remediation=remediation,
     )  # fmt: skip
 
 

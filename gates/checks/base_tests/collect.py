@@ -15,15 +15,12 @@ from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import CommandRecord, Model
-from gates.project import merge_base as bases
-from gates.project.checkout import lay_out
-from gates.project.copying import copy_project, lend_generated, relocated
-from gates.project.files import is_test_file
+from gates.project.copies import copy_project, lay_out, lend_generated, relocated
+from gates.project.files import import_roots, is_test_file
 from gates.project.history import History
-from gates.project.import_paths import import_roots
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 MESSAGE = 300
 SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
@@ -64,7 +61,7 @@ class BaseTests(Derived):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Lay the base's test files over a copy of the change, and run them."""
         history = History(context.root)
-        found = bases.find(history, context.base)
+        found = base_of(history, context.base)
         states = TwoStates(history, found.commit, context.root)
         paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), *SUPPORT)))
         old, new = states.changed(paths, "")

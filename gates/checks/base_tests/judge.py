@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.base_tests.collect import BaseTest, BaseTests
-from gates.counted import counted
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Task
+from gates.words import counted
 
 SHOWN = 20
 RULES = (

@@ -1,7 +1,5 @@
 """Formulas and edge cases of a task, tried: what each call of the project's code came to."""
 
-import json
-import secrets
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -12,17 +10,17 @@ from pydantic import JsonValue
 from gates.check import Evidence
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
 from gates.child import process
-from gates.child.calculating.session import BOOTSTRAP, IMPORT_S
-from gates.child.probing import programs, read_entries
+from gates.child.asking import command
+from gates.child.calculating.session import IMPORT_S
+from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.context import Context
-from gates.counted import counted
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
-from gates.project.import_paths import import_roots
+from gates.project.files import import_roots
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import counted, printable
 
 Asked: TypeAlias = dict[str, Any]
 Told: TypeAlias = dict[str, Any]
@@ -135,8 +133,7 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
         folder = context.evidence / str(len(ends))
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with programs(folder) as plugin:
-                end, lines = _run(left, paths, context, plugin)
+            end, lines = _run(left, paths, context, folder)
         except OSError as error:
             told.update({call["id"]: _not_run(f"it cannot be started: {error.strerror or error}") for call in left})
             break
@@ -148,19 +145,15 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
     return [{"id": call["id"], **told.get(call["id"], why)} for call in asked], ends
 
 
-def _run(asked: Sequence[Asked], paths: list[str], context: Context, plugin: Path) -> tuple[ProcessRun, list[Told]]:
-    folder, secret = plugin.parent, secrets.token_hex(16)
-    words, result, stacks = folder / "asked.json", folder / "told.txt", folder / "stacks.txt"
-    words.write_text(json.dumps({"secret": secret, "paths": paths, "calls": [*asked]}), encoding="utf-8")
+def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Path) -> tuple[ProcessRun, list[Told]]:
+    question = Question(folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
     modules = {call.get("call", "").partition(":")[0] for call in asked}
-    ended = process.run(
-        [context.python, "-c", BOOTSTRAP, str(plugin), str(words), str(result), str(stacks)],
-        cwd=context.root,
-        timeout_s=IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked),
-        log=folder / "log",
-        env={"OMP_NUM_THREADS": "1"},  # threads that a module started do not live on in a fork
-    )
-    return ended, read_entries(result, secret)[0]
+    argv = command(context.python, "calculating.session", str(question.path), str(folder / "stacks.txt"))
+    limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
+    env = {"OMP_NUM_THREADS": "1"}  # threads that a module started do not live on in a fork
+    with question:
+        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "log", env=env)
+    return ended, question.answer()[0]
 
 
 def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from gates.about import FAILED, UNKNOWN
 from gates.check import Check, EvidenceSet
 from gates.checks.calculations.collect import Calculations
 from gates.checks.calculations.rows import CaseRow, case_rows
@@ -12,10 +11,10 @@ from gates.checks.calculations.spec import Calculation, Called, EdgeCase
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, worst
+from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, worst
 from gates.report import Section
 from gates.task.task import Criterion, Task
-from gates.terminal import visible
+from gates.words import visible
 
 NAMED = 10
 LISTED = 200
@@ -104,9 +103,8 @@ def _checks(task: Task, tried: Tried) -> Iterator[tuple[str, Criterion | None]]:
     """Yield the checks of a part: for each criterion that it names, or one that is the task's own."""
     if not tried.called.criteria:
         yield tried.check, None
-    for criterion in task.criteria:
-        if criterion.id in tried.called.criteria:
-            yield f"{tried.check}:{criterion.id}", criterion
+    for criterion in task.criteria_of(tried.called):
+        yield f"{tried.check}:{criterion.id}", criterion
 
 
 def _rows(tried: Tried, evidence: EvidenceSet) -> list[CaseRow]:
@@ -187,10 +185,9 @@ def _first(places: Iterable[Location | None]) -> Location | None:
 
 def _finding(task: Task, tried: Tried, check: str, criterion: Criterion | None, row: CaseRow) -> Finding:
     level = criterion.level if criterion else Level.MUST
-    severity = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(row.outcome, {}).get(level, Severity.INFO)
     return Finding(
         rule=tried.rule, check=check, criterion=criterion.id if criterion else None, level=level, outcome=row.outcome,
-        severity=severity, message=visible(" ".join(row.message.split())), location=row.place or task.place(row.part),
+        message=visible(" ".join(row.message.split())), location=row.place or task.place(row.part),
         subject=row.input, expected=row.expected, actual=row.actual, impact=row.impact, remediation=row.remediation,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, 
 from gates.child.calculating.likeness import Unseen, differences, numbers_in
 from gates.child.calculating.values import encode, plain, shown
 from gates.model import Location, Outcome
-from gates.terminal import visible
+from gates.words import visible
 
 SHOWN = 3
 # what Python says of a name that is not there

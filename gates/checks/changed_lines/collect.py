@@ -1,6 +1,5 @@
 """Mutants of the lines that a change alters, each tried by the tests that run it, within a small budget."""
 
-import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -16,9 +15,8 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location, Model
-from gates.project import merge_base as bases
 from gates.project.history import History
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.proving.bench import Bench, Told
 from gates.proving.general import from_statements, general, operators
 from gates.proving.making import Change, Fault, Maker, spread
@@ -26,11 +24,10 @@ from gates.proving.proof import End
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, statements
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 SHARE, LEAST_S = 2.0, 10.0  # of the time that the tests took, and at least
 MOST = 40
-COPIES = 2
 
 
 class MissedMutant(Model):
@@ -53,7 +50,7 @@ class ChangedLines(Derived):
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
         history = History(context.root)
-        found = bases.find(history, context.base)
+        found = base_of(history, context.base)
         old, new = TwoStates(history, found.commit, context.root).changed(task.implementation, ".py")
         facts = {"how": f"mutants of the lines changed since {found.commit[:12]}", "base": printable(found.name)}
         run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
@@ -115,7 +112,7 @@ def _tried(
 ) -> dict[str, End]:
     """Return how each mutant ended that there was time for."""
     asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in mutants]
-    jobs = min(COPIES, len(asked), os.cpu_count() or 1)
+    jobs = baseline.workers([each["tests"] for each in asked])
     bench = Bench(task, context, reports_of(context.root), jobs)
     lines: list[Told] = []
     bench.try_all(

@@ -5,9 +5,9 @@ from itertools import groupby
 
 from gates.check import Check, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines, MissedMutant
-from gates.counted import counted
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.task.task import Task
+from gates.words import counted
 
 CHECK_ID, SHOWN, NAMED = "changed-lines", 10, 3
 RULES = (
@@ -49,7 +49,7 @@ def _missed(mutants: list[MissedMutant]) -> Finding:
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
     more = f" and {len(first.tests) - NAMED} more" if len(first.tests) > NAMED else ""
     return Finding(
-        rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY, severity=Severity.LOW,
+        rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY,
         location=first.location, subject=first.title, expected="a test that fails", actual="survived",
         message=f"{first.title} is noticed by no test{beside}. It was run by {', '.join(first.tests[:NAMED])}{more}.",
         impact="The tests do not tell this change from another.", evidence="ChangedLines.json",

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.counted import counted
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8
@@ -98,7 +98,7 @@ def _entry(task: Task, name: str, seen: CodeRules) -> Iterator[Finding]:
     if not any(rule.problem or any(not s.ok for s in rule.sites) for rule in applied) and not seen.unparsed:
         kept = sum(len(rule.sites) for rule in applied)
         yield Finding(
-            rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, severity=Severity.INFO, subject=name,
+            rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, subject=name,
             location=_place(task), expected="kept", actual="kept",
             message=f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
             f"{kept} places were seen to keep one.",
@@ -136,9 +136,9 @@ def _unknown(
     subject: str = "", remediation: str = "Mend what is named.",
 ) -> Finding:  # fmt: skip
     """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
-    level, severity = (Level.ADVISORY, Severity.LOW) if rule or location else (Level.MUST, Severity.HIGH)
+    level = Level.ADVISORY if rule or location else Level.MUST
     return Finding(
-        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN, severity=severity, level=level,
+        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN, level=level,
         location=location or _place(task), subject=subject or (rule.rule if rule else name), actual="not checked",
         message=message, remediation=remediation,
     )  # fmt: skip

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.command_line import shown
-from gates.evidence._standing import standing_for
-from gates.evidence.called_code import CalledCode, CommandCall
+from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
+from gates.words import in_shell
 
 RAW = "CalledCode.json"
 RULES = (
@@ -53,7 +52,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             title="Commands and the Code That They Verify",
             text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
             columns=("Criterion", "Command", "Calls the code"),
-            rows=tuple((call.criterion, f"{call.part}: {shown(call.command)}", _says(call)) for call in seen.calls),
+            rows=tuple((call.criterion, f"{call.part}: {in_shell(call.command)}", _says(call)) for call in seen.calls),
         )
 
 
@@ -65,7 +64,8 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     """Return a command that says the same without the code of a criterion, where its part of the task asks for it."""
     for part in dict.fromkeys(call.part for call in own):
         calls = [call for call in own if call.part == part]
-        if all(call.misses or call.unheard for call in calls) and not (part == "entry point" and tests):
+        idle = any(call.hoisted for call in calls) or all(call.misses or call.unheard for call in calls)
+        if idle and not (part == "entry point" and tests):
             return next((call for call in calls if call.unheard or call.hoisted), calls[0])
     return None
 
@@ -84,17 +84,16 @@ def _open(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
         remediation = "Let it call the code, or trace the criterion to the code that it calls."
     return Finding(
         rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=task.place(criterion), subject=call.part, evidence=RAW, expected=expected, actual=actual,
-        message=f"`{shown(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.", impact=impact,
-        remediation=remediation,
+        outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=call.part, evidence=RAW,
+        expected=expected, actual=actual, impact=impact, remediation=remediation,
+        message=f"`{in_shell(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.",
     )  # fmt: skip
 
 
 def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called and not call.hoisted]
     facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
-             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+             "level": Level.ADVISORY}  # fmt: skip
     if called:
         share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
         verbs = ("stands", "calls") if len(called) == len(own) else ("stand", "call")

@@ -12,7 +12,7 @@ from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.model import Location, Model
-from gates.task.concurrent import Concurrent
+from gates.task.probes import Concurrent
 from gates.task.task import Task
 
 
@@ -76,7 +76,7 @@ class Together(Model):
         return 3 / self.met if self.met and not self.failed else None
 
 
-PROGRAM = "concurrency"
+PROGRAM = "concurrency.__main__"
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 
@@ -89,11 +89,11 @@ class Concurrency(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Do each alone, and at once, in processes of its own."""
-        with probing(task, context, "concurrency") as probe:
-            seen = tuple(
-                _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
-                for i, one in enumerate(task.concurrency) for where in one.places
-            )  # fmt: skip
+        probe = probing(task, context, "concurrency")
+        seen = tuple(
+            _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
+            for i, one in enumerate(task.concurrency) for where in one.places
+        )  # fmt: skip
         return cls(
             how="alone, then several at once: started together, with switches between threads as often as there can be",
             commands=tuple(probe.commands), seen=seen,
@@ -109,12 +109,12 @@ def _asked(probe: Probe, one: Concurrent, where: str, name: str, limit_s: float)
     told = {"call": one.call, "each": each, "take": one.take, "shared": one.shared, "args": one.args, "use": one.use,
             "read": one.read, "times": one.times, "workers": one.count, "where": where, "rounds": one.rounds,
             "budget_s": one.budget_s}  # fmt: skip
-    return probe.ask(PROGRAM, name, told, limit_s, one.call or one.shared or "")
+    return probe.ask(PROGRAM, name, told, limit_s)
 
 
 def _read(index: int, where: str, one: Concurrent, probed: Probed) -> Together:
     """Return what a journal tells."""
-    base = Together(index=index, where=where, process=probed.process, problem=probed.problem, place=probed.place)
+    base = Together(index=index, where=where, process=probed.process, problem=probed.trouble, place=probed.place)
     try:
         return base.model_copy(update=_facts(one, where, probed))
     except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -128,8 +128,8 @@ def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
     own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
     stood = next(iter(probed.of("stood")), {})
     return {
-        "problem": probed.problem or _ended_early(probed), "unclear": _unclear(one, where, alone, probed),
-        "complete": not probed.problem and bool(alone) and (where == "threads" or bool(probed.of("complete"))),
+        "problem": probed.trouble or _ended_early(probed), "unclear": _unclear(one, where, alone, probed),
+        "complete": not probed.trouble and bool(alone) and (where == "threads" or bool(probed.of("complete"))),
         "alone": next((shown(value, 80) for value in alone.values()), ""),
         "alone_s": max((number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
         "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.concurrency.collect import Concurrency, Differed, Together
-from gates.judging.said import Said, checks, findings
+from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.concurrent import Concurrent
+from gates.task.probes import Concurrent
 from gates.task.task import Task
 
 RULES = (

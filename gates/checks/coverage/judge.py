@@ -11,9 +11,8 @@ from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
-from gates.task.calls import measured_by
-from gates.task.code_binding import CodeBinding
-from gates.task.task import Criterion, Task
+from gates.task.bindings import CodeBinding
+from gates.task.task import Criterion, Task, measured_by
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
@@ -58,7 +57,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         for check in plan(task):
             yield Finding(
                 rule="EX005" if check.id == "executed" else "EX006", check=check.id, outcome=Outcome.UNKNOWN,
-                severity=Severity.LOW, level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
+                level=Level.ADVISORY, message=f"Not known which lines the tests executed: {why}",
                 actual="not measured", remediation="Install `coverage` for the project, and trace nothing yourself.",
             )  # fmt: skip
         return
@@ -99,7 +98,7 @@ def _traced(task: Task) -> list[Criterion]:
 def _not_asked(task: Task) -> Finding:
     """Say that the tests of one criterion need not execute all public code."""
     return Finding(
-        rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, severity=Severity.INFO, level=Level.ADVISORY,
+        rule="EX005", check="executed", outcome=Outcome.NOT_APPLICABLE, level=Level.ADVISORY,
         message=f"Only what verifies {task.only} was run (--only): it need not execute all public functions.",
         actual="not asked for",
     )  # fmt: skip
@@ -145,7 +144,7 @@ def _unexecuted(seen: ExecutedLines, run: PytestRun | None) -> Iterator[Finding]
 def _reached(task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet) -> Finding:
     """Say whether tests of a criterion ran its code; only what is certain leaves the criterion open."""
     facts = {"rule": "EX006", "check": f"code:reached:{criterion.id}", "evidence": RAW}
-    aside = {**facts, "level": Level.ADVISORY, "severity": Severity.INFO}
+    aside = {**facts, "level": Level.ADVISORY}
     own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun)) if test.passed}
     code, problem = _code_of(criterion, seen, evidence)
     ran = {binding: own & set(_tests_in(lines)) for binding, lines in code.items()}
@@ -172,11 +171,10 @@ def _unexecuted_code(
     criterion: Criterion, binding: CodeBinding, code: list[TracedLines], seen: ExecutedLines, own: set[str]
 ) -> dict[str, object]:
     """Say of code that no test of its criterion was seen to run that this leaves the criterion open."""
-    unseen = f"they import {seen.foreign[0]}" if seen.foreign else seen.doubt(own)
-    said = f"was seen to execute {binding.name}: {unseen}" if unseen else f"executed a line of {binding.name}"
+    unseen = f"was seen to execute {binding.name}: they import {seen.foreign[0]}" if seen.foreign else ""
+    said = unseen or f"executed a line of {binding.name}"
     return {
         "outcome": Outcome.UNKNOWN, "level": criterion.level, "criterion": criterion.id, "subject": binding.name,
-        "severity": Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
         "location": code[0].function.location, "expected": "executed by its tests",
         "actual": "not seen" if unseen else "not executed",
         "message": f"{stand_for(len(own), criterion)} and passed, but none {said}.",
@@ -196,7 +194,7 @@ def _otherwise(task: Task, criterion: Criterion, code: list[TracedLines], seen: 
         return "its code ran in a fixture that tests share"
     if "" in contexts:
         return "its code ran at import, or between tests (BL016 asks without it)"
-    return seen.child(own)
+    return "" if seen.foreign else seen.doubt(own)
 
 
 def _has_lines(binding: CodeBinding) -> bool:

@@ -3,14 +3,14 @@
 import shlex
 from collections.abc import Iterator
 
-from gates.about import About
 from gates.check import EvidenceSet
-from gates.counted import counted
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, ELSEWHERE, TestRecord
+from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome
 from gates.task.task import Criterion, Task
+from gates.words import counted
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
 LOG = "pytest/run.stdout.txt"
@@ -22,7 +22,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
     Where none is `asked` for, because something else shows the criterion, those that markers bind are judged all the
     same.
     """
-    about = About(criterion, "BL002", f"tests:{criterion.id}")
+    about = about_criterion(criterion, "BL002", f"tests:{criterion.id}")
     run = evidence.get(PytestRun)
     if run is None and not asked:
         yield _shown_otherwise(about, task, criterion)

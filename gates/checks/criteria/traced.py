@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from gates.about import About
 from gates.check import EvidenceSet
 from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import RuleSite, RuleTrace
@@ -10,9 +9,10 @@ from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, na
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
+from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.task.code_binding import CodeBinding
+from gates.task.bindings import CodeBinding
 from gates.task.task import Criterion, Task
 
 NAMED = 50
@@ -20,7 +20,7 @@ NAMED = 50
 
 def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
     """Trace a criterion to code: the symbol must exist, do something, and use what it is bound to use."""
-    about = About(criterion, "BL001", f"code:{criterion.id}")
+    about = about_criterion(criterion, "BL001", f"code:{criterion.id}")
     tree, emptied = evidence.get(SourceTree), evidence.get(EmptiedCode)
     if not criterion.code:
         yield about(

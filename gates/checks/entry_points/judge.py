@@ -8,6 +8,7 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
+from gates.judging import for_criteria
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
@@ -35,10 +36,7 @@ def plan(task: Task) -> Iterator[Planned]:
     for i, entry in enumerate(task.entry_points):
         yield Planned(id=f"entry:{i}", title=f"Entry point ends well: {entry.name}")
     for i, entry in enumerate(task.entry_points):
-        for c in task.criteria:
-            if c.id in entry.criteria:
-                title = f"{c.id} is shown by entry point {i + 1}"
-                yield Planned(id=f"entry:{i}:{c.id}", title=title, level=c.level, criterion=c.id)
+        yield from for_criteria(task, entry, f"entry:{i}", f" is shown by entry point {i + 1}")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -48,14 +46,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         seen = next((r for r in entries.runs if r.index == i), None) if entries else None
         finding = _entry(task, i, entry, seen, evidence)
         yield finding
-        for criterion in task.criteria:
-            if criterion.id in entry.criteria:
-                own = {
-                    "check": f"entry:{i}:{criterion.id}",
-                    "criterion": criterion.id,
-                    "level": criterion.level,
-                }
-                yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
+        for criterion in task.criteria_of(entry):
+            own = {"check": f"entry:{i}:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
+            yield Finding.model_validate({**finding.model_dump(exclude={"fingerprint"}), **own})
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -137,7 +130,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     if seen is None or seen.process is None:
         problem = seen.problem if seen else evidence.why_missing(EntryPointRuns)
         return Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, location=task.place(entry), actual="not run",
+            **facts, outcome=Outcome.UNKNOWN, location=task.place(entry), actual="not run",
             message=f"The entry point was not seen running: {problem}",
             remediation="Name a callable that there is." if entry.call else "Name a command that can be started.",
         )  # fmt: skip
@@ -151,7 +144,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         )
     if ended.exit_code == 0:
         return Finding(
-            **facts, outcome=Outcome.PASSED, severity=Severity.INFO, location=task.place(entry), evidence=raw,
+            **facts, outcome=Outcome.PASSED, location=task.place(entry), evidence=raw,
             actual=ended.ended, message=f"`{name}` ran to its end.",
         )  # fmt: skip
     where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
@@ -170,7 +163,6 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
     return {
         "rule": "EX012",
         "outcome": Outcome.UNKNOWN,
-        "severity": Severity.HIGH,
         "expected": "a result",
         "actual": "no result",
         "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
@@ -182,7 +174,7 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
 def _returned_failure(seen: EntryRun) -> dict[str, object]:
     """Say that a command came to its end and returned an exit code that says that it failed."""
     return {
-        "outcome": Outcome.FAILED, "severity": Severity.CRITICAL, "actual": f"returned {seen.returned}",
+        "outcome": Outcome.FAILED, "actual": f"returned {seen.returned}",
         "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
         "impact": "Who runs this command is told that it failed.",
         "remediation": "Mend what makes it fail; return 0 or None for success.",

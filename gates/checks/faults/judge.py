@@ -7,8 +7,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
-from gates.task.calls import stands_beside
-from gates.task.task import Criterion, Task
+from gates.task.task import Criterion, Task, stands_beside
 
 RAW = "EmptiedCode.json"
 RULES = (
@@ -78,9 +77,8 @@ def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
 def _open(criterion: Criterion, symbol: EmptiedSymbol, *, actual: str, **words: str) -> Finding:
     return Finding(
         rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, severity=Severity.HIGH if criterion.level is Level.MUST else Severity.MEDIUM,
-        location=symbol.location, subject=symbol.symbol, evidence=RAW, expected="a test that notices", actual=actual,
-        **words,
+        outcome=Outcome.UNKNOWN, location=symbol.location, subject=symbol.symbol, evidence=RAW,
+        expected="a test that notices", actual=actual, **words,
     )  # fmt: skip
 
 
@@ -103,7 +101,7 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
 def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
     """Say that the tests of a criterion notice, or why that is not known: open where they stand for it `alone`."""
     facts = {"rule": "BL016", "check": f"emptied:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
-             "level": Level.ADVISORY, "severity": Severity.INFO}  # fmt: skip
+             "level": Level.ADVISORY}  # fmt: skip
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
@@ -114,11 +112,10 @@ def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone
         })  # fmt: skip
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
     open_ = (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own)
-    must = criterion.level is Level.MUST
     return Finding.model_validate({
         **facts, "outcome": Outcome.UNKNOWN if open_ or missing else Outcome.NOT_APPLICABLE,
         "level": criterion.level if open_ else Level.ADVISORY,
-        "severity": (Severity.HIGH if must else Severity.MEDIUM) if open_ else Severity.INFO,
+        **({} if open_ else {"severity": Severity.INFO}),
         "actual": "not judged" if missing or own else "no test passed",
         "message": f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}.",
         "remediation": "Bind tests that call its code and pass in a copy of the project; faster ones, where time was "

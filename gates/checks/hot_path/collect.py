@@ -11,7 +11,7 @@ from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loade
 from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.context import Context
 from gates.model import Location
-from gates.task.hot_path import HotPath
+from gates.task.probes import HotPath
 from gates.task.task import Task
 
 RUNS = 3
@@ -26,10 +26,10 @@ class HotPaths(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in a process of its own."""
-        with probing(task, context, "hot_paths") as probe:
-            seen = tuple(
-                _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
-            )
+        probe = probing(task, context, "hot_paths")
+        seen = tuple(
+            _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
+        )
         return cls(
             how="what trains, in processes of its own, with the time and the reads of each step",
             commands=tuple(probe.commands), seen=seen,
@@ -45,10 +45,8 @@ def _seen(probe: Probe, index: int, path: HotPath, limit_s: float) -> HotSeen:
     asked = {"call": path.call, "args": path.args, "steps": path.steps, "seconds": SHARE * limit_s}
     runs: list[HotRun] = []
     while len(runs) < RUNS:
-        told = probe.record("recorder.hot_path", f"{index}-{len(runs) + 1}", asked, limit_s)
+        told = probe.ask("recorder.hot_path", f"{index}-{len(runs) + 1}", asked, limit_s, threads=None)
         runs.append(_read(told))
-        if ended := told.process:
-            probe.commands.append(ended.as_command("hot path"))
         seen = HotSeen(index=index, name=path.name, runs=tuple(runs))
         if not seen.enough or not _unclear(seen, path):
             break

@@ -20,12 +20,12 @@ from gates.checks.hot_path.steps import (
     counts,
     lines_of,
 )
-from gates.judging.figures import sparkline
-from gates.judging.said import Said, checks, findings
+from gates.judging import Said, checks, findings
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.hot_path import HotPath
+from gates.task.probes import HotPath
 from gates.task.task import Task
+from gates.words import sparkline
 
 COUNTED = ("host-reads", "synchronisations", "empty-cache")
 LONGEST = 20

@@ -16,9 +16,9 @@ from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.measuring.deciding.slope import slope
+from gates.measuring.deciding import slope
 from gates.model import Location, Model
-from gates.task.leak import Leak
+from gates.task.probes import Leak
 from gates.task.task import Task
 
 METHOD = "Theil-Sen slope with Sen's interval of 95 %"
@@ -197,7 +197,7 @@ class LeakRun(Model):
         return self.longer or self.first
 
 
-PROGRAM = "leaks"
+PROGRAM = "leaks.__main__"
 LONGER = 3
 MOST_EPOCHS = 1000
 SHARE = 0.8  # of the time limit, after which a longer run stops by itself
@@ -212,8 +212,8 @@ class Leaks(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each callable in processes of its own."""
-        with probing(task, context, "leaks") as probe:
-            runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
+        probe = probing(task, context, "leaks")
+        runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",
             commands=tuple(probe.commands), runs=runs,
@@ -247,7 +247,7 @@ def _watched(probe: Probe, leak: Leak, name: str, epochs: int, limit_s: float) -
     try:
         return Watched.model_validate(
             {
-                "process": probed.process, "problem": probed.problem, "place": probed.place, "asked": epochs,
+                "process": probed.process, "problem": probed.trouble, "place": probed.place, "asked": epochs,
                 "epochs": len(series), "form": told.get("form", ""), "rungs": _rungs(series),
                 "filling": told.get("filling", ()), "troubles": told.get("troubles", ()),
             }
@@ -269,7 +269,7 @@ def _located(probe: Probe, leak: Leak, name: str, warm: int, limit_s: float) -> 
 
 def _asked(probe: Probe, leak: Leak, name: str, limit_s: float, **asked: object) -> Probed:
     told = {"call": leak.call, "args": leak.args, "seconds": SHARE * limit_s, "least": leak.epochs, **asked}
-    return probe.ask(PROGRAM, name, told, limit_s, leak.call, threads=None)
+    return probe.ask(PROGRAM, name, told, limit_s, threads=None)
 
 
 def _rungs(series: list[Entry]) -> list[dict[str, object]]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from gates.check import Check, EvidenceSet
 from gates.checks.leaks.collect import METHOD, Allocated, Drift, Holder, LeakRun, Leaks, Rung, Watched, kept, theil_sen
-from gates.judging.figures import shown, sparkline
-from gates.judging.said import Said, checks, findings
+from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.leak import Leak
+from gates.task.probes import Leak
 from gates.task.task import Task
+from gates.words import shown, sparkline
 
 PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
 

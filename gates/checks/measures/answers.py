@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.bundles.form import definition_of
+from gates.bundles import definition_of
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import shown
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source, correct
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison, by_sides, of_measure, of_regression
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
 from gates.model import Level, Outcome
-from gates.task.regression import Regression
+from gates.task.measurement import Regression
 from gates.task.task import Criterion, Measure, Task
+from gates.words import shown
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
 BYTES = "bytes"
@@ -121,7 +121,7 @@ def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
 
 def _level(task: Task, regression: Regression) -> Level:
     """Return how binding a regression is: as the criteria that it stands for, or else required for itself."""
-    levels = {criterion.level for criterion in task.criteria if criterion.id in regression.criteria}
+    levels = {criterion.level for criterion in task.criteria_of(regression)}
     return next((level for level in Level if level in levels), Level.MUST)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import Answer, speaks_to, targets_of, told_by
-from gates.command_line import shown
 from gates.evidence.bundles import Bundles, HandedIn, Standing
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
+from gates.words import in_shell
 
 RULES = (
     RuleText(
@@ -69,7 +69,6 @@ def _finding(task: Task, path: str, outcome: Outcome, said: str, level: Level, o
     again = "Make it again on such a machine." if advisory else "Take the file as `gates measure` wrote it."
     return Finding(
         rule="PF008", check=f"bundle:{path}", outcome=outcome, level=level, subject=path,
-        severity=Severity.INFO if passed else Severity.LOW if advisory else Severity.HIGH,
         message=f"The bundle {path} {said}.", expected="as it was written, of the files as they are here",
         actual="fits" if passed else "stale" if advisory else "refused",
         impact="" if passed else "It answers no criterion.", remediation="" if passed else again,
@@ -132,7 +131,7 @@ def _said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tup
 
 def _facts(one: HandedIn) -> Iterator[tuple[str, str]]:
     assert one.origin is not None
-    yield "Command", shown(one.origin.command)
+    yield "Command", in_shell(one.origin.command)
     yield "Digest", one.digest
     yield "Signed by", one.signer or "nobody whose signature was asked for: the digest tells alterations, not lies"
     for name, value in sorted(one.origin.environment.items()):

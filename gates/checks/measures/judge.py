@@ -4,25 +4,24 @@ from collections.abc import Iterator
 from typing import Never
 
 from gates.check import Check, EvidenceSet
-from gates.checks.measures import handed_in, machine, method, past_runs, regression_page, regressions
+from gates.checks.measures import handed_in, machine, method, past_runs, regressions
 from gates.checks.measures.answers import Answer, answers_of, level_of, targets_of
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import sparkline
 from gates.measuring.comparison import comparisons_of
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.model import SEVERITY, Finding, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
+from gates.words import sparkline
 
 NAME = "performance"
 COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
 
 
-SEVERITY = {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW}
 RULES = (
     RuleText(
         id="PF001",
@@ -52,7 +51,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return Finding(
         rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
-        severity=Severity.INFO if settled else SEVERITY[level], message=_message(measure, got),
+        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level], message=_message(measure, got),
         location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
         actual=got.shown(measure), impact=_impact(got.outcome),
         remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,
@@ -176,7 +175,7 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 REGRESSIONS = Check(
     "regressions", NAME, 60, regressions.RULES, (Regressions,), regressions.plan, regressions.judge,
-    regression_page.describe, row=Row.MEASURE,
+    regressions.describe, row=Row.MEASURE,
 )  # fmt: skip
 PAST_RUNS = Check("past_runs", NAME, 70, (), (PastRuns,), _nothing, _nothing, past_runs.describe)
 HANDED_IN = Check("bundles", NAME, 80, handed_in.RULES, (Bundles,), handed_in.plan, handed_in.judge, handed_in.describe)

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.about import UNKNOWN
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import contended, noise
-from gates.measuring.taken import Taken
-from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.measuring.taken import MeasurementRun, Taken
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.task.measurement import Measurement
 from gates.task.task import Task
 
@@ -136,7 +134,7 @@ def _said(
     level = level or _level(task, measurement)
     return Finding(
         rule=rule, check=f"{check}:{measurement.id}", level=level, outcome=outcome,
-        severity=Severity.INFO if outcome is Outcome.PASSED else UNKNOWN[level],
+        severity=Severity.INFO if outcome is Outcome.PASSED else SEVERITY[Outcome.UNKNOWN][level],
         message=f"{measurement.id}: {message}.", location=task.place(measurement), subject=measurement.id,
         expected=EXPECTED[rule], actual=SEEN.get(outcome, "not known"),
         remediation="" if outcome is Outcome.PASSED else remedy or REMEDY[rule],

@@ -5,16 +5,15 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import answers_of, any_from_elsewhere, targets_of
-from gates.command_line import shown
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.deciding.design import LEAST_RESTARTS
+from gates.measuring.deciding import LEAST_RESTARTS
 from gates.measuring.fitness import TIMED, noise
 from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Outcome
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted, in_shell
 
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
@@ -72,7 +71,7 @@ def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
     where = (("From", run.elsewhere),) if run.elsewhere else ()
     asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
-              shown(command(task, run.id, run.device))), *where)  # fmt: skip
+              in_shell(command(task, run.id, run.device))), *where)  # fmt: skip
     if run.samples is None:
         return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
     samples = run.samples
@@ -92,9 +91,7 @@ def _sample_table(run: MeasurementRun) -> Section:
     rows = []
     for name, metric in sorted(run.samples.metrics.items()):
         for arm, values in sorted(metric.arms.items()):
-            ordered = sorted(values)
-            middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
-            numbers = (f"{ordered[0]:.4g}", f"{middle:.4g}", f"{ordered[-1]:.4g}")
+            numbers = (f"{each:.4g}" for each in (min(values), statistics.median(values), max(values)))
             rows.append((name, metric.unit, arm, str(len(values)), *numbers))
     columns = ("Metric", "Unit", "Arm", "Samples", "Least", "Median", "Most")
     return Section(title=f"Samples of {run.id} on {run.device}", columns=columns, rows=tuple(rows), appendix=True)
@@ -106,7 +103,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     alone = ": how they differ is not in the interval" if 0 < starts < LEAST_RESTARTS else ""
     split = f", each of {taken.most // taken.split} split into {taken.split}" if taken.split > 1 else ""
     yield "Pairs", f"{taken.pairs} of at most {taken.most}{split}, ended: {taken.ended}"
-    started = f"{_counted(starts, 'start')}, {_counted(taken.threads, 'thread')} each{alone}"
+    started = f"{counted(starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
     yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
     seen = noise(taken)
@@ -124,7 +121,3 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     )
     yield "Attempt", str(len(run.earlier.attempts) + 1)
     yield "Laid down before the first sample", taken.frozen[:16]
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,5 +1,6 @@
 """Earlier runs of a task on this machine: context for the numbers of today, and nothing that a verdict rests on."""
 
+import statistics
 from collections.abc import Iterator
 from typing import ClassVar, Self
 
@@ -7,16 +8,16 @@ from gates.check import Evidence, EvidenceSet
 from gates.checks.measures.base.collect import Regressions
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.measurement_run import MeasurementRun
 from gates.evidence.measurements import Measurements
-from gates.judging.figures import sparkline
 from gates.measuring import machine
 from gates.measuring.comparison import CANDIDATE, comparisons_of
+from gates.measuring.taken import MeasurementRun
 from gates.project import run_log
 from gates.project.revision import processor
 from gates.project.run_log import LoggedRun, Number
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import sparkline
 
 MOST = 50
 
@@ -59,10 +60,8 @@ def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Ite
     for metric_name, metric in sorted(run.samples.metrics.items()):
         for arm, values in metric.arms.items():
             if arms is None or arm in arms:
-                ordered = sorted(values)
-                middle = ordered[(len(ordered) - 1) // 2] / 2 + ordered[len(ordered) // 2] / 2
                 shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
-                yield Number(name=shown, value=middle, unit=metric.unit, n=len(values))
+                yield Number(name=shown, value=statistics.median(values), unit=metric.unit, n=len(values))
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:

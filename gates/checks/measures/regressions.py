@@ -1,17 +1,84 @@
 """The part of the performance gate on regressions: is it slower or larger than it was at the baseline revision?"""
 
+import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
-from gates.about import FAILED, UNKNOWN
 from gates.check import EvidenceSet
-from gates.checks.measures.answers import Answer, compared, regressions_of
+from gates.checks.measures.answers import Answer, compared, regressions_of, told_by
 from gates.checks.measures.base.collect import Regressions
-from gates.evidence.measurement_run import MeasurementRun
-from gates.measuring.comparison import limits_of, of_regression
+from gates.judging import Said, for_criteria
+from gates.measuring.comparison import BASELINE, CANDIDATE, comparisons_of, limits_of, of_regression
+from gates.measuring.fitness import noise
+from gates.measuring.interval import smallest_effect
+from gates.measuring.taken import MeasurementRun
 from gates.model import Finding, Level, Outcome, Planned, RuleText
-from gates.task.regression import Regression
-from gates.task.task import Criterion, Measure, Task
+from gates.report import Section
+from gates.task.measurement import Regression
+from gates.task.task import Measure, Task
+from gates.words import sparkline
+
+MOST = 10
+COLUMNS = (
+    "Number", "Baseline", "Candidate", "Candidate over baseline", "n", "Warns, blocks above", "Noise floor",
+    "Smallest effect seen", "Candidate's course",
+)  # fmt: skip
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what was compared with what, each number on both sides, and how sure that is."""
+    if not comparisons_of(task):
+        return
+    seen = evidence.get(Regressions)
+    if seen is None:
+        yield Section(title="Regression", text=f"Not compared: {evidence.why_missing(Regressions)}.")
+        return
+    rows = [_row(one, seen.of(task, of_regression(one)), seen) for one in task.regressions]
+    yield Section(
+        title="Regression", text=_text(seen), facts=tuple(_facts(seen)),
+        columns=COLUMNS,
+        rows=tuple(rows) if seen.runs else (),
+    )  # fmt: skip
+
+
+def _text(seen: Regressions) -> str:
+    if not seen.changed:
+        return f"Nothing has changed since {seen.shown}, so nothing was measured."
+    if seen.is_new:
+        return f"{seen.shown} has no file of the implementation, so there is nothing to compare with."
+    return f"Not compared: {seen.problem}." if seen.problem else ""
+
+
+def _facts(seen: Regressions) -> Iterator[tuple[str, str]]:
+    yield "Baseline", seen.shown
+    if seen.changed:
+        more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
+        yield "Changed since", ", ".join(seen.changed[:MOST]) + more
+    if seen.lent:
+        yield "The benchmark of here, run on both", ", ".join(seen.lent)
+    for one in seen.runs:
+        if one.run.taken:
+            yield f"{one.run.id}/{one.arm}", one.run.ended
+
+
+def _row(regression: Regression, run: MeasurementRun | None, seen: Regressions) -> tuple[str, ...]:
+    limits = f"{regression.warns_at:.0%}, {regression.block_at:.0%}"
+    if run is None or run.samples is None:
+        problem = run.problem if run else seen.problem or "not measured"
+        return regression.name, "-", "-", problem, "-", limits, "-", "-", "-"
+    block, _ = limits_of(regression)
+    got = told_by(run, block)
+    metric = run.samples.metrics.get(got.clock or regression.of)
+    floor = noise(run.taken, got.clock or regression.of) if run.taken and not regression.of.endswith("bytes") else None
+    sides = [metric.arms[side] for side in (BASELINE, CANDIDATE)] if metric else [(), ()]
+    return (
+        f"{regression.name}{f' by {got.clock}' if got.clock else ''}",
+        *(f"{statistics.median(values):.4g} {metric.unit}" if metric and values else "-" for values in sides),
+        str(got.seen) if got.seen else got.problem, str(got.seen.n) if got.seen else "-", limits,
+        f"{floor.floor:.1%}" if floor else "-", f"{smallest_effect(got.seen, block):.1%}" if got.seen else "-",
+        sparkline(sides[1]),
+    )  # fmt: skip
+
 
 RULES = (
     RuleText(
@@ -25,15 +92,11 @@ REMEDY = "Find what became slower: `git diff {commit} -- {paths}`. Where it must
 IMPACT = "Whoever takes this change pays for it."
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What is said of one limit of a regression."""
-
-    outcome: Outcome
-    message: str
-    actual: str
-    run: MeasurementRun | None = None
-    remedy: str = ""
+COMMAND = "gates run {} --gate performance"
+FIT = "Measure again on a machine that is fit for it."
+QUIETER = "Measure again on a quieter machine, or with more 'pairs': the interval holds the limit."
+MORE = "Take more samples: more 'restarts' for memory, more 'pairs' for times, a larger 'budget_s' for both."
+RUNS = "Name a revision that runs with --base, or what makes it ready with 'build'."
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -42,11 +105,7 @@ def plan(task: Task) -> Iterator[Planned]:
         title = f"Not worse than the baseline: {regression.name}"
         if not regression.criteria:
             yield Planned(id=f"regression:{i}", title=title)
-        for criterion in _criteria(task, regression):
-            name = criterion.id
-            yield Planned(
-                id=f"regression:{i}:for:{name}", title=f"{name}: {title}", level=criterion.level, criterion=name
-            )
+        yield from for_criteria(task, regression, f"regression:{i}:for", f": {title}")
         yield Planned(id=f"regression:{i}:warn", title=f"{title} (warning)", level=Level.SHOULD)
 
 
@@ -55,38 +114,48 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     blocks = regressions_of(task, evidence)
     for i, regression in enumerate(task.regressions):
         block, warn = limits_of(regression)
-        got = _told(block, evidence, blocks[i])
-        if not regression.criteria:
-            yield _finding(task, evidence, regression, block, got, check=f"regression:{i}", level=Level.MUST)
-        for criterion in _criteria(task, regression):
-            about = {"check": f"regression:{i}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
-            yield _finding(task, evidence, regression, block, got, **about)
-        told = _told(warn, evidence, compared(task, of_regression(regression), warn, evidence))
-        yield _finding(task, evidence, regression, warn, told, check=f"regression:{i}:warn", level=Level.SHOULD)
+        about: list[tuple[str, Level, str | None]] = [
+            (f"regression:{i}:for:{c.id}", c.level, c.id) for c in task.criteria_of(regression)
+        ]
+        said = _said(task, block, evidence, blocks[i])
+        for check, level, criterion in about if regression.criteria else [(f"regression:{i}", Level.MUST, None)]:
+            yield _finding(task, regression, said, blocks[i], check, level, criterion)
+        got = compared(task, of_regression(regression), warn, evidence)
+        yield _finding(
+            task, regression, _said(task, warn, evidence, got), got, f"regression:{i}:warn", Level.SHOULD, None
+        )
 
 
-def _criteria(task: Task, regression: Regression) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in regression.criteria]
-
-
-def _told(limit: Measure, evidence: EvidenceSet, got: Answer) -> _Told:
+def _said(task: Task, limit: Measure, evidence: EvidenceSet, got: Answer) -> Said:
     seen = evidence.get(Regressions)
     if seen is not None and not seen.changed:
         message = f"nothing has changed since {seen.shown}: there is nothing to compare"
-        return _Told(Outcome.NOT_APPLICABLE, message, "nothing changed")
-    if seen is not None and seen.is_new:
+        said = Said(Outcome.NOT_APPLICABLE, message, "nothing changed")
+    elif seen is not None and seen.is_new:
         message = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
-        return _Told(Outcome.NOT_APPLICABLE, message, "no baseline")
+        said = Said(Outcome.NOT_APPLICABLE, message, "no baseline")
+    else:
+        said = _compared(task, limit, seen, got)
+    return replace(said, expected=f"<= {limit.bound[1]:g}")
+
+
+def _compared(task: Task, limit: Measure, seen: Regressions | None, got: Answer) -> Said:
     at = f" at {seen.shown}" if seen else ""
     if got.seen is None:
-        return _Told(Outcome.UNKNOWN, f"not compared with the baseline{at}: {got.problem}", "not measured", got.run)
+        remedy = got.remedy or (MORE if got.run and got.run.samples else RUNS)
+        message = f"not compared with the baseline{at}: {got.problem}"
+        return Said(Outcome.UNKNOWN, message, "not measured", remediation=remedy)
     over = "baseline over candidate" if limit.arms[0] == "baseline" else "candidate over baseline"
-    told = f"{over} is {got.seen} from {got.seen.n} samples, the baseline{at}"
+    told, actual = f"{over} is {got.seen} from {got.seen.n} samples, the baseline{at}", str(got.seen)
     if got.unfit or (got.outcome is Outcome.UNKNOWN and got.problem):
-        fit = "Measure again on a machine that is fit for it." if got.unfit else ""
-        return _Told(Outcome.UNKNOWN, f"{told}: {got.problem}", str(got.seen), got.run, got.remedy or fit)
+        remedy = got.remedy or (FIT if got.unfit else QUIETER)
+        return Said(Outcome.UNKNOWN, f"{told}: {got.problem}", actual, remediation=remedy)
     verb = {Outcome.FAILED: "is", Outcome.PASSED: "is not"}.get(got.outcome, "may or may not be")
-    return _Told(got.outcome, f"{told}: it {verb} more than {_percent(limit)} worse", str(got.seen), got.run)
+    said = Said(got.outcome, f"{told}: it {verb} more than {_percent(limit)} worse", actual)
+    if got.outcome is Outcome.FAILED and seen:
+        fix = REMEDY.format(commit=seen.commit[:12], paths=" ".join(task.implementation))
+        return replace(said, impact=IMPACT, remediation=fix)
+    return replace(said, remediation=QUIETER) if got.outcome is Outcome.UNKNOWN else said
 
 
 def _percent(limit: Measure) -> str:
@@ -94,32 +163,12 @@ def _percent(limit: Measure) -> str:
 
 
 def _finding(
-    task: Task, evidence: EvidenceSet, regression: Regression, limit: Measure, told: _Told, **about: object
+    task: Task, regression: Regression, said: Said, got: Answer, check: str, level: Level, criterion: str | None
 ) -> Finding:
-    level = Level(str(about["level"]))
-    worth = {Outcome.FAILED: FAILED, Outcome.UNKNOWN: UNKNOWN}.get(told.outcome, {})
-    return Finding.model_validate(
-        {
-            "rule": "PF009", "outcome": told.outcome, "severity": worth.get(level, "info"), "subject": regression.name,
-            "message": f"{regression.name}: {told.message}.", "location": task.place(regression),
-            "expected": f"<= {limit.bound[1]:g}", "actual": told.actual,
-            "impact": IMPACT if told.outcome is Outcome.FAILED else "", "remediation": _remedy(task, evidence, told),
-            "command": f"gates run {task.id} --gate performance" if told.outcome is Outcome.UNKNOWN else "",
-            "evidence": told.run.raw if told.run else None, **about,
-        }
+    run = got.run if said.outcome is not Outcome.NOT_APPLICABLE else None
+    return Finding(
+        rule="PF009", check=check, criterion=criterion, level=level, outcome=said.outcome, subject=regression.name,
+        message=f"{regression.name}: {said.message}.", location=task.place(regression), expected=said.expected,
+        actual=said.actual, impact=said.impact, remediation=said.remediation, evidence=run.raw if run else None,
+        command=COMMAND.format(task.id) if said.outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
-
-
-def _remedy(task: Task, evidence: EvidenceSet, told: _Told) -> str:
-    seen = evidence.get(Regressions)
-    if told.outcome is Outcome.FAILED and seen:
-        return REMEDY.format(commit=seen.commit[:12], paths=" ".join(task.implementation))
-    if told.outcome is not Outcome.UNKNOWN:
-        return ""
-    if told.remedy:
-        return told.remedy
-    if told.run and told.run.samples and told.actual == "not measured":
-        return "Take more samples: more 'restarts' for memory, more 'pairs' for times, a larger 'budget_s' for both."
-    if told.actual != "not measured":
-        return "Measure again on a quieter machine, or with more 'pairs': the interval holds the limit."
-    return "Name a revision that runs with --base, or what makes it ready with 'build'."

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from gates.model import Location, Model
-from gates.terminal import printable
+from gates.words import printable
 
 LONGEST = 200
 

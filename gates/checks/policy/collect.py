@@ -1,26 +1,95 @@
 """The bar of today beside that of the base: task file, settings, tests, pragmas, rules and templates."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from gates import rules
 from gates.check import Evidence
-from gates.checks.policy import earlier, settings, task_file, tests
+from gates.checks.policy import settings, task_file, tests
 from gates.checks.policy.change import Move, Part, moved
-from gates.checks.policy.earlier import Earlier
 from gates.context import Context
 from gates.errors import UsageError
 from gates.model import Location
-from gates.project import merge_base as bases
 from gates.project.history import History
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.task import loading as spec
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
+
+
+@dataclass
+class Earlier:
+    """The base beside the work tree, the task as it was there and in which file, and what could not be read."""
+
+    states: TwoStates
+    task: Task | None = None
+    path: str = ""
+    unread: list[str] = field(default_factory=list)
+
+
+def find_earlier(task: Task, history: History, commit: str, root: Path, kept: Path) -> Earlier:
+    """Find the task of the same id, in the project or where it was before it moved; then one of the same path."""
+    earlier = Earlier(TwoStates(history, commit, root))
+    states = earlier.states
+    inside = {**states.led(states.before_settings().tasks, spec.SUFFIXES), **states.led(task.path, spec.SUFFIXES)}
+    order = sorted(inside, key=lambda path: (path != task.path, path not in states.gone(), path))
+    ordered = {path: inside[path] for path in order}
+    earlier.task, earlier.path = next(_of_id(task, ordered, kept, earlier.unread), (None, ""))
+    if earlier.task is None:
+        _look_elsewhere(earlier, task, history, commit, root, kept)
+    if earlier.task is None and task.path in inside and not earlier.unread:
+        earlier.task = _read(task.path, inside[task.path], kept, earlier.unread)
+    if earlier.task is None and task.path not in inside and states.lies(task.path):
+        earlier.unread.append(f"{task.path} (at the base: no file, or a link or submodule that is not followed)")
+    return earlier
+
+
+def _look_elsewhere(earlier: Earlier, task: Task, history: History, commit: str, root: Path, kept: Path) -> None:
+    """Look among the files of the repository that are gone: the project may have been in another folder."""
+    gone = earlier.states.elsewhere(spec.SUFFIXES)
+    ordered = {
+        path: gone[path] for path in sorted(gone, key=lambda path: (not f"/{path}".endswith(f"/{task.path}"), path))
+    }
+    for found, path in _of_id(task, ordered, kept, earlier.unread):
+        earlier.task = found
+        if f"/{path}".endswith(f"/{task.path}"):
+            earlier.states = TwoStates(history, commit, root, path.removesuffix(task.path))
+        return
+
+
+def _of_id(task: Task, files: Mapping[str, bytes], kept: Path, unread: list[str]) -> Iterator[tuple[Task, str]]:
+    """Yield the tasks of an id, each with its path."""
+    for path, content in files.items():
+        if task.id.encode() not in content:
+            continue
+        said: list[str] = []
+        found = _read(path, content, kept, said)
+        if found is not None and found.id == task.id:
+            yield found, path
+        elif found is None and (path == task.path or _claims(task.id, content)):
+            unread += said
+
+
+def _claims(task_id: str, content: bytes) -> bool:
+    """Return whether a file that cannot be read says all the same that it is a task's."""
+    pattern = rf"^id:\s*[\"']?{re.escape(task_id)}[\"']?\s*(#.*)?\r?$"
+    return re.search(pattern.encode(), content, re.MULTILINE) is not None
+
+
+def _read(path: str, content: bytes, kept: Path, unread: list[str]) -> Task | None:
+    file = kept / Path(printable(path)).name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    try:
+        return spec.load(file, kept)
+    except UsageError as error:
+        unread.append(f"{str(error).splitlines()[0]} (at the base)")
+        return None
+
 
 FOLDER = "goalposts"
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
@@ -52,15 +121,15 @@ class Goalposts(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
         history = History(context.root)
-        found = bases.find(history, context.base)
+        found = base_of(history, context.base)
         kept = context.evidence / FOLDER
-        was = earlier.find(task, history, found.commit, context.root, kept)
+        was = find_earlier(task, history, found.commit, context.root, kept)
         moves, unread, is_new = _compared(task, context, was)
         files, mode = was.states.files, context.goalposts or was.states.before_settings().goalposts
         if found.before:
             fresh = {(m.part, m.what, m.after) for m in moves}
             kept = context.evidence / f"{FOLDER}-before"
-            was = earlier.find(task, history, found.before, context.root, kept)
+            was = find_earlier(task, history, found.before, context.root, kept)
             older, more, is_new = _compared(task, context, was)
             settled = [m.model_copy(update={"settled": True}) for m in older if (m.part, m.what, m.after) not in fresh]
             moves, unread, files = [*moves, *settled], [*unread, *more], max(files, was.states.files)

@@ -9,39 +9,26 @@ from typing import Any
 from gates.checks.policy.change import Move, Part, moved
 from gates.model import Location
 
-WATCHED = (
-    "pyproject.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "tox.ini",
-    "setup.cfg",
-    ".coveragerc",
-    "pytest.toml",
-    ".pytest.toml",
+PYTEST = (  # the files that pytest takes its settings from: the first that has some alone
+    *((path, "pytest") for path in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")),
+    *(("pyproject.toml", section) for section in ("tool.pytest", "tool.pytest.ini_options")),
+    ("tox.ini", "pytest"),
+    ("setup.cfg", "tool:pytest"),
 )
+COVERAGE = (
+    (".coveragerc", ""),
+    ("setup.cfg", "coverage:"),
+    ("tox.ini", "coverage:"),
+    ("pyproject.toml", "tool.coverage."),
+)
+WATCHED = tuple(dict.fromkeys(path for path, _ in (*PYTEST, *COVERAGE)))
 GATES = ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers")
-NARROWING = {
-    "-k",
-    "-m",
-    "-p",
-    "-x",
-    "-W",
-    "--deselect",
-    "--ignore",
-    "--ignore-glob",
-    "--maxfail",
-    "--exitfirst",
-    "--noconftest",
-    "--lf",
-    "--last-failed",
-    "--sw",
-    "--stepwise",
-    "--co",
-    "--collect-only",
-    "--disable-warnings",
-    "--pythonwarnings",
-}
-KEEPING = ("--strict-markers", "--strict-config", "--strict", "--cov-fail-under")
+NARROWING = (
+    {"-k", "-m", "-p", "-x", "-W", "--deselect", "--ignore", "--ignore-glob", "--maxfail", "--exitfirst"}
+    | {"--noconftest", "--lf", "--last-failed", "--sw", "--stepwise", "--co", "--collect-only"}
+    | {"--disable-warnings", "--pythonwarnings"}
+)
+KEEPING = frozenset({"--strict-markers", "--strict-config", "--strict", "--cov-fail-under"})
 WEAKER_WARNINGS = ("ignore", "default", "once", "module", "always")
 COLLECTING = ("python_files", "python_classes", "python_functions", "norecursedirs")
 HIDING = ("omit", "exclude_lines", "exclude_also", "exclude_other_lines", "partial_branches", "partial_also")
@@ -71,16 +58,7 @@ def unreadable(files: Files) -> Iterator[str]:
 
 def pytest_settings(files: Files) -> tuple[str, Table]:
     """Return the file that pytest takes its settings from, and what it says."""
-    for path, section in (
-        ("pytest.toml", "pytest"),
-        (".pytest.toml", "pytest"),
-        ("pytest.ini", "pytest"),
-        (".pytest.ini", "pytest"),
-        ("pyproject.toml", "tool.pytest"),
-        ("pyproject.toml", "tool.pytest.ini_options"),
-        ("tox.ini", "pytest"),
-        ("setup.cfg", "tool:pytest"),
-    ):
+    for path, section in PYTEST:
         tables = _readable(path, files.get(path))
         found = {k: v for k, v in tables.get(section, {}).items() if k != "ini_options"}
         if found or (path.endswith("pytest.ini") and path in files):
@@ -92,26 +70,34 @@ def _pytest(old_path: str, old: Table, path: str, new: Table) -> Iterator[Move]:
     """Compare pytest's settings: options that leave tests out, strictness, warnings, and where tests are looked for."""
     if old_path != path and old:
         yield _moved(path, "the file with pytest's settings", old_path, path)
-    yield from _addopts(path, options(old.get("addopts")), options(new.get("addopts")))
-    yield from _warnings(path, _lines(old.get("filterwarnings")), _lines(new.get("filterwarnings")))
-    if _is_true(old.get("xfail_strict")) and not _is_true(new.get("xfail_strict")):
-        yield _moved(path, "pytest xfail_strict", "true", "false")
-    folders = _words(new.get("testpaths"))
-    for folder in _words(old.get("testpaths")):
-        if folders and folder not in folders:
-            yield _moved(path, "pytest testpaths", folder, "removed")
+    was, now = options(old.get("addopts")), options(new.get("addopts"))
+    yield from _gained(path, "pytest addopts", was, [one for one in now if _head(one) in NARROWING])
+    yield from _lost(path, "pytest addopts", [one for one in was if _head(one) in KEEPING], now)
+    was, now = _lines(old.get("filterwarnings")), _lines(new.get("filterwarnings"))
+    yield from _lost(path, "pytest filterwarnings", [line for line in was if line.startswith("error")], now)
+    yield from _gained(path, "pytest filterwarnings", was, [line for line in now if line.startswith(WEAKER_WARNINGS)])
+    yield from _turned_off(path, "pytest xfail_strict", old, new)
+    if folders := _words(new.get("testpaths")):
+        yield from _lost(path, "pytest testpaths", _words(old.get("testpaths")), folders)
     for key in COLLECTING:
         if old.get(key) != new.get(key):
             yield _moved(path, f"pytest {key}", old.get(key, "default"), new.get(key, "default"))
 
 
-def _addopts(path: str, was: list[str], now: list[str]) -> Iterator[Move]:
-    for option in now:
-        if _head(option) in NARROWING and option not in was:
-            yield _moved(path, "pytest addopts", "without it", option)
-    for option in was:
-        if _head(option) in KEEPING and option not in now:
-            yield _moved(path, "pytest addopts", option, "removed")
+def _gained(path: str, what: str, was: list[str], now: list[str]) -> Iterator[Move]:
+    """Yield what lets less be seen and was not there before."""
+    yield from (_moved(path, what, "without it", one) for one in now if one not in was)
+
+
+def _lost(path: str, what: str, was: list[str], now: list[str]) -> Iterator[Move]:
+    """Yield what asked for more and is gone."""
+    yield from (_moved(path, what, one, "removed") for one in was if one not in now)
+
+
+def _turned_off(path: str, what: str, old: Table, new: Table) -> Iterator[Move]:
+    key = what.split()[-1]
+    if _is_true(old.get(key)) and not _is_true(new.get(key)):
+        yield _moved(path, what, "true", "false")
 
 
 def _head(option: str) -> str:
@@ -119,42 +105,24 @@ def _head(option: str) -> str:
     return option.split("=")[0].split()[0] if option.startswith("--") else option[:2]
 
 
-def _warnings(path: str, was: list[str], now: list[str]) -> Iterator[Move]:
-    for line in was:
-        if line.startswith("error") and line not in now:
-            yield _moved(path, "pytest filterwarnings", line, "removed")
-    for line in now:
-        if line.startswith(WEAKER_WARNINGS) and line not in was:
-            yield _moved(path, "pytest filterwarnings", "without it", line)
-
-
 def _coverage(before: Files, after: Files) -> Iterator[Move]:
     """Compare what coverage leaves out, and the least that it asks for."""
     (_, old), (path, new) = _coverage_settings(before), _coverage_settings(after)
     for key in HIDING:
-        for line in _lines(new.get(key)):
-            if line not in _lines(old.get(key)):
-                yield _moved(path, f"coverage {key}", "without it", line)
+        yield from _gained(path, f"coverage {key}", _lines(old.get(key)), _lines(new.get(key)))
     for key in MEASURED:
-        for line in _items(old.get(key)):
-            if line not in _items(new.get(key)) and new.get(key):
-                yield _moved(path, f"coverage {key}", line, "removed")
+        if new.get(key):
+            yield from _lost(path, f"coverage {key}", _items(old.get(key)), _items(new.get(key)))
     if new.get("include") and not old.get("include"):
         yield _moved(path, "coverage include", "everything", " ".join(_items(new.get("include"))))
-    if _is_true(old.get("branch")) and not _is_true(new.get("branch")):
-        yield _moved(path, "coverage branch", "true", "false")
+    yield from _turned_off(path, "coverage branch", old, new)
     least, now = _number(old.get("fail_under")), _number(new.get("fail_under"))
     if least is not None and (now or 0) < least:
         yield _moved(path, "coverage fail_under", least, "removed" if now is None else now)
 
 
 def _coverage_settings(files: Files) -> tuple[str, Table]:
-    for path, prefix in (
-        (".coveragerc", ""),
-        ("setup.cfg", "coverage:"),
-        ("tox.ini", "coverage:"),
-        ("pyproject.toml", "tool.coverage."),
-    ):
+    for path, prefix in COVERAGE:
         tables = _readable(path, files.get(path))
         found = {**tables.get(f"{prefix}run", {}), **tables.get(f"{prefix}report", {})}
         if found:

@@ -10,9 +10,9 @@ from typing import Any
 from gates.checks.policy.change import Move, Part, moved
 from gates.checks.policy.tests import Fate
 from gates.model import Level, Location, Model
+from gates.task.bindings import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
-from gates.task.waiver import Waiver
 
 SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
 AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less

@@ -125,7 +125,7 @@ def _asked(task: Task) -> tuple[Criterion, ...]:
 
 def _unknown(actual: str, message: str) -> dict[str, object]:
     return {
-        "outcome": Outcome.UNKNOWN, "severity": Severity.LOW, "actual": actual, "message": message,
+        "outcome": Outcome.UNKNOWN, "actual": actual, "message": message,
         "remediation": "Run `gates prove`.",
     }  # fmt: skip
 
@@ -136,7 +136,7 @@ def _told(task: str, criterion: Criterion, proof: CriterionProof | None) -> dict
     actual = "-" if proof.rate is None else f"{len(proof.noticed)} of {len(proof.counted)}, {proof.rate:.0%}"
     match proof.standing:
         case Standing.PROVED:
-            return {"outcome": Outcome.PASSED, "severity": Severity.INFO, "actual": actual,
+            return {"outcome": Outcome.PASSED, "actual": actual,
                     "message": f"The evidence of {criterion.id} noticed {actual} of the faults put in."}  # fmt: skip
         case Standing.VACUOUS:
             must = criterion.level is Level.MUST

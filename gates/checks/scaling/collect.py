@@ -12,9 +12,9 @@ from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
-from gates.measuring.deciding.slope import quantile
+from gates.measuring.deciding import quantile
 from gates.model import Location, Model
-from gates.task.scale import Scale
+from gates.task.probes import Scale
 from gates.task.task import Task
 
 LEVEL = 0.95
@@ -139,8 +139,8 @@ class Scaling(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Measure each step."""
-        with probing(task, context, "scaling") as probe:
-            seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
+        probe = probing(task, context, "scaling")
+        seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
         return cls(
             how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",
             commands=tuple(probe.commands), seen=seen,
@@ -154,7 +154,7 @@ class Scaling(Evidence):
 def scaled(probe: Probe, index: int, scale: Scale, context: Context) -> Scaled:
     """Measure a step; the same call with the folders of another revision measures it there."""
     probed = _asked(probe, scale, f"{index}", context, where=False)
-    base = Scaled(index=index, name=scale.name, process=probed.process, problem=probed.problem, place=probed.place,
+    base = Scaled(index=index, name=scale.name, process=probed.process, problem=probed.trouble, place=probed.place,
                   sizes=scale.sizes)  # fmt: skip
     try:
         seen = base.model_copy(update=_facts(scale, probed))
@@ -174,7 +174,7 @@ def _asked(probe: Probe, scale: Scale, name: str, context: Context, *, where: bo
             "sizes": scale.sizes, "of": scale.of, "restarts": scale.restarts, "budget_s": scale.budget_s,
             "where": where}  # fmt: skip
     limit = scale.timeout_s or context.timeout_s
-    return probe.ask(PROGRAM, name, told, limit, scale.call, threads=scale.threads)
+    return probe.ask(PROGRAM, name, told, limit, threads=scale.threads)
 
 
 def _facts(scale: Scale, probed: Probed) -> dict[str, object]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
 from gates.checks.scaling.collect import Power, Scaled, Scaling
-from gates.judging.figures import shown
-from gates.judging.said import Said, checks, findings
+from gates.judging import Said, checks, findings
 from gates.model import Finding, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.scale import Scale
+from gates.task.probes import Scale
 from gates.task.task import Task
+from gates.words import shown
 
 RULES = (
     RuleText(

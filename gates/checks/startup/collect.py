@@ -1,7 +1,5 @@
 """Whether the package builds, and whether each module of the implementation imports by itself."""
 
-import ast
-import json
 import re
 import sys
 import tomllib
@@ -12,16 +10,18 @@ from typing import Any, Self
 
 from gates.check import Evidence
 from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
+from gates.child.asking import command
+from gates.child.places import HERE
+from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.project.files import files_of
-from gates.project.import_paths import import_roots, module_name, package_root
+from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 # what of the standard library is there on some platforms only
 PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
@@ -74,7 +74,6 @@ def frame_of(fact: dict[str, Any], context: Context) -> Location | None:
     return None
 
 
-PROGRAM = Path(__file__).with_name("child.py")
 MODULE_LIMIT_S = 60.0
 TESTS = {"tests", "test"}
 
@@ -106,8 +105,7 @@ class Startup(Evidence):
         if not plan.modules and not plan.aside:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         folder = context.folder("startup").evidence
-        facts, imports = _imported(plan, context, folder)
-        told = [fact for fact in facts if "path" in fact]
+        told, imports = _imported(plan, context, folder)
         built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel")
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
         runs = [("imports", imports), *(("build", run) for run in builds)]
@@ -139,7 +137,7 @@ class _Plan:
                 self.aside.append(f"{context.shown(path)}: {why_not}")
                 continue
             self.modules[context.shown(path)] = module_name(path)
-            used |= _packages(path)
+            used |= packages_of(path)
         self.own = {name.split(".")[0] for name in self.modules.values()}
         for root in self.roots:  # what lies beside the implementation is the project's too
             self.own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
@@ -155,23 +153,16 @@ class _Plan:
 
 
 def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[str, Any]], ProcessRun]:
-    asked, result = folder / "imports.asked.json", folder / "imports.jsonl"
-    told = {
+    asked = {
         "modules": list(plan.modules.items()), "preload": plan.preload,
         "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
     }  # fmt: skip
-    asked.write_text(json.dumps(told), encoding="utf-8")
-    ended = started([context.python, str(PROGRAM), str(asked), str(result)], context.root, context, folder / "imports")
-    lines = result.read_text(encoding="utf-8", errors="replace").splitlines() if result.is_file() else []
-    return [fact for fact in map(_fact, lines) if fact], ended.model_copy(update={"argv": ("python", PROGRAM.name)})
-
-
-def _fact(line: str) -> dict[str, Any]:
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return {}
-    return told if isinstance(told, dict) else {}
+    question = Question(folder / "imports.jsonl", asked)
+    with question:
+        argv = command(context.python, "importing", str(question.path))
+        ended = started(argv, context.root, context, folder / "imports")
+    told = [entry for entry in question.answer()[0] if entry["word"] == "module"]
+    return told, ended.model_copy(update={"argv": ("python", "-m", "gates_importing")})
 
 
 def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
@@ -189,7 +180,7 @@ def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
 def _warnings(facts: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
     for one in (one for fact in facts for one in fact.get("warnings", ())):
         path = Path(str(one["path"]))
-        if path == PROGRAM:  # the module speaks of itself to whoever imports it
+        if str(path).startswith(HERE):  # the module speaks of itself to whoever imports it
             continue
         shown = context.shown(path if path.is_absolute() else context.root / path)
         place = Location(path=printable(shown), line=max(int(one["line"] or 1), 1))
@@ -206,21 +197,6 @@ def _why_not(path: Path, context: Context) -> str:
     if base == path.parent and base not in {context.root, context.root / "src"}:
         return "it lies in no package"
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
-
-
-def _packages(path: Path) -> set[str]:
-    """Return the packages that a module imports when it is imported, but for what its functions do."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return set()  # the import itself will tell
-    names: list[str] = []
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            names.append(node.module)
-    return {name.split(".")[0] for name in names}
 
 
 def _pyproject(root: Path) -> dict[str, Any] | None:

@@ -143,7 +143,7 @@ def _build(seen: Startup) -> Finding:
     facts = {"rule": "EX007", "check": "build", "level": Level.SHOULD, "actual": built.ending.value, "evidence": RAW}
     if built.ending is BuildEnding.NONE:
         return Finding.model_validate({
-            **facts, "outcome": Outcome.NOT_APPLICABLE, "severity": Severity.INFO,
+            **facts, "outcome": Outcome.NOT_APPLICABLE,
             "message": f"There is no package to build: {built.problem}.",
         })  # fmt: skip
     if built.ending is BuildEnding.FAILED:
@@ -155,7 +155,7 @@ def _build(seen: Startup) -> Finding:
             "command": "python -m pip wheel --no-deps --no-build-isolation .",
         })  # fmt: skip
     return Finding.model_validate({
-        **facts, "outcome": Outcome.PASSED, "severity": Severity.INFO,
+        **facts, "outcome": Outcome.PASSED,
         "message": f"{built.backend} built {built.wheel}, {built.files} files.",
     })  # fmt: skip
 
@@ -178,7 +178,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
     ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
     for warned in ours[:NAMED]:
         yield Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "severity": Severity.LOW, "level": Level.ADVISORY,
+            **facts, "outcome": Outcome.FAILED, "level": Level.ADVISORY,
             "location": warned.location, "subject": f"{warned.category}: {warned.message}", "actual": warned.category,
             "message": f"Importing it warns: {warned.category}: {warned.message}", "expected": "no warning",
             "remediation": "Mend what the warning speaks of.",
@@ -191,7 +191,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
     elif not broken and not aside and not ours:
         known = Outcome.PASSED if seen.modules else Outcome.NOT_APPLICABLE
         yield Finding.model_validate({
-            **facts, "outcome": known, "severity": Severity.INFO, "level": Level.SHOULD,
+            **facts, "outcome": known, "level": Level.SHOULD,
             "actual": f"{len(seen.modules)} imported",
             "message": f"{len(seen.modules)} modules import by themselves, without a warning of their own code."
             if seen.modules else "The implementation holds no module of a package.",
@@ -223,7 +223,7 @@ def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:
         yield Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "severity": Severity.LOW, "location": one.location,
+            **facts, "outcome": Outcome.FAILED, "location": one.location,
             "subject": key, "expected": "no deprecated use", "actual": one.category,
             "message": f"Deprecated use: {one.category}: {one.message}", "impact": "A later version drops it.",
             "remediation": "Use what the warning names instead.",
@@ -246,7 +246,7 @@ def _is_test(location: Location) -> bool:
 
 def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
     return Finding(
-        rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.LOW, level=Level.ADVISORY, message=message,
+        rule=rule, check=check, outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message,
         location=location, subject=subject, actual="not seen", evidence=RAW,
         remediation="Run it where what it needs is installed.",
     )  # fmt: skip

@@ -14,8 +14,8 @@ from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Model
-from gates.project.copying import copy_project
-from gates.terminal import printable
+from gates.project.copies import copy_project
+from gates.words import printable
 
 HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
 HEAD = 64
@@ -68,9 +68,9 @@ def built_wheel(
     project: dict[str, Any] | None, stems: Sequence[str], context: Context, folder: Path
 ) -> tuple[Built, list[ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
-    says = project is None or {"build-system", "project"} & project.keys()
+    says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
-        return Built(ending=BuildEnding.NONE, problem="neither pyproject.toml nor setup.py says how it is built"), []
+        return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), []
     from build import BuildBackendException, BuildException, ProjectBuilder
 
     source, target, runs = folder.with_name("source"), folder, list[ProcessRun]()

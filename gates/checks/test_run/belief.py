@@ -53,7 +53,7 @@ def _stopped(run: PytestRun, facts: dict[str, str]) -> Finding:
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
         return Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=ended.ended,
+            **facts, outcome=Outcome.FAILED, actual=ended.ended,
             message=f"The test process was {ended.ended}{during}.", impact=f"No test after this one was seen{held}.",
             location=_where(run, run.running), remediation="Run the named test alone and mend the crash.",
         )  # fmt: skip
@@ -69,7 +69,7 @@ def _contradicted(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
     """Say which results are no results: those of a rigged harness, or of witnesses that disagree."""
     for said in run.canaries:
         yield Finding(
-            **facts, outcome=Outcome.FAILED, severity=Severity.CRITICAL, actual=said, subject=said,
+            **facts, outcome=Outcome.FAILED, actual=said, subject=said,
             message=f"The harness is rigged: {said}.", impact="No result of this harness means anything.",
             remediation="Find what rewrites results or removes assertions: conftest.py, plugins, options.",
         )  # fmt: skip
@@ -95,7 +95,7 @@ def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
     unexplained = [test for test in run.deselected if not test.by_mark]
     if unexplained:
         yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, actual=f"{len(unexplained)} tests deselected",
+            **facts, outcome=Outcome.UNKNOWN, actual=f"{len(unexplained)} tests deselected",
             message=f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}.",
             location=unexplained[0].location, impact="What a deselected test would have said is unknown.",
             remediation="Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task.",
@@ -104,7 +104,7 @@ def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
     unplanned = [test for test in run.unplanned if test.certain]
     for test in unplanned[:NAMED]:
         yield Finding(
-            **facts, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=test.id, location=test.location,
+            **facts, outcome=Outcome.UNKNOWN, subject=test.id, location=test.location,
             actual="written, not planned", message=f"{test.id} is written as a test and was never planned: {test.why}.",
             impact="What this test would have said is unknown.",
             remediation="Give the test a name of its own, or find what hides it from pytest.",
@@ -114,7 +114,7 @@ def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
     if unplanned or broken:
         return
     yield Finding(
-        **facts, outcome=Outcome.PASSED, severity=Severity.INFO, actual=run.process.ended,
+        **facts, outcome=Outcome.PASSED, actual=run.process.ended,
         message=f"{len(run.tests)} tests planned, {len(run.tests)} ended; process, plan, records and files agree.",
     )  # fmt: skip
 
@@ -152,7 +152,7 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
     for cause, ids in causes.items():
         more = f" and {len(ids) - 1} more files" if len(ids) > 2 else " and one more file" if len(ids) == 2 else ""
         yield Finding(
-            rule="EX001", check="suite", outcome=Outcome.FAILED, severity=Severity.CRITICAL, subject=ids[0],
+            rule="EX001", check="suite", outcome=Outcome.FAILED, subject=ids[0],
             location=Location(path=ids[0].split("::")[0]) if ids[0] else None, evidence=LOG,
             message=f"{ids[0] or 'A file'}{more} could not be collected: {cause}",
             expected="every test file imports", actual="collection error",

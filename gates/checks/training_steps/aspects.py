@@ -9,9 +9,9 @@ from gates.checks.training_steps.collect import StepRecording
 from gates.checks.training_steps.logging import judge_last_values, judge_norms
 from gates.checks.training_steps.orders import BACKWARD, judge_windows
 from gates.evidence.recorded_step import Compared, Happened, Recorded
-from gates.judging.said import Said, absent, unseen
+from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
-from gates.task.training_step import Need
+from gates.task.recorded import Need
 
 HALF = {"float16", "bfloat16"}
 # By the roundings of a few layers: 2**-11 each for float16, 2**-8 for bfloat16, which a sound step stays far below.

@@ -10,9 +10,10 @@ from gates.checks.training_steps.orders import BACKWARD, said_of
 from gates.checks.training_steps.overflow import judge_overflowed
 from gates.evidence.recorded_step import Attempt, Happened, Overflowed
 from gates.evidence.runtime_orders import ENDS, UNCLEARED, Breach, RuntimeOrder, breaches, parsed
-from gates.judging.said import Said
+from gates.judging import Said
 from gates.model import Level, Location, Outcome
-from gates.task.tests_to_record import Seen
+from gates.project.files import is_among
+from gates.task.recorded import Seen
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,7 @@ class Looked:
 
     def is_ours(self, place: Location | None) -> bool:
         """Return whether a place lies in the implementation."""
-        return place is not None and any(
-            place.path == path or place.path.startswith(f"{path.rstrip('/')}/") for path in self.implementation
-        )
+        return place is not None and is_among(place.path, self.implementation)
 
     def backward(self) -> Iterator[tuple[RecordedTest, Happened]]:
         """Yield the backward passes that the implementation makes."""

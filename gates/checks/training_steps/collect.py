@@ -8,8 +8,8 @@ from typing import Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.channel import Channel
-from gates.child.probing import PACKAGE, UNTOLD, Entry, Probe, probing, programs, read_entries
+from gates.child.places import HERE
+from gates.child.probing import UNTOLD, Entry, Probe, Question, probing
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
@@ -17,9 +17,8 @@ from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded, as_recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders
 from gates.model import Model
+from gates.task.recorded import Need, TestsToRecord, TrainingStep
 from gates.task.task import Task
-from gates.task.tests_to_record import TestsToRecord
-from gates.task.training_step import Need, TrainingStep
 
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
 ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
@@ -46,13 +45,13 @@ class Recording(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each training step in its own process, under the recorder."""
-        with probing(task, context, "training_steps", "recording") as probe:
-            orders = runtime_orders(rules_of(context))
-            recorded = process.side_by_side(
-                lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
-                list(enumerate(task.training_steps)),
-            )
-            steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
+        probe = probing(task, context, "training_steps", "recording")
+        orders = runtime_orders(rules_of(context))
+        recorded = process.side_by_side(
+            lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
+            list(enumerate(task.training_steps)),
+        )
+        steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
         runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
         return cls(
             how="each training step once as it is and once with an overflow, in processes of their own",
@@ -93,11 +92,13 @@ def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, 
 
 
 def _run(probe: Probe, asked: dict[str, object], name: str, limit_s: float) -> Recorded:
-    seen = probe.record("recorder", name, asked, limit_s, ALONE)
+    seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
     recorded = as_recorded(seen.entries, seen.foreign)
+    cut_off = seen.process is not None and seen.process.timed_out
+    unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
     ended = recorded.complete and seen.process is not None and seen.process.exit_code == 0
     crash = {} if recorded.problem else {"crash": seen.place, "error": seen.error}
-    facts = {"process": seen.process, "complete": ended, "problem": recorded.problem or seen.problem}
+    facts = {"process": seen.process, "complete": ended, "problem": recorded.problem or seen.problem or unheard}
     return recorded.model_copy(update={**facts, **crash})
 
 
@@ -138,11 +139,8 @@ class RecordedTests(Evidence):
         if not task.recorded_tests:
             raise EvidenceUnavailable(f"{task.path} names no 'recorded_tests'")
         folder = context.folder("recorded-tests").evidence
-        channel = Channel(folder)
-        ended = _run_tests(task, context, folder, channel)
-        if not channel.told.is_file():
-            raise EvidenceUnavailable("the recorder of the tests wrote no journal")
-        entries, foreign = read_entries(channel.told, channel.nonce, chained=True)
+        ended, question = _run_tests(task, context, folder)
+        entries, foreign = question.answer()
         if not entries:
             raise EvidenceUnavailable(_why_not(ended, folder))
         return cls.read(ended, entries, foreign).model_copy(update={"orders": runtime_orders(rules_of(context))})
@@ -173,19 +171,23 @@ def marks_of(task: Task, asked: TestsToRecord) -> frozenset[str]:
     return frozenset() if asked.tests else frozenset(f"{task.id}/{criterion}" for criterion in asked.criteria)
 
 
-def _run_tests(task: Task, context: Context, folder: Path, channel: Channel) -> ProcessRun:
+def _run_tests(task: Task, context: Context, folder: Path) -> tuple[ProcessRun, Question]:
     chosen = {path: None for asked in task.recorded_tests for path in paths_of(task, asked)}
     marks = sorted({mark for asked in task.recorded_tests for mark in marks_of(task, asked)})
     read = [*task.tests] if marks else list(chosen)  # a marked test may stand in any file
     asked = {"chosen": list(chosen), "criteria": marks, "root": str(context.root), "tests": task.tests,
              "implementation": task.implementation}  # fmt: skip
-    argv = [context.python, "-m", "pytest", *read, "-p", f"{PACKAGE}.recorder.plugin", f"--rootdir={context.root}",
+    argv = [context.python, "-m", "pytest", *read, "-p", "gates_probe.recorder.plugin", f"--rootdir={context.root}",
             "-o", f"cache_dir={folder / 'cache'}", "--color=no"]  # fmt: skip
+    question = Question(folder / "told.jsonl", asked)
     limit = max((each.timeout_s or context.timeout_s for each in task.recorded_tests), default=context.timeout_s)
     try:
-        with programs(folder) as plugin:
-            env = {**ALONE, "PYTHONPATH": process.joined_paths(str(plugin)), "GATES_RECORDED": json.dumps(asked)}
-            return process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "run", env=env, channel=channel)
+        with question:
+            (question.folder / "gates_probe").symlink_to(HERE.rstrip("/"))
+            paths = process.joined_paths(str(question.folder))
+            env = {**ALONE, "PYTHONPATH": paths, "GATES_RECORDED": str(question.path)}
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "run", env=env)
+            return ended, question
     except OSError as error:
         raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
     finally:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.about import About
 from gates.check import Check, EvidenceSet
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.aspects_in_tests import (
@@ -17,11 +16,11 @@ from gates.checks.training_steps.collect import RecordedTest, RecordedTests, mar
 from gates.evidence.tests.bound_tests import is_under
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
-from gates.judging.said import Said, in_the_way
+from gates.judging import Said, about_criterion, for_criteria, in_the_way
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import TestsToRecord
 from gates.task.task import Criterion, Task
-from gates.task.tests_to_record import TestsToRecord
 
 RULES = (
     RuleText(
@@ -59,11 +58,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect, (words, _, level) in ASPECTS.items():
             title = f"The project's code {words} in {asked.name}"
             yield Planned(id=f"recorded:tests:{i}:{aspect}", title=title, level=level)
-        for criterion in _criteria(task, asked):
-            yield Planned(
-                id=f"recorded:tests:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by recorded tests",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        yield from for_criteria(task, asked, f"recorded:tests:{i}:for", " is shown by recorded tests")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -77,7 +72,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             said = [_not_recorded(runs)] if runs.problem else look(looked)
             found += [_finding(task, i, asked, aspect, one) for one in said]
         yield from found
-        for criterion in _criteria(task, asked):
+        for criterion in task.criteria_of(asked):
             yield _for_criterion(task, i, asked, criterion, found)
 
 
@@ -130,7 +125,7 @@ def _for_criterion(
     task: Task, index: int, asked: TestsToRecord, criterion: Criterion, found: Sequence[Finding]
 ) -> Finding:
     """Fold what was seen of an entry into one finding on a criterion."""
-    about = About(criterion, "BL015", f"recorded:tests:{index}:for:{criterion.id}")
+    about = about_criterion(criterion, "BL015", f"recorded:tests:{index}:for:{criterion.id}")
     if first := in_the_way(about, found, name=asked.name):
         return first
     if Outcome.PASSED not in {f.outcome for f in found if not f.check.endswith(":run")}:
@@ -175,10 +170,6 @@ def _row(test: RecordedTest, end: TestOutcome | None) -> tuple[str, ...]:
         test.id, ended, str(test.steps), str(test.left_out), str(len(run.overflows)),
         ", ".join(sorted(products)) or "-", ", ".join(params) or "-",
     )  # fmt: skip
-
-
-def _criteria(task: Task, asked: TestsToRecord) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in asked.criteria]
 
 
 RECORDED_TESTS = Check(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from gates.about import About
 from gates.check import Check, EvidenceSet
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.collect import Recording, StepRecording
@@ -11,11 +10,11 @@ from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging.said import Said, in_the_way, unseen
+from gates.judging import Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
+from gates.task.recorded import Need, TrainingStep
 from gates.task.task import Criterion, Task
-from gates.task.training_step import Need, TrainingStep
 
 RULES = (
     RuleText(
@@ -47,11 +46,7 @@ def plan(task: Task) -> Iterator[Planned]:
         for aspect in _aspects(step):
             words, _, level = ASPECTS[aspect]
             yield Planned(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
-        for criterion in _criteria(task, step):
-            yield Planned(
-                id=f"recorded:{i}:for:{criterion.id}", title=f"{criterion.id} is shown by training step {i + 1}",
-                level=criterion.level, criterion=criterion.id,
-            )  # fmt: skip
+        yield from for_criteria(task, step, f"recorded:{i}:for", f" is shown by training step {i + 1}")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -61,7 +56,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         seen = recording.step(i) if recording else None
         found = [finding for aspect in _aspects(step) for finding in _judged(task, i, step, aspect, seen, evidence)]
         yield from found
-        for criterion in _criteria(task, step):
+        for criterion in task.criteria_of(step):
             yield _for_criterion(task, i, step, criterion, found)
 
 
@@ -86,7 +81,7 @@ def _judged(
 
 def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
     """Fold what was seen of a training step into one finding on a criterion."""
-    about = About(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
+    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
     if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
         return first
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
@@ -140,10 +135,6 @@ def _overflow(run: Recorded | None) -> str:
 
 def _aspects(step: TrainingStep) -> list[str]:
     return [name for name in ASPECTS if name != "logging" or Need.LOGGED_SCALE in step.needs]
-
-
-def _criteria(task: Task, step: TrainingStep) -> list[Criterion]:
-    return [criterion for criterion in task.criteria if criterion.id in step.criteria]
 
 
 CHECK = Check(

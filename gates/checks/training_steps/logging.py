@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Attempt, Recorded
-from gates.judging.said import Said, absent
+from gates.judging import Said, absent
 from gates.model import Level, Outcome
-from gates.task.training_step import Need
+from gates.task.recorded import Need
 
 NEAR = 0.05
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gates.evidence.recorded_step import Happened, Recorded
 from gates.evidence.runtime_orders import ENDS, Breach, RuntimeOrder, broken_in, pairs
-from gates.judging.said import Said
+from gates.judging import Said
 from gates.model import Level, Location, Outcome, Severity
 
 BACKWARD = {"backward", "scaled_backward"}

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Overflowed, Recorded
-from gates.judging.said import Said, absent, unseen
+from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
-from gates.task.training_step import Need
+from gates.task.recorded import Need
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import date
 
 from gates.check import Check, EvidenceSet
-from gates.counted import counted
 from gates.evidence.run_date import RunDate
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
+from gates.task.bindings import LONGEST, Standing, Waiver
 from gates.task.task import Task
-from gates.task.waiver import LONGEST, Standing, Waiver
+from gates.words import counted
 
 RULES = (
     RuleText(
@@ -67,7 +67,6 @@ def _is_double(task: Task, waiver: Waiver) -> bool:
 def _not_known(waiver: Waiver, evidence: EvidenceSet) -> dict[str, object]:
     return {
         "outcome": Outcome.UNKNOWN,
-        "severity": Severity.LOW,
         "actual": "no day",
         "message": f"Whether the waiver of {waiver.name} works was not seen: {evidence.why_missing(RunDate)}",
         "remediation": "Run the gate.",
@@ -93,12 +92,11 @@ def _told(waiver: Waiver, today: date) -> dict[str, object]:
         case Standing.ENDS_SOON:
             message = f"{who} stops working on {waiver.expires}, in {counted(left, 'day')}: {waiver.reason}"
             fix = f"Mend what it covers before {waiver.expires}, or have its owner extend it."
-            return {**bad, "severity": Severity.LOW, "message": message, "remediation": fix}
+            return {**bad, "message": message, "remediation": fix}
         case Standing.IN_FORCE:
             message = f"{who} is in force until {waiver.expires}, for {counted(left, 'day')} more: {waiver.reason}"
             return {
                 "outcome": Outcome.NOT_APPLICABLE,
-                "severity": Severity.INFO,
                 "actual": today.isoformat(),
                 "message": message,
             }

@@ -1,42 +1,270 @@
-"""Makes the calls that a file asks for, each in a fork of its own, and tells of each as it begins and as it ends.
+"""Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
 
-    python -c BOOTSTRAP ASKED RESULT STACKS
+    python -m gates_probe.calculating.session QUESTION STACKS
 
-What is expected of a call is not among what is asked: it never comes into this process.
+Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
 
+import asyncio
 import contextlib
 import faulthandler
 import importlib
-import json
+import inspect
 import os
 import signal
 import sys
-from typing import Any
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from itertools import islice
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FrameType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+from typing import Any, Self
 
-from ..asking import Teller, Unreachable, import_from
-from .calling import Target, brief, built, called, raised
-from .values import encode
+from ..asking import DONE, Teller, Unreachable, import_from, in_fork, message_of, read, resolve, said
+from ..places import HERE
+from .values import BOUND, TooMuch, encode, is_record, plain
+
+TWICE_S = 2.0
+ITEMS = 20_000
+CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
+BUILT_IN = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, BuiltinFunctionType)
+
+
+class Target:
+    """A callable of the project: `module:function`, `module:Class`, or `module:Class.method` of an instance."""
+
+    def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
+        self._take = take.split(".") if take else []
+        self.takes = self._take[0] if self._take else ""
+        self.name = path.partition(":")[2]
+        self._owner, self._found = resolve(path)
+        self._instance = instance
+        last = self.name.rpartition(".")[2]
+        self._method = inspect.isclass(self._owner) and callable(self._found) and _binds(self._owner, last)
+        if self._method and instance is None:
+            raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
+        if isinstance(self._found, property):
+            owner, _, last = path.rpartition(".")
+            raise Unreachable(f"{self.name} is a property: write 'call: {owner}' and 'take: {last}'")
+        if not callable(self._found):
+            raise Unreachable(f"{path} is a {type(self._found).__name__}, which cannot be called")
+
+    def bound(self) -> Callable[..., Any]:
+        """Return what is called, on a fresh instance where it is a method."""
+        if self._instance is None:
+            found: Callable[..., Any] = self._found
+            return found
+        made = self._owner(*built(self._instance.get("args", [])), **built(self._instance.get("kwargs", {})))
+        method: Callable[..., Any] = getattr(made, self.name.rpartition(".")[2])
+        return method
+
+    def taken(self, returned: Any) -> Any:  # noqa: ANN401  # anything
+        """Return the part of what was returned that is asked for."""
+        for name in self._take:
+            try:
+                if isinstance(returned, Mapping):
+                    returned = returned[name]
+                else:
+                    returned = returned[int(name)] if name.isdigit() else getattr(returned, name)
+            except (LookupError, AttributeError, TypeError) as error:
+                raise Unreachable(f"what it returned ({type(returned).__name__}) has no {name!r}") from error
+        return returned
+
+    def place(self) -> tuple[str, int, int] | None:
+        """Return the file, first and last line of the function."""
+        found = inspect.unwrap(getattr(self._found, "func", self._found))
+        code = getattr(found, "__code__", None)
+        if code is not None:
+            return code.co_filename, code.co_firstlineno, max(line for _, _, line in code.co_lines() if line)
+        with contextlib.suppress(OSError, TypeError):
+            source, first = inspect.getsourcelines(found)
+            return inspect.getfile(found), max(first, 1), first + len(source) - 1
+        return None
+
+
+def _binds(owner: type, name: str) -> bool:
+    """Return whether what a class has by a name is called on an instance: a function, or what wraps one."""
+    found = inspect.getattr_static(owner, name, None)
+    # `str.upper`, and what else is built in, takes its instance as an argument; a class is made, not bound
+    return hasattr(type(found), "__get__") and not isinstance(found, (staticmethod, classmethod, type, *BUILT_IN))
+
+
+def built(value: Any) -> Any:  # noqa: ANN401  # anything
+    """Return an argument: plain JSON, with `$call` and `$ref` replaced by what they make and name."""
+    if isinstance(value, list):
+        return [built(item) for item in value]
+    if not isinstance(value, dict) or set(value) == {"$text"}:
+        return plain(value)
+    if "$ref" in value:
+        return resolve(value["$ref"])[1]
+    if "$call" in value:
+        return resolve(value["$call"])[1](*built(value.get("args", [])), **built(value.get("kwargs", {})))
+    return {name: built(item) for name, item in value.items()}
+
+
+def called(target: Target, args: list[Any], kwargs: dict[str, Any], limit_s: float) -> dict[str, Any]:
+    """Call a target with arguments of a task file and tell how that ended; twice where it returns soon.
+
+    The second call tells which functions ran in it, too: slower, but what is timed was before.
+    """
+    started = time.monotonic()
+    told = _once(target, args, kwargs)
+    if "returned" in told and time.monotonic() - started < min(TWICE_S, limit_s / 3):
+        with Ran() as ran:
+            again = _once(target, args, kwargs)
+        told["ran"] = ran.told()
+        if again.get("returned") != told["returned"] or "error" in again:
+            told["again"] = again
+    return told
+
+
+class Ran:
+    """The functions that run while it watches; nothing of a process that is started meanwhile."""
+
+    def __init__(self) -> None:
+        self._seen: set[CodeType] = set()
+        self._children = False
+        self._on = True
+        sys.addaudithook(self._audit)
+
+    def told(self) -> list[list[Any]] | None:
+        """Return the file and first line of each function, `None` where another process may have run more."""
+        return None if self._children else [[code.co_filename, code.co_firstlineno] for code in self._seen]
+
+    def __enter__(self) -> Self:
+        sys.setprofile(self._note)
+        threading.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        self._on = False
+
+    def _note(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            self._seen.add(frame.f_code)
+
+    def _audit(self, event: str, _: object) -> None:
+        if self._on and event in CHILDREN:
+            self._children = True
+
+
+def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        given, named, function = built(args), built(kwargs), target.bound()
+        before = _written([given, named])
+    except Exception as error:  # noqa: BLE001  # whatever the project raises
+        return {"problem": f"its arguments or its instance cannot be made: {brief(error)}"}
+    told: dict[str, Any] = {}
+    returned: Any = None
+    with _kept_folder(told), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            returned = run_to_end(function(*given, **named), target.takes)
+        except TooMuch as error:
+            told["problem"] = f"what it returned cannot be compared: {error}"
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
+            told.update(raised(error))
+    if not told.keys() & {"problem", "error"}:
+        try:
+            told["returned"] = encode(target.taken(returned))
+        except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
+            told["problem"] = f"what it returned cannot be compared: {brief(error)}"
+    told["warnings"] = [[kinds(type(warned.message)), str(warned.message)[:BOUND]] for warned in seen]
+    told["changed"] = before is not None and _written([given, named]) not in (None, before)
+    return told
+
+
+def _written(value: object) -> Any:  # noqa: ANN401  # JSON
+    try:
+        return encode(value)
+    except TooMuch:
+        return None
+
+
+def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
+    """Run a coroutine to its end, and a generator, or another iterator, to the list of what it yields.
+
+    One that tells of itself by its attributes, or of which an attribute is to be taken, is left as it is.
+    """
+    if inspect.iscoroutine(returned):
+        return run_to_end(asyncio.run(returned), take)
+    if not isinstance(returned, Iterator | AsyncIterator) or is_record(returned) or (take and hasattr(returned, take)):
+        return returned
+    if isinstance(returned, AsyncIterator):
+        return asyncio.run(_awaited(returned))
+    items = [*islice(returned, ITEMS + 1)]
+    if len(items) > ITEMS:
+        raise TooMuch(f"it yields more than {ITEMS} items")
+    return items
+
+
+async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
+    items: list[Any] = []
+    async for item in returned:
+        items.append(item)
+        if len(items) > ITEMS:
+            raise TooMuch(f"it yields more than {ITEMS} items")
+    return items
+
+
+def raised(error: BaseException) -> dict[str, Any]:
+    """Tell of an exception: its types, its message, and the traceback less our own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
+        trace = trace.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, trace))
+    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
+        text = ""
+    return {"error": kinds(type(error)), "message": message_of(error), "traceback": text[-20_000:]}
+
+
+def brief(error: BaseException) -> str:
+    """Return an exception's type and message in one line."""
+    return str(error) if isinstance(error, Unreachable) else said(error, 2000)
+
+
+def kinds(kind: type) -> list[str]:
+    """Return the names that an exception or warning can be expected by: its own and those of what it is."""
+    names = [base.__qualname__ for base in kind.__mro__ if base is not object]
+    return [*names, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)]
+
+
+@contextlib.contextmanager
+def _kept_folder(told: dict[str, Any]) -> Iterator[None]:
+    """Come back to where we were, and tell where the call went elsewhere."""
+    here = os.getcwd()  # noqa: PTH109
+    try:
+        yield
+    finally:
+        try:
+            told["moved"] = os.getcwd() != here  # noqa: PTH109
+        except OSError:
+            told["moved"] = True
+        os.chdir(here)
+
 
 IMPORT_S = 120.0
-DONE = 77  # how a fork ends that told of its call
-BOOTSTRAP = (
-    # a module of the project must not take the place of one of the standard library while we begin
-    "import sys; here = sys.argv.pop(1); sys.path[: sys.path[:1] == ['']] = [here]; "
-    "from gates_probe.calculating import session; session.main()"
-)
 
 
 def main() -> None:
     """Make every call; leave at once when the last has been told of, whatever still runs."""
-    asked_path, result_path, stacks_path = sys.argv[1:4]
-    with open(asked_path, encoding="utf-8") as file:  # noqa: PTH123
-        asked = json.load(file)
-    os.remove(asked_path)  # noqa: PTH107  # its secret is not for the project
+    question, tell = read(sys.argv[1])
+    session = _Session(tell, sys.argv[2])
     sys.argv = ["gates"]
-    import_from(asked["paths"])
-    session = _Session(result_path, asked["secret"], stacks_path)
-    for call in asked["calls"]:
+    import_from(question["paths"])
+    for call in question["calls"]:
         session.imported(call)
         session.make(call)
     os._exit(0)
@@ -45,8 +273,8 @@ def main() -> None:
 class _Session:
     """Tells of each import and call as it begins or ends, so that what was seen stays seen when the process dies."""
 
-    def __init__(self, path: str, secret: str, stacks: str) -> None:
-        self._tell = Teller(path, secret)
+    def __init__(self, tell: Teller, stacks: str) -> None:
+        self._tell = tell
         self._stacks = open(stacks, "w+", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115  # for all calls
 
     def imported(self, call: dict[str, Any]) -> None:
@@ -67,11 +295,7 @@ class _Session:
         if _holds_device():
             self._tell("call", id=call["id"], problem="its module takes the CUDA device when it is imported")
             return
-        pid = os.fork()
-        if not pid:
-            self._tell.forked()
-            self._in_fork(call)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        code = in_fork(self._tell, lambda: self._in_fork(call))
         self._stacks.seek(at)
         if code != DONE:
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -81,7 +305,6 @@ class _Session:
         faulthandler.enable(file=self._stacks)
         faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=self._stacks)
         self._tell("call", id=call["id"], **_made(call, self._tell))
-        os._exit(DONE)
 
 
 def _holds_device() -> bool:

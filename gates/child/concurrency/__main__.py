@@ -1,6 +1,6 @@
 """Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
 
-    python -m gates_probe.concurrency QUESTION JOURNAL
+    python -m gates_probe.concurrency QUESTION
 
 In processes it is the one that starts the others, each of which runs this program too.
 """
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..asking import Teller, Unreachable, asked, give_up, leave, said
+from ..asking import Teller, Unreachable, asked, command, give_up, leave, said
 from ..calculating.values import TooMuch
 from ..places import Places
 from .rounds import AtOnce
@@ -69,7 +69,7 @@ class Family:
                  "replies": theirs}  # fmt: skip
         path = Path(self._asked["folder"]) / f"process-{worker}.json"
         path.write_text(json.dumps(asked), encoding="utf-8")
-        argv = [sys.executable, "-m", __package__ or "", str(path), self._asked["journal"]]
+        argv = command(sys.executable, "concurrency.__main__", str(path))
         self._lot.append((subprocess.Popen(argv, stdin=subprocess.PIPE, pass_fds=(theirs,)), ours))
         os.close(theirs)
 
@@ -191,7 +191,3 @@ def _alone(work: Work, places: Places, tell: Teller, process: int | None) -> Alo
         tell("alone", process=process, worker=worker, result=text, again=found.again[worker])
     tell("took", seconds=found.seconds)
     return found
-
-
-if __name__ == "__main__":
-    main()

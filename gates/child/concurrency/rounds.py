@@ -11,8 +11,7 @@ from typing import Any
 
 from ..asking import Teller, said
 from ..places import Places
-from .holding import Forcing, Holding, Point, spread
-from .work import Alone, Work, repeated
+from .work import Alone, Forcing, Holding, Point, Work, repeated, spread
 
 LOOK_S = 0.05
 STILL_S = 2.0

@@ -1,6 +1,6 @@
 """Calls one callable of the tested project once an epoch and tells after each how much memory is still held.
 
-    python -m gates_probe.leaks QUESTION JOURNAL
+    python -m gates_probe.leaks QUESTION
 
 An exception is raised on, so that its traceback reaches stderr.
 """
@@ -162,7 +162,3 @@ def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
         tell("allocated", **each)
     for each in locating.holders(epochs.run):
         tell("holder", **each)
-
-
-if __name__ == "__main__":
-    main()

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..places import HERE, Place, Places
 from .rungs import bound_of, held_by, reached
-from .tensors import Graphs, is_tensor, storage_of, torch_of_project
+from .tensors import Graphs, storage_of, tensors_among, torch_of_project
 
 KINDS = (list, dict, set, deque)
 MOST_NAMED = 6
@@ -213,9 +213,8 @@ class Making:
 
 
 def _tensors(value: Any) -> Iterator[Any]:  # noqa: ANN401
-    if is_tensor(value):
-        yield value
-    elif isinstance(value, (list, tuple)):
+    yield from tensors_among((value,))
+    if isinstance(value, (list, tuple)):
         for each in value:
             yield from _tensors(each)
     elif isinstance(value, dict):
@@ -279,7 +278,7 @@ class Locating:
 
     def _of_tensors(self) -> "dict[str, Counter[Place]]":
         """Count storages by the line that made their tensor, saved ones and nodes by that of the node."""
-        tensors = [each for each in gc.get_objects() if is_tensor(each)]
+        tensors = tensors_among(gc.get_objects())
         nodes = self._graphs.nodes(tensors)
         held = [(None, tensor) for tensor in tensors]
         made: dict[int, tuple[Place, int]] = {}

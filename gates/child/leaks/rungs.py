@@ -12,7 +12,7 @@ from itertools import islice
 from tracemalloc import get_object_traceback, get_traced_memory, get_tracemalloc_memory, is_tracing
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
-from .tensors import Tensors, available_bytes, device_bytes, heap_bytes, is_tensor, private_bytes, storage_of, trim
+from .tensors import Tensors, available_bytes, device_bytes, heap_bytes, private_bytes, storage_of, tensors_among, trim
 
 SAMPLE = 20
 MOST_REACHED = 5_000
@@ -108,7 +108,8 @@ class Rungs:
     def begin(self) -> None:
         """Begin to trace, and leave what is there out of each search: it does not grow, save for tensors and caches."""
         collect()
-        self._old = [weakref.ref(each) for each in get_objects() if is_tensor(each) or bound_of(each)]
+        kept = [*tensors_among(get_objects()), *(each for each in get_objects() if bound_of(each))]
+        self._old = [weakref.ref(each) for each in kept]
         self._rings = [each for each in get_objects() if places_of(each)]  # nothing refers weakly to a list
         freeze()
         self._frozen = get_freeze_count()
@@ -164,7 +165,7 @@ class Rungs:
 
     def _held(self) -> "tuple[int, int] | None":
         try:
-            return self._tensors.read([each for each in self._objects() if is_tensor(each)])
+            return self._tensors.read(tensors_among(self._objects()))
         except Exception as error:  # noqa: BLE001  # a fault of ours is none of the project's; the rung is not seen
             self.troubles.add(f"live tensors cannot be read: {type(error).__name__}: {error}"[:300])
             return None

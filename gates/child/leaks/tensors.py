@@ -100,11 +100,10 @@ def torch_of_project() -> Any:  # noqa: ANN401
     return torch if torch is not None and hasattr(torch, "Tensor") and hasattr(torch, "autograd") else None
 
 
-def is_tensor(each: object) -> bool:
-    """Return whether an object is a tensor, without asking it."""
-    torch = sys.modules.get("torch")
-    kind = getattr(torch, "Tensor", None)
-    return kind is not None and issubclass(type(each), kind)
+def tensors_among(objects: Iterable[object]) -> list[Any]:
+    """Return the tensors among some objects, without asking them."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return [] if kind is None else [each for each in objects if issubclass(type(each), kind)]
 
 
 class Graphs:

@@ -1,9 +1,8 @@
 """Calls one training step of the tested project with everything around it recorded.
 
-    GATES_WITNESS=3,4,5 python -m gates_probe.recorder '{"call": "pkg.mod:name", "args": [], ...}'
+    python -m gates_probe.recorder QUESTION
 
-The numbers are the descriptors of the pipe for the journal, of its secret, and of a file. The journal ends with what
-came of the call; an exception is raised on, so that its traceback reaches stderr.
+The journal ends with what came of the call; an exception is raised on, so that its traceback reaches stderr.
 """
 
 import dataclasses
@@ -141,7 +140,3 @@ def main() -> None:
     safely(journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
     journal.tell("end")
-
-
-if __name__ == "__main__":
-    main()

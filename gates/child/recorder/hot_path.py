@@ -1,7 +1,6 @@
 """Calls what trains some steps, and tells of each step where its time went and what it waited for.
 
-    GATES_WITNESS=3,4,5 python -m gates_probe.recorder.hot_path '{"call": "pkg.mod:name", "args": [], "paths": [],
-                                                            "root": "/x", "steps": 50, "seconds": 600}'
+    python -m gates_probe.recorder.hot_path QUESTION
 
 A step ends when an optimizer's does. After as many as were asked for, or when the time is up, the process ends.
 """
@@ -312,10 +311,6 @@ def main() -> None:
     call = found(asked["call"], journal)
     returned_by(lambda: call(*asked["args"]))
     path.end(stopped=False)
-
-
-if __name__ == "__main__":
-    main()
 
 
 def stream_is_idle() -> bool:

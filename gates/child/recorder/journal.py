@@ -1,12 +1,7 @@
-"""The journal of a run: one sealed line of JSON an event, each with the place in the project that it came from."""
+"""The journal of a run: a line for each event, with the place in the project that it came from."""
 
 import asyncio
-import fcntl
-import hashlib
-import hmac
 import inspect
-import json
-import os
 import sys
 import threading
 import traceback
@@ -19,73 +14,12 @@ from typing import Any, TypeVar
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Unreachable, import_from, named, print_without_us
+from ..asking import Teller, Unreachable, asked, named, print_without_us
 from ..places import Place, Places
-
-HIGH = 800  # file descriptors from here on: tests that close the low ones do not mean this one
-
-# bound here, because the tested code may patch modules
-_digest, _sha, _write, _fstat, _open, _pid = hmac.digest, hashlib.sha256, os.write, os.fstat, os.open, os.getpid
-Send = Callable[[str], None]
-
-
-def attached(numbers: str) -> Send:
-    """Return how to send a line on the pipe; `numbers` are the descriptors of pipe, secret and a file for stacks."""
-    pipe, secret, stacks = map(int, numbers.split(","))
-    os.close(stacks)
-    with os.fdopen(secret, "rb") as file:
-        told = json.loads(file.read())
-    return _sealed(_moved(pipe), told["nonce"].encode(), told["again"])
-
-
-def _sealed(pipe: int, key: bytes, again: str) -> Send:
-    """Return what sends a line with its seal, made with a secret and the line before; a forked process says nothing.
-
-    The secret is read once, before the project is imported. What others write between the lines, leave out, repeat or
-    put in another order has no seal that fits; and what was told cannot be taken back.
-    """
-    own, inode, lock = _pid(), _fstat(pipe).st_ino, threading.RLock()
-    last, number = b"", pipe
-
-    def send(line: str) -> None:
-        nonlocal last, number
-        if _pid() != own:
-            return
-        with lock:
-            text = line.encode("utf-8", "backslashreplace")
-            last = _digest(key, last + text, _sha)
-            whole = b"=" + last.hex().encode() + b" " + text + b"\n"
-            number = _there(number, inode, again)
-            while whole:
-                whole = whole[_write(number, whole) :]
-
-    return send
-
-
-def _there(number: int, inode: int, again: str) -> int:
-    """Return the pipe's descriptor, opened again where a test closed it."""
-    try:
-        if _fstat(number).st_ino == inode:
-            return number
-    except OSError:
-        pass
-    return _moved(_open(again, os.O_WRONLY))
-
-
-def _moved(number: int) -> int:
-    """Move a descriptor out of the way, where no program that is started inherits it."""
-    try:
-        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, HIGH)
-    except OSError:  # a low limit of open files
-        moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
-    os.close(number)
-    return moved
-
 
 R = TypeVar("R")
 MOST = 5_000
 ALWAYS = {"overflow", "after_overflow", "tested", "problem", "end"}  # however much was told before
-_encode = json.JSONEncoder().encode  # bound here, because the tested code may patch modules
 
 
 class _Looking(threading.local):
@@ -117,8 +51,8 @@ def unheard(look: Callable[[], R]) -> R:
 class Journal:
     """Tells events as they happen; what was told stays, however the process ends."""
 
-    def __init__(self, send: Send, root: str) -> None:
-        self._send = send
+    def __init__(self, tell: Teller, root: str) -> None:
+        self._write = tell.note
         self.places = Places(root)
         self._numbers: dict[int, tuple[int, object]] = {}
         self._kinds: dict[str, int] = {}
@@ -169,9 +103,6 @@ class Journal:
         number = self._threads.setdefault(threading.get_ident(), len(self._threads))
         return {"thread": number} if number else {}
 
-    def _write(self, event: dict[str, object]) -> None:
-        self._send(_encode(event))
-
 
 def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project."""
@@ -184,12 +115,11 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
 
 def begun() -> tuple[dict[str, Any], Journal]:
     """Return what is asked for, and the journal, which has begun; the project's folders are on the path then."""
-    asked, send = json.loads(sys.argv[1]), attached(os.environ.pop("GATES_WITNESS"))
-    sys.argv, sys.excepthook = [asked["call"]], print_without_us
-    import_from(asked["paths"])
-    journal = Journal(send, asked["root"])
+    question, tell = asked()
+    sys.excepthook = print_without_us
+    journal = Journal(tell, question["root"])
     journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
-    return asked, journal
+    return question, journal
 
 
 def found(call: str, journal: Journal) -> Any:  # noqa: ANN401

@@ -1,9 +1,8 @@
 """A pytest plugin that runs chosen tests with torch's calls recorded, and tells how each of them ended.
 
-`GATES_RECORDED` says which tests, by path, node id or criterion, and where tests and implementation lie.
+`GATES_RECORDED` names the file that says which tests, by path, node id or criterion, and where all of it lies.
 """
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,10 +14,11 @@ import torch
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
+from ..asking import read
 from ..places import DEEPEST
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given, Hidden
-from .journal import Journal, attached
+from .journal import Journal
 from .observing import Observer, Scene, held
 from .overflow import Watch, told_of, watched
 from .steps import Steps
@@ -123,8 +123,8 @@ class Driving:
         return self._known[path]
 
 
-_asked = json.loads(os.environ.pop("GATES_RECORDED"))
-_journal = Journal(attached(os.environ.pop("GATES_WITNESS")), _asked["root"])
+_asked, _tell = read(os.environ.pop("GATES_RECORDED"))
+_journal = Journal(_tell, _asked["root"])
 _scene = Scene(_journal)
 _driving = Driving(_journal, _asked["tests"], _asked["implementation"])
 _hidden = Hidden(_scene)

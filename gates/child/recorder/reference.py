@@ -92,7 +92,7 @@ class Reference(Observer):
 
     def before_backward(self, reached: Reached) -> None:
         """Keep the scale that the gradients will have."""
-        self._scale, self._by_hand = self._scene.scale_of(reached.scaler), reached.by_hand
+        self._scale, self._by_hand = self._scene.scale_of(reached.scaler) * reached.again, reached.by_hand
 
     def before_clip(self, params: list[Tensor]) -> None:
         """Compare what is about to be clipped."""

@@ -237,18 +237,20 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
         whole = whole and not isinstance(node, torch.autograd.function.BackwardCFunction)
         stack += [following for following, _ in node.next_functions if following is not None]
     factors = [list(_factors(root.grad_fn)) for root in roots]
-    by_hand = max((each[0] for each in factors if each and _is_scale(each[0])), default=1.0)
-    share = min((math.prod(one for one in each if one < 1) for each in factors), default=1.0)
-    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, share)
+    by_hand = max((each[0][0] for each in factors if each and _is_scale(each[0][0])), default=1.0)
+    share = min((math.prod(one for one, _ in each if one < 1) for each in factors), default=1.0)
+    again = max((math.prod([one for one, tagged in each if tagged][1:]) for each in factors), default=1.0)
+    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, share, again)
 
 
-def _factors(node: Any) -> Iterator[float]:  # noqa: ANN401
-    """Yield the numbers that a loss was multiplied with or divided by, the last one first."""
+def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
+    """Yield the numbers that a loss was multiplied with or divided by, the last one first, and whether by a scaler."""
     while node is not None and node.name() in {"MulBackward0", "DivBackward0"}:
         other = node._saved_other  # noqa: SLF001  # the one place that has the number
         if not isinstance(other, Tensor) or other.numel() != 1 or other.requires_grad or not float(other) > 0:
             return
-        yield float(other) if node.name() == "MulBackward0" else 1 / float(other)
+        factor = float(other) if node.name() == "MulBackward0" else 1 / float(other)
+        yield factor, SCALED_BY in node.metadata
         node = node.next_functions[0][0]
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,11 +16,52 @@ from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.coverage_plan import FOLDER
 from gates.evidence.lines.public_code import Body, functions_of, innermost
 from gates.model import Location, Model
-from gates.project.files import files_of
+from gates.project.files import copy_package, files_of, import_roots, module_name
 from gates.task.task import Task
+
+COVERAGE_PLUGIN = "gates_pytest_coverage"
+FOLDER = "coverage"
+
+
+def copy_plugin(folder: Path) -> list[str]:
+    """Copy the plugin to a folder that the project's interpreter looks in; return the options that load it."""
+    source = Path(__file__).with_name("_pytest_coverage")
+    copy_package(source, folder / COVERAGE_PLUGIN)
+    return ["-p", f"{COVERAGE_PLUGIN}.hooks"]
+
+
+def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
+    """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tests = (path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests)))
+    entries = dict.fromkeys((*task.implementation, *tests))
+    paths = [str(path) for entry in entries for path in _patterns(context.root / entry)]
+    told = {"folder": str(folder), "paths": paths, "root": str(context.root), "modules": modules_of(task, context)}
+    return {"GATES_COVERAGE": json.dumps(told)}
+
+
+def modules_of(task: Task, context: Context) -> dict[str, str]:
+    """Return the names that the implementation's modules may be imported by, and the files they must come from."""
+    return dict(_modules(task, context))
+
+
+def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
+    for path in files_of(task.implementation, context.root):
+        for root in import_roots(task, context):
+            if path.suffix != ".py" or not path.is_relative_to(root):
+                continue
+            name = module_name(path, root)
+            if name and name.split(".")[0] not in sys.stdlib_module_names:
+                yield name, os.path.realpath(path)
+
+
+def _patterns(path: Path) -> list[str]:
+    """Return a path as a pattern that matches it alone, or all below it."""
+    plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
+    return [f"{plain}/*"] if path.is_dir() else [plain]
+
 
 TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
@@ -145,21 +187,13 @@ class ExecutedLines(Evidence):
             if f.location.path == location.path and first <= (f.location.line or 0) <= last
         ]  # fmt: skip
 
-    def child(self, tests: Iterable[str] | None = None) -> str:
-        """Return which process that some tests started was not followed, or nothing."""
+    def doubt(self, tests: Iterable[str] | None = None) -> str:
+        """Return what may have run unseen in some tests (in all where none is named), or nothing."""
         named = None if tests is None else {f"{TEST}{test}" for test in tests}
         for name, program in sorted(self.children.items()):
             if named is None or name in named or not name.startswith(TEST):
                 who = name.removeprefix(TEST) or "the run"
                 return f"{who} started another process ({program}), which was not followed"
-        return ""
-
-    def doubt(self, tests: Iterable[str] | None = None) -> str:
-        """Return what may have run unseen in some tests (in all where none is named), or nothing."""
-        asked = None if tests is None else list(tests)
-        named = None if asked is None else {f"{TEST}{test}" for test in asked}
-        if started := self.child(asked):
-            return started
         for name in self.lost:
             if named is None or name in named:
                 return f"{name.removeprefix(TEST)} took the tracer away"

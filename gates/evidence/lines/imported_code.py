@@ -11,10 +11,10 @@ from typing import Self
 from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.coverage_plan import FOLDER
+from gates.evidence.lines.executed_lines import FOLDER
 from gates.project.history import Blob, History
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 INSTALLED = {"site-packages", "dist-packages"}
 BYTECODE = ".pyc"

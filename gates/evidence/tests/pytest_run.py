@@ -7,6 +7,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from sys import intern
 from types import MappingProxyType
 from typing import Self
 
@@ -16,7 +17,8 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, GatesError
-from gates.evidence.lines.coverage_plan import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
+from gates.evidence.tests.marked import unrun
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
 from gates.evidence.tests.test_records import (
@@ -30,13 +32,11 @@ from gates.evidence.tests.test_records import (
     Unrun,
     Warned,
 )
-from gates.evidence.tests.unrun import unrun
-from gates.project import merge_base as bases
 from gates.project.files import copy_package
 from gates.project.history import History
-from gates.project.two_states import TwoStates
+from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import printable
 
 READ = {"visited", "collect_failed", "collect_skipped"}
 PLUGIN = "gates_pytest_witness"
@@ -245,7 +245,8 @@ def _event(text: bytes, nonce: str) -> Event | None:
         return None
     if not isinstance(event, dict) or event.pop("nonce", "") != nonce or not isinstance(event.get("event"), str):
         return None
-    return {name: printable(value) if isinstance(value, str) else value for name, value in event.items()}
+    # interned: of each test, its id and some keys are told half a dozen times
+    return {intern(name): intern(printable(v)) if isinstance(v, str) else v for name, v in event.items()}
 
 
 def stage_of(events: list[Event]) -> str:
@@ -305,7 +306,7 @@ def deleted_tests(paths: Iterable[str], root: Path, base: str | None) -> tuple[s
     paths = tuple(dict.fromkeys(paths))
     try:
         history = History(root)
-        states = TwoStates(history, bases.find(history, base).commit, root)
+        states = TwoStates(history, base_of(history, base).commit, root)
         old, new = states.named(dict.fromkeys(path.split("::")[0] for path in paths))
     except GatesError:
         return ()

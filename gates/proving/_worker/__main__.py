@@ -12,9 +12,9 @@ def main() -> int:
         from .session import run
 
         return run(told)
-    from .work import supervise, work
+    from .work import work
 
-    return work(told) if mode == "work" else supervise(told, sys.argv[2])
+    return work(told)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """One run of pytest in this process, told as events: what was collected, how each test ended, what was imported."""
 
-import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+
+from .values import Listener
 
 KEPT = 300  # characters of a message
 
@@ -16,6 +18,8 @@ class Recorder:
 
     def __init__(self, told: dict[str, Any], events: TextIO) -> None:
         self._rank = {name: i for i, name in enumerate(told["tests"])}
+        self._run = told.get("run")
+        self._listener = Listener(told.get("listen", {}), lambda key, kind: self.say("kind", key=key, kind=kind))
         self._events = events
 
     def say(self, event: str, **facts: object) -> None:
@@ -24,8 +28,20 @@ class Recorder:
         self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
         self._events.flush()
 
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
+        """Start no other processes and measure no coverage, where the project has switched such a plugin on."""
+        if early_config.pluginmanager.hasplugin("xdist"):
+            args.append("-n0")
+        if early_config.pluginmanager.hasplugin("pytest_cov"):
+            args.append("--no-cov")
+            early_config.known_args_namespace.no_cov = True  # it has been read by now
+        yield
+
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
+        if self._run:
+            self._listener.listen()  # decorators are called while their users are imported
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
@@ -38,9 +54,11 @@ class Recorder:
         items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Name each test that will run."""
+        """Name each test; all of them run, unless some are named."""
         for item in session.items:
             self.say("collected", id=item.nodeid)
+        if self._run is not None:
+            session.items[:] = [item for item in session.items if item.nodeid in self._run]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note what could not be collected."""
@@ -76,13 +94,8 @@ def run(told: dict[str, Any]) -> int:
 
 
 def _neutral(cache: str) -> list[str]:
-    """Return options that take no part in what is asked: no cache, no other processes, no random order."""
-    options = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
-    if importlib.util.find_spec("xdist"):
-        options += ["-n0"]
-    if importlib.util.find_spec("pytest_cov"):
-        options += ["--no-cov"]
-    return options
+    """Return options that take no part in what is asked: no cache of the project's, no random order."""
+    return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
 
 
 def _packages() -> list[str]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,25 +20,37 @@ PAGE = 4096
 
 
 def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
-    """Import what every session needs and the faults do not touch; return whether forking is safe after it.
-
-    Packages that bring pytest plugins are left to pytest, which must see them first.
-    """
+    """Import what every session needs and the faults do not touch; return whether forking is safe after it."""
     if not hasattr(os, "fork") or sys.platform == "darwin":
         return False
     own = {name.split(".")[0] for name in modules}
-    left = own | {"pytest", "conftest"} | _with_plugins()
-    import pytest  # noqa: F401  # what forks need
-
+    left = own | {"pytest", "_pytest", "conftest"}
     before = list(sys.path)
-    for name in packages:
-        if name.split(".")[0] not in left and not name.startswith(("_pytest", "__editable__", "test")):
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    with _as_pytest_imports():
+        for name in packages:
+            if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
     sys.path[:] = before
     gc.collect()
     gc.freeze()  # no fork needs to look at what was there before it
     return not own & set(sys.modules) and threading.active_count() == 1
+
+
+@contextlib.contextmanager
+def _as_pytest_imports() -> Iterator[None]:
+    """Import plugins as pytest does, with their assertions rewritten: of one that it finds otherwise, it warns."""
+    import pytest
+    from _pytest.assertion import install_importhook
+    from _pytest.config import get_config
+
+    config = get_config()
+    install_importhook(config)
+    pytest.register_assert_rewrite(*_with_plugins())
+    try:
+        yield
+    finally:
+        config._ensure_unconfigure()  # noqa: SLF001  # no public name takes the hook away
 
 
 def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
@@ -116,7 +128,7 @@ def _watch(pid: int, ended: Callable[[], int | None], limit: float, limit_bytes:
         if _resident(pid) > limit_bytes:
             return "memory"
         time.sleep(delay)
-        delay = min(delay * 1.5, 0.05)
+        delay = min(delay * 1.5, 0.02)
     return ""
 
 

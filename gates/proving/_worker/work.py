@@ -5,8 +5,6 @@ There its file is only written anew, with comments that mean nothing: a test tha
 
 import json
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
 from hashlib import sha256
@@ -15,6 +13,7 @@ from typing import Any
 
 from .keeping import Copy
 from .starting import run, warm_up
+from .values import HEARD
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
@@ -30,7 +29,7 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up((), plan["modules"])
+        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
 
     def tried(self, fault: Told) -> Told:
@@ -167,24 +166,37 @@ class Worker:
         finally:
             self._copy.restore()
 
-    def prepare(self, tests: list[str]) -> None:
-        """Collect tests once with what is compiled kept, and import what they import of the libraries.
+    def prepare(self, faults: list[Told]) -> None:
+        """Collect all tests once with what is compiled kept, and import what they import of the libraries.
 
-        A file with a fault looks newer than what was compiled of it, and is compiled again.
+        A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
+        what kind of thing the functions give back that are to give back another.
         """
-        session = self._session(tests, float(self._plan["collect_s"]), "--collect-only", compiled=True)
+        tests = list(dict.fromkeys(test for fault in faults for test in fault["all"]))
+        listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
+        places = {key: key.rpartition(":") for key in listen}
+        facts = {
+            "compiled": True, "run": list(listen.values()),
+            "listen": {key: (str(self._root / path), int(line)) for key, (path, _, line) in places.items()},
+        }  # fmt: skip
+        limit_s = float(self._plan["collect_s"]) + max((float(fault["limit_s"]) for fault in faults), default=0)
+        session = self._session(tests, limit_s, *EACH, **facts)
         self._copy.restore()
-        self._collected = {event["id"] for event in session["events"] if event["event"] == "collected"}
-        packages = [name for event in session["events"] if event["event"] == "finished" for name in event["packages"]]
+        told = session["events"]
+        self._collected = {event["id"] for event in told if event["event"] == "collected"}
+        kinds = self._scratch / "kinds.json"
+        kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
+        os.environ[HEARD] = str(kinds)
+        packages = [name for event in told if event["event"] == "finished" for name in event["packages"]]
         self._forked = self._forked and warm_up(packages, self._plan["modules"])
 
-    def _session(self, tests: list[str], limit_s: float, *more: str, compiled: bool = False) -> Told:
+    def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
         told = {
             "tests": tests,
             "events": str(self._scratch / "events.jsonl"),
             "cache": str(self._scratch / "cache"),
             "arguments": [*dict.fromkeys(test.split("::")[0] for test in tests), *self._plan["arguments"], *more],
-            "compiled": compiled,
+            **facts,
         }
         most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
         log = self._scratch / "session.log"
@@ -230,7 +242,7 @@ def work(plan: Told) -> int:
     """Try the faults that nobody else has taken, until there is none or the time is up."""
     worker, deadline = Worker(plan), plan["deadline"]
     faults = json.loads(Path(plan["faults"]).read_text(encoding="utf-8"))
-    worker.prepare(list(dict.fromkeys(test for fault in faults for test in fault["all"])))
+    worker.prepare(faults)
     asked = [(fault, "each") for fault in faults if fault.get("each")]
     with Path(plan["results"]).open("a", encoding="utf-8") as results:
         for number, (fault, how) in enumerate([*((fault, "") for fault in faults), *asked]):
@@ -245,24 +257,6 @@ def work(plan: Told) -> int:
             results.write(json.dumps(found) + "\n")
             results.flush()
     return 0
-
-
-def supervise(plan: Told, path: str) -> int:
-    """Start a worker for each copy and wait for all."""
-    children = []
-    for number, copy in enumerate(plan["copies"]):
-        own = Path(path).with_name(f"plan-{number}.json")
-        own.write_text(json.dumps({**plan, **copy}), encoding="utf-8")
-        env = {**os.environ, **copy["env"], "TMPDIR": copy["temporary"]}
-        log = Path(copy["scratch"], "worker.log").open("wb")  # noqa: SIM115  # it is the child's
-        children.append(
-            subprocess.Popen(  # this very package
-                [sys.executable, "-m", __package__ or "", "work", str(own)],
-                cwd=copy["root"], env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )
-        )  # fmt: skip
-        log.close()
-    return max(child.wait() for child in children)
 
 
 def _claimed(path: Path) -> bool:

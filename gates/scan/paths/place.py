@@ -20,30 +20,9 @@ SETTLED = re.compile(
     r"_*(uses?|supports?)_|\w*(available|installed|supported)$"
 )  # what is asked so is the same in each turn of a loop
 PARTIAL = "functools.partial"
-STABLE = frozenset(
-    {
-        "bool",
-        "enumerate",
-        "find_spec",
-        "float",
-        "getenv",
-        "hasattr",
-        "int",
-        "isinstance",
-        "items",
-        "keys",
-        "len",
-        "list",
-        "optimizers",
-        "parameters",
-        "range",
-        "reversed",
-        "sorted",
-        "str",
-        "tuple",
-        "values",
-        "zip",
-    }
+STABLE = re.compile(
+    "bool|enumerate|find_spec|float|getenv|hasattr|int|isinstance|items|keys|len|list|optimizers|parameters|range|"
+    "reversed|sorted|str|tuple|values|zip"
 )
 
 
@@ -138,7 +117,7 @@ class Place:
         if isinstance(node, ast.Call):
             inside = ", ".join([*map(self.key, node.args), *(f"{k.arg}={self.key(k.value)}" for k in node.keywords)])
             name = tail_of(node.func)
-            again = self.turns and name not in STABLE and not SETTLED.match(name)
+            again = self.turns and not STABLE.fullmatch(name) and not SETTLED.match(name)
             return _bounded(f"{self.key(node.func)}({inside})" + (f"#{self.turns}" if again else ""))
         if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
             return self.key(node.value)

@@ -21,10 +21,11 @@ from amp_core import checkpoint
 from amp_core.data import Stream, loader
 from amp_core.ema import Ema
 from amp_core.loop import Checkpoints, FitResult, Plan, fit
-from amp_core.parallel import Rank, gathered, mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
+from amp_core.parallel import Rank, mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
 from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler
 from amp_core.schedule import Schedule
+from amp_core.shards import gathered
 from amp_core.step import Batch, TrainStep
 from amp_core.tracking import Tracker
 
@@ -207,7 +208,7 @@ def the_first_rank_saves_what_all_can_load_and_so_can_a_single_process(rank: Ran
 def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> None:
     """Train with dropout; stop after half, as if killed, and go on in a new loop from the first rank's checkpoint."""
 
-    def run(into: str, steps: int, *, resume: bool = False) -> tuple[TrainStep, FitResult]:
+    def run(into: str, steps: int, *, resume: bool = False, sharded: bool = False) -> tuple[TrainStep, FitResult]:
         step = a_step(how, "fp16")
         step.loss_fn = lambda model, batch: loss_fn(lambda inputs: model(functional.dropout(inputs, 0.3)), batch)
         torch.manual_seed(100 + rank.index)
@@ -218,7 +219,7 @@ def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> None
         with Tracker(4, []) as tracker:
             result = fit(
                 step, stream, tracker, Plan(steps, accumulate=2), resume=resume,
-                checkpoints=Checkpoints(folder / how / into, every=5),
+                checkpoints=Checkpoints(folder / how / into, every=5, sharded=sharded),
             )  # fmt: skip
         distributed.barrier()  # the first rank has written
         return step, result
@@ -231,6 +232,16 @@ def a_killed_fit_goes_on_bit_for_bit(rank: Rank, folder: Path, how: str) -> None
     files = sorted(path.name for path in (folder / how / "through").iterdir())
     assert files == ["step-00000005.pt", "step-00000010.pt"]
     assert not same_everywhere(torch.rand(()))  # each rank goes on with its own generator
+    with patch("amp_core.step.gathered", side_effect=AssertionError("a rank gathers the whole")):
+        run("sharded", 5, sharded=True)
+        resumed, _ = run("sharded", 10, resume=True, sharded=True)
+    assert distance(through, resumed) == 0.0
+    alone = a_step(None, "fp16", seed=9)
+    latest = Checkpoints(folder / how / "sharded", every=1).latest()
+    assert latest is not None
+    assert latest.name == "step-00000010.shards"
+    alone.load_state_dict(Checkpoints(latest.parent, every=1).load(latest, alone)["step"])
+    assert distance(through, alone) == 0.0
 
 
 def ranks_without_an_exchange_skip_together_if_they_agree(rank: Rank) -> None:
@@ -243,8 +254,8 @@ def ranks_without_an_exchange_skip_together_if_they_agree(rank: Rank) -> None:
 def totals_are_those_of_the_ranks_that_share_a_model(rank: Rank) -> None:
     mine = torch.tensor(float(rank.index + 1))
     for model, total in (
-        (wrap(a_model(), "ddp"), (3.0, 2)),
-        (wrap(a_model(), "fsdp2"), (3.0, 2)),
+        (wrap(a_model(), "ddp", find_unused_parameters=True), (3.0, 2)),
+        (wrap(a_model(), "fsdp2", reshard_after_forward=False), (3.0, 2)),
         (a_model(), (mine, 1)),
     ):
         assert total_over_ranks(model, mine) == total

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from amp_core.device import DeviceUnavailable
-from amp_core.parallel import gathered, mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
+from amp_core.parallel import mean_over_ranks, on_any_rank, total_over_ranks, without_sync, world, wrap
+from amp_core.shards import gathered
 
 HERE = Path(__file__).parent
 
@@ -52,12 +53,6 @@ def test_a_state_without_shards_is_gathered_unchanged() -> None:
     state: Any = {"a": [torch.ones(2), 3], "b": (None, "text"), "c": {0: torch.zeros(1)}}
     assert str(gathered(state)) == str(state)
     assert gathered(state)["a"][0] is state["a"][0]
-
-
-def test_an_error_in_a_world_of_one_is_left_as_it_is() -> None:
-    with pytest.raises(ValueError, match="as it is") as caught, world("cpu"):
-        raise ValueError("as it is")
-    assert not hasattr(caught.value, "__notes__")  # alone there is nothing to tell apart
 
 
 def test_a_wrong_way_or_block_is_refused() -> None:

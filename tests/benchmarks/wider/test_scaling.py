@@ -29,16 +29,6 @@ def test_one_thing_varies_at_a_time() -> None:
     }  # fmt: skip
 
 
-def test_every_shape_has_a_step_time_an_arm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(scaling.BATCH_SIZES, "cpu", (1, 2))
-    monkeypatch.setitem(scaling.CONTEXTS, "cpu", (4,))
-    found = measure_scaling(a_setup())
-    assert list(found.metrics) == [f"scaling_step_time_s_{shape}" for shape in ("batch_1", "batch_2", "context_4")]
-    assert all({arm: len(times) for arm, times in metric.arms.items()} == {"fp32": 1, "bf16": 1}
-               for metric in found.metrics.values())  # fmt: skip
-    assert found.settings == {"scaling_out_of_memory": "none"}
-
-
 def test_an_arm_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """The branch for a GPU, with what it calls there replaced: 32 sequences fit in bf16 only, and not with timing."""
 

@@ -50,15 +50,11 @@ WEAKENED: dict[str, str] = {
     "a_test_is_skipped": TEST.replace("@pytest", "@pytest.mark.skip\n@pytest", 1),
     "the_file_is_emptied": "def test_nothing():\n    assert True\n",
 }
-HONEST: dict[str, dict[str, str]] = {
-    "the code and one more test": {
-        "pkg/core.py": "def double(x):\n    return x + x\n",
-        "tests/test_more.py": "from pkg.core import double\n\n\ndef test_two():\n    assert double(2) == 4\n",
-    },
-    "a test is written anew, and data beside it": {
-        "tests/test_core.py": TEST.replace("test_double", "test_doubling"),
-        "tests/data.txt": "2",
-    },
+HONEST = {  # the code, a test written anew, data beside it, and one more test
+    "pkg/core.py": "def double(x):\n    return x + x\n",
+    "tests/test_more.py": "from pkg.core import double\n\n\ndef test_two():\n    assert double(2) == 4\n",
+    "tests/test_core.py": TEST.replace("test_double", "test_doubling"),
+    "tests/data.txt": "2",
 }
 
 
@@ -119,9 +115,8 @@ def test_what_the_change_adds_around_the_tests_does_not_help_it(tmp_path: Path) 
     assert (found.outcome, found.actual, found.criterion, found.blocks) == (Outcome.FAILED, "failed", "AC1", True)
 
 
-@pytest.mark.parametrize("case", HONEST)
-def test_honest_changes_pass(case: str, tmp_path: Path) -> None:
-    (found,), _, _ = judged(tmp_path, HONEST[case])
+def test_honest_changes_pass(tmp_path: Path) -> None:
+    (found,), _, _ = judged(tmp_path, HONEST)
     assert found.outcome is Outcome.PASSED
 
 

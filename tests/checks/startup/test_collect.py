@@ -55,7 +55,16 @@ def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "project-evidence/startup/source").exists()
 
 
-FLAT = '[project]\nname = "pkg"\nversion = "1"\n[tool.gates]\nreports = "checked"\n'
+FLAT = """\
+[build-system]
+requires = []
+build-backend = "setuptools.build_meta"
+[project]
+name = "pkg"
+version = "1"
+[tool.gates]
+reports = "checked"
+"""
 RESULT, PROOF = (f'{{\n "schema": "gates.{what}/1"\n}}' for what in ("result", "proof"))
 
 
@@ -70,7 +79,7 @@ def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, t
 
 
 BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
-    "nothing to build": ({"pyproject.toml": "[tool.x]\n"}, BuildEnding.NONE, "neither"),
+    "nothing to build": ({"pyproject.toml": "[project]\nname = 'a'\n", "b/x.py": ""}, BuildEnding.NONE, "neither"),
     "no such backend": (
         {"pyproject.toml": '[build-system]\nrequires = ["no-such-thing>=1"]\nbuild-backend = "nope"\n'},
         BuildEnding.UNSEEN,

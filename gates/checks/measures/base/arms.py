@@ -1,32 +1,90 @@
-"""An arm timed in two folders in turn: the baseline's, and the project's own; each must use the code of its folder.
+"""The baseline, and an arm timed in its folder and the project's own in turn; each must use the code of its folder.
 
 An interpreter that has the project installed may find the candidate's code from the baseline's folder, and two equal
-numbers would prove nothing. So it is seen in a run that nobody times.
-"""
+numbers would prove nothing. So it is seen in a run that nobody times."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gates.checks.measures.base.baseline import Baseline
+from gates.child.places import HERE
 from gates.context import Context
-from gates.evidence._timed import attempt, attempts_key
-from gates.measuring.bench import RUNNER, Bench, Launch, launch
+from gates.evidence._timed import attempt, attempts_key, times_of, turns
+from gates.measuring import machine
+from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
-from gates.measuring.deciding.spending import looks_until
+from gates.measuring.deciding import looks_until
 from gates.measuring.ledger import Recalled, key_of
-from gates.measuring.samples import Samples
+from gates.measuring.samples import BadSamples, Metric, Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Taken, frozen_digest
 from gates.measuring.wire import ArmFailed
-from gates.project.import_paths import import_roots
+from gates.project.files import files_of, import_roots, is_among
+from gates.project.history import Blob, History, name_of
+from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Task
 
+PROSE = (".md", ".rst")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A revision, the files of the project that differ from it here, and whether it has the task's implementation.
+
+    `code` is the digest of that: another commit with the same is no other baseline.
+    """
+
+    name: str
+    commit: str
+    changed: tuple[str, ...]
+    implemented: bool
+    code: str
+
+
+def find_baseline(task: Task, history: History, context: Context) -> Baseline:
+    """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
+    found = base_of(history, context.base)
+    baseline = _compared(task, history, context, found.name, found.commit)
+    if not baseline.changed and found.before and not context.base:
+        return _compared(task, history, context, f"{found.name}~1", found.before)
+    return baseline
+
+
+def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
+    tree = history.tree(commit)
+    code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
+    return Baseline(
+        name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
+        implemented=bool(code), code=frozen_digest(code),
+    )  # fmt: skip
+
+
+def _changed(task: Task, tree: dict[str, Blob], root: Path) -> Iterator[str]:
+    """Yield what may make a difference: all but tests, prose and the task's own file."""
+    for path, blob in tree.items():
+        if not _is_idle(path, task) and not _is_same(root / path, blob):
+            yield path
+    for file in files_of(task.implementation, root):
+        if (path := file.relative_to(root).as_posix()) not in tree and not _is_idle(path, task):
+            yield path
+
+
+def _is_idle(path: str, task: Task) -> bool:
+    if is_among(path, task.implementation):
+        return False
+    return path.endswith(PROSE) or path == task.path or is_among(path, task.tests)
+
+
+def _is_same(path: Path, blob: Blob) -> bool:
+    """Return whether a file here has the content of a blob; of a submodule that is never known."""
+    return (blob.plain or blob.link) and blob.link == path.is_symlink() and name_of(path, blob.oid) == blob.oid
+
+
 NOTES = Path(__file__).with_name("loaded")
-OURS = (RUNNER, NOTES / "sitecustomize.py")  # they lie in the project where that is this one
+OURS = (HERE, str(NOTES))  # they lie in the project where that is this one
 
 
 @dataclass(frozen=True)
@@ -46,7 +104,7 @@ class Noted:
         if not self.path.is_file():
             return None
         told = self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        return frozenset(told) - {os.path.realpath(path) for path in OURS}
+        return frozenset(file for file in told if not file.startswith(tuple(map(os.path.realpath, OURS))))
 
 
 def loaded(name: str, launched: Launch, folder: Path, *, talks: bool, timeout_s: float) -> frozenset[str] | None:
@@ -154,3 +212,53 @@ def _check_code(
         refuse_other_code(
             f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
         )
+
+
+METRIC = "time_s"
+Times = Mapping[str, float]
+
+
+def compare_benchmarks(sides: Sides, measurement: Measurement, device: str, folder: Path) -> dict[str, Samples]:
+    """Return the samples of each benchmark that both sides have; raise `ArmFailed` where a side cannot run.
+
+    The first run of a side is not counted: it finds cold caches, and it is asked what it loads.
+    """
+    for side, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
+        notes = Noted(folder / f"{side}.loaded.txt")
+        _run(sides, side, measurement, device, folder / f"{side}-first", notes)
+        refuse_other_code(
+            f"the {side}", notes.files, measurement.run or (), folder=sides.folders[side], other=sides.folders[other],
+            is_ours=sides.is_ours,
+        )  # fmt: skip
+    taken: list[dict[str, Times]] = []
+    for number in turns(measurement):
+        order = (BASELINE, CANDIDATE) if number % 2 == 0 else (CANDIDATE, BASELINE)
+        taken.append({side: _run(sides, side, measurement, device, folder / f"{side}-{number}") for side in order})
+    names = set.intersection(*(set(times) for pair in taken for times in pair.values()))
+    return {
+        name: _samples(measurement, [{side: pair[side][name] for side in pair} for pair in taken]) for name in names
+    }
+
+
+def _run(
+    sides: Sides, side: str, measurement: Measurement, device: str, log: Path, notes: Noted | None = None
+) -> Times:
+    """Run the tool once on a side and read what it wrote."""
+    out = log.with_suffix(".benchmark.json")
+    words = tuple(word.replace("{out}", str(out)) for word in measurement.run or ())
+    made = sides.launch(side, Arm(run=words), measurement, device, seed=1)
+    made = notes.watching(made) if notes else made
+    limit = measurement.timeout_s or sides.context.timeout_s
+    try:
+        return times_of(side, made, out, measurement.read, limit_s=limit, log=log)
+    except BadSamples as error:
+        raise ArmFailed(str(error)) from error
+
+
+def _samples(measurement: Measurement, pairs: list[dict[str, float]]) -> Samples:
+    arms = {side: tuple(pair[side] for pair in pairs) for side in (BASELINE, CANDIDATE)}
+    return Samples(
+        schema="gates.samples/1", device=machine.processor(), settings={"runs": str(len(pairs))},
+        timing=f"{measurement.read}, run on both sides in turn; of each run the median",
+        metrics={METRIC: Metric(unit="s", direction="lower", paired=True, arms=arms)},
+    )  # fmt: skip

@@ -8,26 +8,23 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.measures.base import baseline as _baseline
-from gates.checks.measures.base.arms import Sides, compare_arms
-from gates.checks.measures.base.baseline import Baseline
-from gates.checks.measures.base.tool import compare_benchmarks
+from gates.checks.measures.base.arms import Baseline, Sides, compare_arms, compare_benchmarks, find_baseline
 from gates.child import process
 from gates.child.guardian import remove
-from gates.command_line import shown
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
-from gates.evidence.measurement_run import MeasurementRun
 from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
+from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
-from gates.project.checkout import lay_out
+from gates.project.copies import lay_out
+from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
-from gates.task.smoke import cut_short
+from gates.task.selection import cut_short
 from gates.task.task import Task
-from gates.terminal import printable
+from gates.words import in_shell, printable
 
 FOLDER = "regressions"
 
@@ -64,7 +61,7 @@ class Regressions(Evidence):
         if not comparisons_of(task):
             raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
         history = History(context.root)
-        baseline = _baseline.find(task, history, context)
+        baseline = find_baseline(task, history, context)
         seen = cls(
             how=f"git, and workers in the files of {baseline.commit[:12]} and in the work tree, in turn",
             base=printable(baseline.name), commit=baseline.commit, changed=tuple(map(printable, baseline.changed)),
@@ -103,7 +100,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     ours = frozenset(history.tree(baseline.commit)) - set(shared)
     sides = Sides(
         task=task, context=replace(own, root=context.root), tree=root, baseline=baseline,
-        is_ours=lambda path: path in ours or _baseline.is_under(path, task.implementation),
+        is_ours=lambda path: path in ours or is_among(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
     runs = tuple(run for group in _groups(task) for run in _run(sides, group, own.evidence, note))
@@ -145,7 +142,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
         arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
         one = measurement.model_copy(update={"arms": arms})
         for path in own_files(task, one, context):
-            if not _baseline.is_under(path, task.implementation):
+            if not is_among(path, task.implementation):
                 target = root / path
                 target.unlink(missing_ok=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -212,4 +209,4 @@ def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
 
 def _arm_name(task: Task, one: RegressionRun) -> str:
     measurement = next(m for m in task.measurements if m.id == one.run.id)
-    return measurement.arms[one.arm].name if measurement.arms else shown(measurement.run or ())
+    return measurement.arms[one.arm].name if measurement.arms else in_shell(measurement.run or ())

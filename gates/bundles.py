@@ -1,0 +1,288 @@
+"""Bundles: a measurement made on another machine, with all that is needed to judge it here.
+
+There is one way to write one: JSON in one canonical form. It is read, written again and compared byte for byte, so that
+there is no room for what two readers could see differently: other spacing or order, a key twice, something after the
+end. The digest then guards the contents."""
+
+import hashlib
+import json
+import math
+import os
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+from gates.errors import UsageError
+from gates.measuring.samples import Samples
+from gates.measuring.taken import MeasurementRun
+from gates.model import Model, TaskIdentity
+from gates.task.measurement import Measurement
+from gates.task.task import Measure
+from gates.task.types import InsidePath
+from gates.words import visible
+
+SCHEMA = "gates.bundle/1"
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Definition = dict[str, JsonValue]
+
+
+class BoundFile(Model):
+    """A file that a measurement speaks of, as it was: its contents' SHA-256, and whether it may be executed."""
+
+    path: InsidePath
+    sha256: Sha256
+    executable: bool
+
+
+class BundledRun(Model):
+    """One measurement on one device: what was asked for, the files that it speaks of, and what was seen."""
+
+    definition: Definition
+    measures: tuple[Definition, ...]
+    files: Annotated[tuple[BoundFile, ...], Field(min_length=1)]
+    run: MeasurementRun
+
+    @model_validator(mode="after")
+    def _of_one_piece(self) -> Self:
+        device = self.samples.device.type
+        if self.run.device not in {"any", device}:
+            raise ValueError(f"samples of a {device!r} device, said to be of {self.run.device!r}")
+        if self.run.problem:
+            raise ValueError("samples of a run that did not end well")
+        return self
+
+    @property
+    def samples(self) -> Samples:
+        """Return the samples; without any there is nothing to bundle."""
+        if self.run.samples is None:
+            raise ValueError("a run without samples")
+        return self.run.samples
+
+
+class Origin(Model):
+    """Where a bundle was made: when, by whom, on what, and by which command. It is told, not proved."""
+
+    at: str
+    by: str
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    commit: str | None
+    dirty: bool | None
+
+    @property
+    def revision(self) -> str:
+        """Return the commit in words."""
+        return f"commit {self.commit[:12]}{', changed since' if self.dirty else ''}" if self.commit else "no commit"
+
+
+class Bundle(Model):
+    """A measurement made on another machine. `digest` is that of all the rest; `signature` speaks for all but both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, title="gates bundle")
+
+    schema_: Literal["gates.bundle/1"] = Field(alias="schema")
+    task: TaskIdentity
+    origin: Origin
+    runs: Annotated[tuple[BundledRun, ...], Field(min_length=1)]
+    signature: str | None = None
+    digest: Sha256
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        named = [(one.run.id, one.run.device) for one in self.runs]
+        if len(set(named)) < len(named):
+            raise ValueError("holds one measurement on one device twice")
+        return self
+
+
+def definition_of(part: Measurement | Measure) -> Definition:
+    """Return what a part of a task asks for: all that was written but its place, its level and how long it may take."""
+    left_out = {"level", "timeout_s"}
+    asked: Definition = part.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=left_out)
+    if isinstance(part, Measurement) and part.arms:
+        asked["order"] = list(part.arms)  # the first is the one that the others are compared with
+    return asked
+
+
+MAX_BYTES = 64 * 1024 * 1024
+LINE_ENDINGS = "its line endings were changed (git does so where .gitattributes does not say `-text`)"
+
+
+class BadBundle(Exception):
+    """A file that is no bundle, or one that was altered; why, in one line."""
+
+
+def encode(bundle: Bundle) -> bytes:
+    """Return a bundle as the bytes of its file, with its digest made afresh."""
+    rest = bundle.model_dump(mode="json", by_alias=True, exclude={"digest"})
+    return _canonical({**rest, "digest": _digest(rest)})
+
+
+def signed_part(bundle: Bundle) -> bytes:
+    """Return what a signature speaks for: everything but itself, and the digest that covers it."""
+    return _canonical(bundle.model_dump(mode="json", by_alias=True, exclude={"digest", "signature"}))
+
+
+def decode(data: bytes) -> Bundle:
+    """Return the bundle that a file holds; raise `BadBundle` where one byte of it is not as it was written."""
+    value = _parsed(data)
+    if not isinstance(value, dict) or "digest" not in value or "schema" not in value:
+        raise BadBundle("it is no bundle")
+    if _canonical(value) != data:
+        raise BadBundle(f"it was altered: {_how(value, data)}")
+    if value["schema"] != SCHEMA:
+        raise BadBundle(f"it has the form {visible(str(value['schema']))!r:.60}, expected {SCHEMA!r}")
+    digest = value.pop("digest")
+    if digest != _digest(value):
+        raise BadBundle("it was altered: its digest is not that of its contents")
+    try:
+        return Bundle.model_validate_json(data)
+    except (ValidationError, ValueError) as error:
+        raise BadBundle(_first(error)) from error
+
+
+def read(path: Path) -> Bundle:
+    """Return the bundle of a file; raise `BadBundle` for one that cannot be read."""
+    return decode(contents(path))
+
+
+def contents(path: Path) -> bytes:
+    """Return the bytes of a plain file; raise `BadBundle` for a link, a pipe, a folder or what is too large."""
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise BadBundle("it is no plain file")
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = "it is a link, expected the file itself" if path.is_symlink() else getattr(error, "strerror", error)
+        raise BadBundle(f"it cannot be read: {reason}") from error
+    if len(data) > MAX_BYTES:
+        raise BadBundle(f"it has more than {MAX_BYTES} bytes")
+    return data
+
+
+def _parsed(data: bytes) -> JsonValue:
+    try:
+        value: JsonValue = json.loads(data.decode("ascii"), parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise BadBundle("it was altered or is no bundle: not the JSON that `gates measure` writes") from error
+    return value
+
+
+def _how(value: JsonValue, data: bytes) -> str:
+    if _canonical(value) == data.replace(b"\r\n", b"\n"):
+        return LINE_ENDINGS
+    return "written again it is not the same, byte for byte"
+
+
+def _refuse(token: str) -> float:
+    raise ValueError(f"holds {token}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _canonical(value: JsonValue) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def _digest(value: JsonValue) -> str:
+    return hashlib.sha256(_canonical(value)).hexdigest()
+
+
+def _first(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return f"it is no bundle of this version: {visible(str(error)):.200}"
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"])) or "the file"
+    return visible(f"it is no bundle of this version: {where:.100}: {first['msg']:.200}")
+
+
+NAMESPACE = "gates-bundle"
+TIMEOUT_S = 120
+
+
+def sign(data: bytes, key: Path) -> str:
+    """Return the signature of a key over some bytes; raise `UsageError` where it cannot be made."""
+    done = _keygen(("-Y", "sign", "-n", NAMESPACE, "-f", str(key)), data)
+    if isinstance(done, str):
+        raise UsageError(f"--sign-key {key}: {done}")
+    return done.decode("ascii")
+
+
+def signer_of(data: bytes, signature: str | None, signers: Sequence[str]) -> str:
+    """Return which of the allowed signers vouches for some bytes; raise `BadBundle` where none does."""
+    if signature is None:
+        raise BadBundle("it is not signed, and evidence_signers of [tool.gates] asks for a signature")
+    with tempfile.TemporaryDirectory(prefix="gates-signature-") as folder:
+        allowed, told = Path(folder, "allowed"), Path(folder, "signature")
+        allowed.write_text("".join(f"{line}\n" for line in signers), encoding="utf-8")
+        told.write_text(signature, encoding="utf-8")
+        common = ("-f", str(allowed), "-s", str(told))
+        found = _keygen(("-Y", "find-principals", *common), b"")
+        if isinstance(found, str):
+            raise BadBundle(f"its signature is none of evidence_signers of [tool.gates]: {found}")
+        name = (found.decode("utf-8", "replace").splitlines() or [""])[0]
+        checked = _keygen(("-Y", "verify", "-n", NAMESPACE, "-I", name, *common), data)
+        if isinstance(checked, str):
+            raise BadBundle(f"its signature does not fit what it says: {checked}")
+    return visible(name)
+
+
+def _keygen(words: tuple[str, ...], data: bytes) -> bytes | str:
+    """Return what ssh-keygen prints, or in words why it failed."""
+    try:
+        done = subprocess.run(["ssh-keygen", *words], input=data, capture_output=True, check=False, timeout=TIMEOUT_S)  # noqa: S607  # the one that the user has
+    except FileNotFoundError:
+        return "there is no ssh-keygen here"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"ssh-keygen cannot be run: {type(error).__name__}"
+    if done.returncode == 0:
+        return done.stdout
+    words_of = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["ssh-keygen says no"]
+    return visible(words_of[-1])[:200]
+
+
+SUFFIX = ".json"
+
+
+def handed_in(named: Sequence[Path], committed: Path, task: str, root: Path) -> tuple[str, ...]:
+    """Return the paths of the bundles to look at, as seen from the root, each once and in one order.
+
+    Of a folder those that are of other tasks are passed over; raise `UsageError` for a path that leads nowhere.
+    """
+    found: set[Path] = set(_in_folder(committed, task)) if committed.is_dir() else set()
+    for path in named:
+        if path.is_dir():
+            found |= set(_in_folder(path, task))
+        elif path.exists() or path.is_symlink():
+            found.add(path)
+        else:
+            raise UsageError(f"--evidence {str(path)!r}: there is no such file or folder")
+    return tuple(sorted({_shown(path, root) for path in found}))
+
+
+def _shown(path: Path, root: Path) -> str:
+    """Return a path as seen from the root; raise `UsageError` for one that a report cannot name."""
+    shown = Path(os.path.relpath(path.absolute(), root)).as_posix()
+    if visible(shown) != shown:
+        raise UsageError(f"{visible(shown)}: the name of the bundle holds what cannot be shown; rename it")
+    return shown
+
+
+def _in_folder(folder: Path, task: str) -> Iterator[Path]:
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            own = read(path).task.id == task
+        except BadBundle:
+            own = True  # it is named in the report, not passed over
+        if own:
+            yield path

@@ -1,1 +1,0 @@
-"""Bundles: a measurement made on another machine, with all that is needed to judge it here."""

@@ -1,0 +1,239 @@
+"""Times the step of one arm in the project's interpreter.
+
+    python -m gates_probe.arm '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
+
+The function is called once; what it returns is the step. Orders come on stdin, one line of JSON each, answers go to
+the descriptor that `GATES_WORKER` names. Where the project has loaded torch, its threads are set, and work on a GPU is
+timed by events of its stream with one synchronisation a segment.
+"""
+
+import dataclasses
+import gc
+import hashlib
+import inspect
+import io
+import json
+import os
+import platform
+import resource
+import sys
+import time
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from .asking import Unreachable, import_from, named, said
+from .memory import peak, reset_peak, resident
+
+PROTOCOL = "gates.worker/1"
+FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+NATIVE = {"bf16": {"amx_bf16", "avx512_bf16", "bf16"}, "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"}}
+AT = " at 0x"
+PLAIN = {type(None), bool, int, float, complex, str, bytes}
+perf_counter, process_time = time.perf_counter, time.process_time  # as they are before the project is imported
+Told = dict[str, Any]
+
+
+def main() -> None:
+    """Make the step, then do as told until told to stop."""
+    orders = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(int(os.environ.pop("GATES_WORKER")), "w", encoding="utf-8")
+    os.set_inheritable(replies.fileno(), False)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def say(told: Told) -> None:
+        replies.write(json.dumps(told) + "\n")
+        replies.flush()
+
+    asked = json.loads(sys.argv[1])
+    try:
+        worker = Worker(asked)
+        say(worker.hello())
+        for line in orders:
+            order = json.loads(line)
+            if order["do"] == "stop":
+                return
+            say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
+    except BaseException as error:  # whatever stops it is told, and then it stops
+        traceback.print_exc()
+        say({"error": str(error) if isinstance(error, Unreachable) else said(error, 500)})
+        raise SystemExit(1) from error
+
+
+class Worker:
+    """A step, and the clock, memory and device that it is seen with."""
+
+    def __init__(self, asked: Told) -> None:
+        sys.argv = [asked["call"]]
+        import_from(asked["paths"])
+        self._threads = int(asked["threads"])
+        make = named(asked["call"])[1]
+        self._set_threads()
+        self._before = resident()
+        self._step = make(*asked["args"])
+        if not callable(self._step):
+            raise TypeError(f"{asked['call']} returned {type(self._step).__name__}, expected the step: a callable")
+        self._set_threads()
+        self._items = getattr(self._step, "items_per_step", None)
+        self._call(1)
+        self._torch = sys.modules.get("torch")
+        self._cuda = bool(self._torch and self._torch.cuda.is_initialized() and self._torch.cuda.memory_allocated())
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+            self._torch.cuda.reset_peak_memory_stats()
+        reset_peak()
+        gc.collect()
+        gc.disable()
+
+    def hello(self) -> Told:
+        """Tell where the step runs."""
+        return {
+            "hello": PROTOCOL,
+            "device": self._device(),
+            "environment": self._environment(),
+            "threads": self._threads,
+        }
+
+    def run(self, steps: int, discard: int) -> Told:
+        """Take steps that nobody times, then those that are timed together."""
+        begun = perf_counter()
+        self._call(discard)  # on a GPU it is in the queue before the first event, so nothing waits for it here
+        first = perf_counter() - begun
+        events = self._events()
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        half = steps // 2
+        wall, cpu = perf_counter(), process_time()
+        if events:
+            events[0].record()
+        self._call(half)
+        middle = perf_counter()
+        if events:
+            events[1].record()
+        result = self._call(steps - half)
+        if events:
+            events[2].record()
+        self._synchronize()
+        end, cpu_end = perf_counter(), process_time()
+        device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
+        halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
+        told: Told = {
+            "ran": steps, "wall_s": end - wall, "cpu_s": cpu_end - cpu, "device_s": device[1] if device else None,
+            "first_s": first, "halves_s": halves if half else None, "digest": "" if result is None else digest(result),
+            "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
+        }  # fmt: skip
+        if self._items is not None:
+            told["items"] = self._items * steps
+        return told
+
+    def collect(self) -> Told:
+        """Collect garbage, and tell the peak of memory since the steps began."""
+        most = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else peak() - self._before
+        gc.collect()
+        return {"collected": True, "peak_memory_bytes": most if most > 0 else None}
+
+    def _call(self, count: int) -> object:
+        step, result = self._step, None
+        for _ in range(count):
+            result = step()
+        if _is_lazy(result):
+            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
+        return result
+
+    def _synchronize(self) -> None:
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+
+    def _events(self) -> list[Any]:
+        return [self._torch.cuda.Event(enable_timing=True) for _ in range(3)] if self._cuda and self._torch else []
+
+    def _set_threads(self) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "set_num_threads"):
+            torch.set_num_threads(self._threads)
+
+    def _device(self) -> Told:
+        if not (self._cuda and self._torch):
+            name, capabilities = _processor()
+            return {"type": "cpu", "name": name, "capabilities": capabilities}
+        major, minor = self._torch.cuda.get_device_capability()
+        found = {"fp16", *(["bf16"] if self._torch.cuda.is_bf16_supported(including_emulation=False) else [])}
+        found |= {"rocm"} if self._torch.version.hip else {f"sm_{major}{minor}", *(["tf32"] if major >= 8 else [])}
+        return {"type": "cuda", "name": self._torch.cuda.get_device_name(), "capabilities": sorted(found)}
+
+    def _environment(self) -> dict[str, str]:
+        told = {"python": platform.python_version(), "platform": platform.platform()}
+        for name in ("torch", "numpy"):
+            version = getattr(sys.modules.get(name), "__version__", None)
+            told |= {name: str(version)} if version else {}
+        return told
+
+
+def digest(value: object) -> str:
+    """Return a digest of all that a step returned: the same for equal results, in this process and in another.
+
+    It is empty where some part of it says no more of itself than where it lies in memory.
+    """
+    with suppress(Exception):
+        told = repr(_plain(value, frozenset()))
+        return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    return ""
+
+
+def _plain(value: Any, around: frozenset[int]) -> object:  # noqa: ANN401  # whatever a project returns
+    """Return a value as plain data; raise `TypeError` where it can't be told from others of its class."""
+    if type(value) in PLAIN:
+        return value
+    if id(value) in around:
+        return "itself"
+    within = around | {id(value)}
+    if isinstance(value, dict):
+        return [(_plain(key, within), _plain(item, within)) for key, item in value.items()]
+    if isinstance(value, list | tuple):
+        is_plain = set(map(type, value)) <= PLAIN  # a long one is told as fast as it is printed
+        return list(value) if is_plain else [_plain(item, within) for item in value]
+    if isinstance(value, set | frozenset):
+        return sorted(repr(_plain(item, within)) for item in value)
+    if hasattr(value, "tolist") and hasattr(value, "shape"):
+        return [list(value.shape), str(value.dtype), _items(value)]
+    name = type(value).__qualname__
+    if dataclasses.is_dataclass(value):
+        return [name, *(_plain(getattr(value, field.name), within) for field in dataclasses.fields(value))]
+    if "__repr__" in {key for base in type(value).__mro__[:-1] for key in vars(base)} and AT not in repr(value):
+        return [name, repr(value)]  # a path, a date, a decimal, a member of an enumeration
+    if hasattr(value, "__dict__"):
+        return [name, _plain(vars(value), within)]
+    raise TypeError(type(value).__name__)
+
+
+def _is_lazy(value: object) -> bool:
+    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
+    kind = type(value)
+    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
+        return True
+    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
+        return False
+    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
+    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
+
+
+def _items(array: Any) -> object:  # noqa: ANN401  # an array of whatever library
+    """Return a digest of the elements of an array, bit by bit where its library tells them so."""
+    whole = array.detach().cpu() if hasattr(array, "detach") else array
+    with suppress(Exception):
+        plain = whole.float() if "bfloat16" in str(whole.dtype) else whole  # which is exact
+        return hashlib.sha256(memoryview(plain.numpy() if hasattr(plain, "numpy") else plain).tobytes()).hexdigest()
+    return whole.tolist()
+
+
+def _processor() -> tuple[str, list[str]]:
+    fields: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    flags = set(fields.get("flags", fields.get("Features", "")).split())
+    native = [dtype for dtype, instructions in NATIVE.items() if instructions & flags]
+    return fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU", sorted(
+        {*native, *(flag for flag in FLAGS if flag in flags)}
+    )

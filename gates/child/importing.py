@@ -1,0 +1,101 @@
+"""Imports modules of the tested project one by one, and tells of each what came of it.
+
+    python -m gates_probe.importing QUESTION
+
+What modules import from others (torch takes seconds) is loaded once; then each module is imported in a fork of its own,
+so that none leans on what another has loaded.
+"""
+
+import contextlib
+import faulthandler
+import gc
+import linecache
+import signal
+import sys
+import warnings
+from types import ModuleType
+from typing import Any
+
+from .asking import DONE, Teller, import_from, in_fork, leave, read
+
+Facts = dict[str, object]
+BOUND = 500
+
+
+def main() -> None:
+    """Load what others wrote, then import each module in a fork."""
+    question, tell = read(sys.argv[1])
+    sys.argv = ["gates"]
+    import_from(question["paths"])
+    gc.disable()  # a collection in each fork would copy all that was loaded
+    for name in question["preload"]:
+        _preload(name)
+    gc.freeze()
+    for path, name in question["modules"]:
+        _imported(tell, {"path": path, "name": name}, question["limit_s"])
+    leave()
+
+
+def _preload(name: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with contextlib.suppress(BaseException):  # whatever it is, it will come again where it is used
+            __import__(name)
+    if any(one.filename == __file__ for one in caught):  # it warns whoever imports it: let that be the project
+        for loaded in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+
+
+def _imported(tell: Teller, module: dict[str, Any], limit_s: float) -> None:
+    """Import a module in a fork that tells what came of it; tell where it did not live to do so."""
+
+    def alone() -> None:
+        faulthandler.dump_traceback_later(limit_s, exit=True)
+        tell("module", **module, **_alone(module["name"]))
+
+    code = in_fork(tell, alone)
+    if code != DONE:
+        why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it exited with code {code}"
+        tell("module", **module, error="no end", message=why)
+
+
+def _alone(name: str) -> Facts:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            __import__(name)
+            return {"warnings": [_warned(one) for one in caught]}
+        except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it raises, it did not import
+            return {**_failure(error), "warnings": [_warned(one) for one in caught]}
+
+
+def _failure(error: BaseException) -> Facts:
+    """Describe why an import failed: the error, the modules that are missing, and the way to it."""
+    missing: list[str] = []
+    chain: BaseException | None = error
+    while chain is not None and len(missing) < 9:
+        if isinstance(chain, ModuleNotFoundError) and chain.name:
+            missing.append(chain.name)
+        chain = chain.__cause__ or chain.__context__
+    frames: list[tuple[str, int]] = []
+    at = error.__traceback__
+    while at is not None:
+        frames.append((at.tb_frame.f_code.co_filename, at.tb_lineno))
+        at = at.tb_next
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append((error.filename, error.lineno or 1))
+    owner = error.name if isinstance(error, ImportError) else None
+    of = getattr(error, "obj", None)  # of an AttributeError
+    if isinstance(of, ModuleType):
+        owner = of.__name__
+    code = linecache.getline(*frames[-1]).strip() if frames else ""
+    return {
+        "error": type(error).__name__, "kinds": [kind.__name__ for kind in type(error).__mro__],
+        "message": str(error).split("\n")[0][:BOUND], "missing": missing, "of": owner or "",
+        "frames": frames[-50:], "refused": code.startswith("raise"),
+    }  # fmt: skip
+
+
+def _warned(one: warnings.WarningMessage) -> Facts:
+    message = str(one.message).split("\n")[0][:BOUND]
+    return {"category": one.category.__name__, "message": message, "path": one.filename, "line": one.lineno}

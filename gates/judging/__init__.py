@@ -1,1 +1,0 @@
-"""What several checks say findings with: aspects, what stands for a criterion, sizes, rows of bars."""

@@ -1,0 +1,205 @@
+"""Copies of a project: a revision laid out, and the work tree with all that its tests may need.
+
+Nothing is written into the project's repository: a copy has one of its own that borrows the project's objects, so that
+what asks git for a version finds one. No work tree is registered, no index or branch is touched, no hook is run."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.project.history import run_git
+
+TIMEOUT_S = 300
+SUBMODULE = b"160000"
+DEEPEST = 5
+OWN = ("-c", "gc.auto=0", "-c", "core.autocrlf=input", "-c", "advice.detachedHead=false")
+
+
+def lay_out(repository: Path, commit: str, target: Path) -> tuple[str, ...]:
+    """Lay out a commit of a repository; return the submodules that are not here and so are empty folders.
+
+    A submodule is laid out from the project's own clone of it. Raises `EvidenceUnavailable` with what git says.
+    """
+    return tuple(_laid_out(repository, commit, target, DEEPEST))
+
+
+def _laid_out(repository: Path, commit: str, target: Path, deep: int) -> Iterator[str]:
+    _borrow(repository, target, "refs/tags")
+    _ask(target, "checkout", "--quiet", "--force", "--detach", commit)
+    for path, pinned in _submodules(target, commit):
+        clone = repository / path
+        if deep and (clone / ".git").exists() and _has(clone, pinned):
+            yield from (f"{path}/{inner}" for inner in _laid_out(clone, pinned, target / path, deep - 1))
+        else:
+            yield path
+
+
+def give_history(repository: Path, copy: Path) -> None:
+    """Give a copy of a work tree the history of its repository: branches, tags, HEAD and index, and no remote.
+
+    A folder that is no top of a work tree has none to give. Raises `EvidenceUnavailable` with what git says.
+    """
+    if not (repository / ".git").exists() or _run(repository, "rev-parse", "--show-prefix").stdout.strip():
+        return
+    _borrow(repository, copy, "refs")
+    head = _run(repository, "symbolic-ref", "--quiet", "HEAD").stdout
+    if head:
+        _ask(copy, "symbolic-ref", "HEAD", os.fsdecode(head).strip())
+    else:
+        (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
+    index = _run(repository, "ls-files", "--stage", "-z").stdout
+    run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
+
+
+def _borrow(repository: Path, target: Path, refs: str) -> None:
+    """Make a repository that has the project's objects and some of its references, packed into one file."""
+    objects = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
+    common = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+    form = _ask(repository, "rev-parse", "--show-object-format")
+    target.mkdir(parents=True, exist_ok=True)
+    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", ".")
+    own = target / ".git"
+    (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
+    (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    if (common / "shallow").is_file():
+        (own / "shallow").write_bytes((common / "shallow").read_bytes())
+    if (common / "lfs").is_dir():
+        _ask(target, "config", "lfs.storage", str(common / "lfs"))
+    told = _ask(repository, "for-each-ref", "--sort=refname", "--format=%(objectname) %(refname)", refs)
+    (own / "packed-refs").write_text("".join(f"{line}\n" for line in told.splitlines()), encoding="utf-8")
+
+
+def _submodules(folder: Path, commit: str) -> Iterator[tuple[str, str]]:
+    for row in _run(folder, "ls-tree", "-r", "-z", "--full-tree", commit).stdout.split(b"\0"):
+        head, _, path = row.partition(b"\t")
+        if head.startswith(SUBMODULE):
+            yield os.fsdecode(path), head.split(b" ")[2].decode()
+
+
+def _has(repository: Path, commit: str) -> bool:
+    return _run(repository, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+
+def _ask(folder: Path, *words: str) -> str:
+    done = _run(folder, *words)
+    if done.returncode != 0:
+        said = [line for line in done.stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
+        raise EvidenceUnavailable(f"`git {words[0]}` cannot lay out a copy: {said[-1] if said else 'no word'}")
+    return os.fsdecode(done.stdout).strip("\n")
+
+
+def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S)
+
+
+LEFT_OUT = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
+     ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache", ".eggs"}
+)  # fmt: skip
+ELSEWHERE = frozenset({"HOME", "TMPDIR"})  # what lies there is no part of a project
+REPORT = ("result.json", "proof.json")
+COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
+SPARE_BYTES = 256 * 1024**2
+
+
+def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
+    """Copy a project, links inside of it staying inside; raise `UsageError` where so many copies do not fit."""
+    size = sum(_size(path) for path in _files(root, reports))
+    target.mkdir()
+    free = shutil.disk_usage(target).free
+    if size * (copies + 1) + SPARE_BYTES > free:
+        raise UsageError(
+            f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {target.parent} has "
+            f"{free >> 20}; set TMPDIR to a folder with more room, or remove what the tests do not need"
+        )
+    leave = _leave(root, reports)
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        folders[:] = [name for name in folders if not leave(here / name)]
+        there = target / here.relative_to(root)
+        there.mkdir(exist_ok=True)
+        own = (each for each in files if each != ".git")  # such a file names the repository of another work tree
+        for name in [*own, *(each for each in folders if (here / each).is_symlink())]:
+            with suppress(FileNotFoundError):
+                _copy(here / name, there / name, root, target)
+    with suppress(EvidenceUnavailable):  # a copy without its history says so by the tests that need it
+        give_history(root, target)
+
+
+def lend_generated(root: Path, target: Path, reports: Path) -> None:
+    """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
+
+    Compiled extensions are left out: they hold the code of today.
+    """
+    done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", "."))
+    leave = _leave(root, reports)
+    for name in filter(None, os.fsdecode(done.stdout).split("\0")):
+        source, there = root / name, target / name
+        above = [folder for folder in source.parents if folder.is_relative_to(root)]
+        if source.suffix in COMPILED or any(map(leave, above)) or os.path.lexists(there):
+            continue
+        there.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            _copy(source, there, root, target)
+
+
+def relocated(env: Mapping[str, str], root: Path, copy: Path) -> dict[str, str]:
+    """Return `PYTHONPATH` and the variables that name places of a project, each with the places of a copy."""
+    found = {}
+    for name, value in env.items():
+        moved = os.pathsep.join(_moved(each, root, copy) for each in value.split(os.pathsep))
+        if name == "PYTHONPATH" or (moved != value and name not in ELSEWHERE):
+            found[name] = moved
+    return found
+
+
+def _moved(text: str, root: Path, copy: Path) -> str:
+    for path in (Path(text), Path(os.path.realpath(text))):
+        if Path(text).is_absolute() and path.is_relative_to(root):
+            there = copy / path.relative_to(root)
+            return str(there) if os.path.lexists(there) else text
+    return text
+
+
+def _copy(source: Path, target: Path, root: Path, copy: Path) -> None:
+    if not source.is_symlink():
+        if source.is_file():  # a pipe or a socket is no part of a project
+            shutil.copy2(source, target)
+        return
+    to = source.readlink()
+    if to.is_absolute() and to.is_relative_to(root):  # a copy is copied itself
+        to = Path(os.path.relpath(copy / to.relative_to(root), target.parent))
+    elif not to.is_absolute() and not Path(os.path.normpath(source.parent / to)).is_relative_to(root):
+        to = Path(os.path.normpath(source.parent / to))
+    target.symlink_to(to)
+
+
+def _files(root: Path, reports: Path) -> Iterator[Path]:
+    leave = _leave(root, reports)
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not leave(Path(folder, name))]
+        yield from (Path(folder, name) for name in files)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _leave(root: Path, reports: Path) -> Callable[[Path], bool]:
+    """Return what tells the folders that no test can need: history, environments, caches, earlier reports."""
+
+    def leave(path: Path) -> bool:
+        if path.name in LEFT_OUT and path.is_dir():
+            return True
+        if (path / "pyvenv.cfg").is_file() or path.is_relative_to(root / ".gates"):
+            return True
+        return path.is_relative_to(reports) and path != reports and any((path / name).is_file() for name in REPORT)
+
+    return leave

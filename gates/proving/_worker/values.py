@@ -1,0 +1,79 @@
+"""The kind of what functions give back, heard while tests run them, and other values of that kind."""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import CodeType, FrameType
+
+HEARD = "GATES_PROVE_KINDS"  # the variable that says where the kinds are written down
+KINDS: dict[str, tuple[str, str]] = {
+    "bool": ("False", "True"),
+    "int": ("0", "1"),
+    "float": ("0.0", "1.0"),
+    "str": ('""', '"A"'),
+    "bytes": ('b""', 'b"A"'),
+    "list": ("[]", "[1]"),
+    "tuple": ("()", "(1,)"),
+    "set": ("set()", "{1}"),
+    "dict": ("{}", "{1: 1}"),
+    "Tensor": ('__import__("torch").zeros(0)', '__import__("torch").ones(2)'),
+    "scalar": ('__import__("torch").zeros(())', '__import__("torch").ones(())'),
+    "loss": ('__import__("torch").zeros((), requires_grad=True)', '__import__("torch").ones((), requires_grad=True)'),
+    "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
+    "Callable": ("lambda *given, **_: given[0] if given else None", "lambda *_, **__: ..."),  # a decorator decorates
+}
+CALLABLES = {
+    "function": "Callable",
+    "builtin_function_or_method": "Callable",
+    "method": "Callable",
+    "partial": "Callable",
+}
+
+
+class Listener:
+    """A profile function that tells the kind of what some functions give back, each by its key, once."""
+
+    def __init__(self, keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None]) -> None:
+        self._keys = {(os.path.realpath(path), line): key for key, (path, line) in keys.items()}
+        self._of: dict[CodeType, str] = {}
+        self._tell = tell
+
+    def listen(self) -> None:
+        """Hear what is called from now on, in this thread and in those that it starts."""
+        threading.setprofile(self)
+        sys.setprofile(self)
+
+    def __call__(self, frame: FrameType, event: str, value: object) -> None:
+        """Take the end of a call; one that raises gives back nothing, as the interpreter tells it."""
+        if event != "return" or value is None:
+            return
+        code = frame.f_code
+        if code not in self._of:
+            self._of[code] = self._keys.get((os.path.realpath(code.co_filename), code.co_firstlineno), "")
+        if (key := self._of[code]) and (kind := kind_of(value)):
+            self._of[code] = ""
+            self._tell(key, kind)
+
+
+def kind_of(value: object) -> str:
+    """Return the kind of a value; nothing where no other can be made.
+
+    A tuple is told with its length, and a tensor of one number apart: what reads it would stumble over another shape.
+    """
+    names = (CALLABLES.get(base.__name__, base.__name__) for base in type(value).__mro__)
+    kind = next((name for name in names if name in KINDS), "")
+    if kind == "Tensor" and getattr(value, "shape", None) == ():
+        return "loss" if getattr(value, "requires_grad", False) else "scalar"
+    return f"tuple {len(value)}" if kind == "tuple" and isinstance(value, tuple) and value else kind
+
+
+def another(key: str, turn: int) -> object:
+    """Return a value of the kind that a function gave back, one of two in turn, or what nobody has use for."""
+    try:
+        kind, _, count = str(json.loads(Path(os.environ[HEARD]).read_text(encoding="utf-8"))[key]).partition(" ")
+    except (OSError, ValueError, KeyError):
+        return ... if turn else None
+    return (turn,) * int(count) if count else eval(KINDS[kind][turn])  # noqa: S307  # it is written above

@@ -1,0 +1,156 @@
+"""What belongs to a criterion in a task file: code that it is bound to, faults for its proof, waivers."""
+
+import re
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.task.types import InsidePath, Located, Name, Text
+
+
+def _pattern(text: str) -> str:
+    try:
+        Pattern.parse(text)
+    except PatternError as error:
+        raise ValueError(f"{error}, in the pattern {text!r:.80}") from error
+    return text
+
+
+Symbol = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
+Used = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*(:[^\W\d][\w.]*)?$")]
+
+
+class CodeBinding(Located):
+    """The code that implements a criterion: a symbol, a pattern, or a code rule.
+
+    `uses` are names that live code of the symbol must use, as its module writes them, or as `module:name`. A pattern
+    must fit live code of the implementation, or of the file or folder `in`, in `at_least` so many places.
+    `reached_from` is a symbol that this code must run with in a test.
+    """
+
+    symbol: Symbol | None = None
+    uses: tuple[Used, ...] = ()
+    rule: Name | None = None
+    pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
+    in_: InsidePath | None = Field(default=None, alias="in")
+    at_least: int = Field(default=1, ge=1)
+    reached_from: Symbol | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if sum(part is not None for part in (self.symbol, self.rule, self.pattern)) != 1:
+            raise ValueError("expected exactly one of 'symbol', 'pattern' and 'rule'")
+        if self.uses and not self.symbol:
+            raise ValueError("'uses' goes with 'symbol'")
+        for key, given in (("in", self.in_ is not None), ("at_least", self.at_least > 1)):
+            if given and not self.pattern:
+                raise ValueError(f"{key!r} goes with 'pattern'")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what the binding is called in reports."""
+        if self.pattern:
+            return f"pattern {self.pattern}" + (f" in {self.in_}" if self.in_ else "")
+        return self.symbol or f"rule {self.rule}"
+
+
+class DeclaredFault(Located):
+    """A fault that violates a criterion: a text of one file, replaced by another.
+
+    The text must stand there exactly once, or `nth` says which one is meant, counted from 1.
+    """
+
+    replace: Text
+    by: str
+    in_: InsidePath = Field(alias="in")
+    nth: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what the fault does, in words."""
+        which = f" (number {self.nth})" if self.nth else ""
+        return f"{_short(self.replace)!r}{which} replaced by {_short(self.by)!r}"
+
+
+class ProofTarget(Located):
+    """The share of the faults that the evidence of each criterion must notice."""
+
+    killed_at_least: Annotated[float, Field(gt=0, le=1)] = 0.8
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+WARNING = timedelta(days=14)
+LONGEST = timedelta(days=366)
+NEVER = frozenset({"EX001", "BL003", "BL004", "BL011", "BL012"})
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _day(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or not ISO_DAY.fullmatch(value):
+        raise ValueError(f"expected a day such as 2026-12-31, found {value!r}")
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"expected a day of the calendar such as 2026-12-31, found {value!r}") from error
+
+
+class Standing(StrEnum):
+    """Whether a waiver works on a day, and if not, why."""
+
+    IN_FORCE = "in force"
+    ENDS_SOON = "ends soon"
+    ENDED = "ended"
+    TOO_LONG = "too long"
+
+
+class Waiver(Located):
+    """What is let pass of one criterion, all of it or one rule; it works until the day before `expires`."""
+
+    criterion: Name
+    rule: Annotated[str, Field(pattern=r"^[A-Z]{2}[0-9]{3}$")] | None = None
+    reason: Text
+    owner: Text
+    expires: Annotated[date, BeforeValidator(_day)]
+
+    @model_validator(mode="after")
+    def _may_be_waived(self) -> Self:
+        if self.rule and not may_be_waived(self.rule):
+            raise ValueError(f"{self.rule} can't be waived: it says whether the rest can be believed")
+        return self
+
+    def standing(self, today: date) -> Standing:
+        """Return whether the waiver works on a day; one for longer than a year does not until its last year."""
+        if self.expires <= today:
+            return Standing.ENDED
+        if self.expires - today > LONGEST:
+            return Standing.TOO_LONG
+        return Standing.ENDS_SOON if self.expires - today <= WARNING else Standing.IN_FORCE
+
+    def works(self, today: date) -> bool:
+        """Return whether the waiver works on a day."""
+        return self.standing(today) in {Standing.IN_FORCE, Standing.ENDS_SOON}
+
+    @property
+    def name(self) -> str:
+        """Return what the waiver is called in reports, such as `AC5 PF001`."""
+        return f"{self.criterion} {self.rule}" if self.rule else self.criterion
+
+    @property
+    def title(self) -> str:
+        """Return the waiver with who answers for it, as sentences about it begin."""
+        return f"Waiver of {self.name} (owner {self.owner})"
+
+
+def may_be_waived(rule: str) -> bool:
+    """Return whether a rule can be waived: never one of the run itself, of belief, of the bar, or of waivers."""
+    return rule not in NEVER and not rule.startswith("GT")

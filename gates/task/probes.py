@@ -1,0 +1,239 @@
+"""What a task may ask of callables that are run over and over: memory, steps, sizes, several at once."""
+
+import json
+import math
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from gates.model import Level
+from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken
+
+
+class Leak(OneCall):
+    """A callable whose memory must not go on growing from one epoch to the next.
+
+    What `call` returns says what an epoch is: a function is called once an epoch, an iterator makes one step an epoch,
+    a context manager is entered first; where it returns anything else, `call` itself is called once an epoch.
+    `tolerance_bytes` is what an epoch may keep; without it, 16 KB or 0.01 % of the process's memory.
+    """
+
+    key: ClassVar[str] = "leaks"
+    shown: ClassVar[str] = "measured, in the performance gate"
+
+    epochs: Annotated[int, Field(ge=20, le=500)] = 30
+    tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
+
+    def smoked(self) -> Self:
+        """Return the same with as few epochs as can decide."""
+        return self.model_copy(update={"epochs": min(self.epochs, 20)})
+
+
+Count = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Limits(Located):
+    """The most that a step may do; what is left out is only advised.
+
+    `host_reads`, `synchronisations` and `empty_cache` count what happens at each step (what happens once in a while,
+    such as a log every ten steps, does not); `stall_share` is the share of the time that is spent waiting for batches.
+    """
+
+    host_reads: Count | None = None
+    synchronisations: Count | None = None
+    empty_cache: Count | None = None
+    stall_share: Share | None = None
+
+
+class HotPath(OneCall):
+    """A callable that trains some steps; it is run in a process of its own, and each step is taken apart.
+
+    It is stopped after `steps` steps of an optimizer, if it does not end before. `on` is the kind of device that the
+    steps must be seen on, `level` how binding its limits are.
+    """
+
+    key: ClassVar[str] = "hot_paths"
+    shown: ClassVar[str] = "measured, in the performance gate"
+
+    steps: Annotated[int, Field(ge=10, le=1000)] = 50
+    on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
+    limits: Limits = Limits()
+    level: Level = Level.MUST
+
+    def smoked(self) -> Self:
+        """Return the same with as few steps as can decide."""
+        return self.model_copy(update={"steps": min(self.steps, 20)})
+
+
+FEWEST = 3
+Size = Annotated[int, Field(ge=1)]
+
+
+class Exponent(Located):
+    """What the exponent must be: of what grows as `size ** exponent`."""
+
+    at_most: float | None = None
+    at_least: float | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Self:
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError("expected either 'at_most' or 'at_least'")
+        return self
+
+    @property
+    def bound(self) -> str:
+        """Return the bound in words."""
+        return f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
+
+
+class Scale(OneCall):
+    """How a step grows with a size.
+
+    `call` is called with `args`, `kwargs` and, by the name that `over` gives, one size after the other; what it returns
+    is the step. `of` is what is measured of each step: wall time, CPU time, the most memory above what was held before
+    the step was made, or how many calls of functions it makes.
+    """
+
+    key: ClassVar[str] = "scaling"
+    shown: ClassVar[str] = "measured, in the performance gate"
+
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    over: dict[Name, tuple[Size, ...]]
+    of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
+    exponent: Exponent
+    on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
+    restarts: Annotated[int, Field(ge=3, le=20)] = 5
+    budget_s: Seconds = 20.0
+
+    @field_validator("over", mode="before")
+    @classmethod
+    def _without_line(cls, over: object) -> object:
+        """Take away the line that the loader adds to every mapping: here it is no size."""
+        return {name: sizes for name, sizes in over.items() if name != "line"} if isinstance(over, dict) else over
+
+    @model_validator(mode="after")
+    def _can_be_fitted(self) -> Self:
+        if len(self.over) != 1:
+            raise ValueError("'over' needs one name with its sizes, such as {batch: [8, 16, 32, 64]}")
+        if self.argument in self.kwargs:
+            raise ValueError(f"{self.argument!r} stands in 'over' and in 'kwargs'")
+        if len(self.sizes) < FEWEST or list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError(f"'over' needs {FEWEST} sizes or more, from the least to the largest, each once")
+        if self.sizes[-1] < 4 * self.sizes[0]:
+            raise ValueError("the largest size of 'over' must be 4 times the least, or more: less tells no exponent")
+        return self
+
+    @property
+    def argument(self) -> str:
+        """Return the name by which the size is given."""
+        return next(iter(self.over))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return the sizes."""
+        return next(iter(self.over.values()))
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        given = [*map(json.dumps, self.args), *(f"{name}={json.dumps(value)}" for name, value in self.kwargs.items())]
+        return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
+
+    def smoked(self) -> Self:
+        """Return the same with few starts and little time."""
+        return self.model_copy(update={"restarts": min(self.restarts, 3), "budget_s": min(self.budget_s, 6.0)})
+
+
+Where = Literal["threads", "processes"]
+CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
+
+
+class Concurrent(Part):
+    """What several threads or processes do at once, and what must come of it: the same as alone.
+
+    Either `call`, which each of them calls (with `args`, or each with its own of `each`): what it returns, or the part
+    of it that `take` names, must be what it returns alone. Or `shared`, which makes one object that all threads `use`,
+    `times` times each; what `read` says of it afterwards must be `expected`, or what the same uses give one after the
+    other. `failure_rate` is what must be shown: so few rounds fail, or fewer.
+    """
+
+    key: ClassVar[str] = "concurrency"
+    shown: ClassVar[str] = "measured, in the performance gate"
+
+    call: Callable | None = None
+    args: tuple[JsonValue, ...] = ()
+    each: tuple[tuple[JsonValue, ...], ...] = ()
+    take: Taken | None = None
+    shared: Callable | None = None
+    use: Callable | None = None
+    read: Callable | None = None
+    times: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    expected: JsonValue = None
+    workers: Annotated[int, Field(ge=2, le=16)] = 2
+    where: Annotated[tuple[Where, ...], Field(alias="in", min_length=1)] = ("threads", "processes")
+    failure_rate: Annotated[float, Field(ge=0.003, le=1)] = 0.15
+    tolerance: Distance | None = None
+    relative: Distance | None = None
+    budget_s: Seconds = 20.0
+    timeout_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.call is None) == (self.shared is None):
+            raise ValueError("expected either 'call' or 'shared'")
+        if self.shared and not (self.use and self.read):
+            raise ValueError(
+                "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
+            )
+        own = ("use", "read", "times", "expected") if self.call else ("each", "take", "where")
+        astray = [name for name in own if name in self.model_fields_set]
+        if astray:
+            name = "in" if astray[0] == "where" else astray[0]
+            raise ValueError(f"'{name}' goes with {'shared' if self.call else 'call'!r}")
+        if self.each and {"args", "workers"} & self.model_fields_set:
+            raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
+        if len(self.each) == 1:
+            raise ValueError("'each' needs two lists of arguments or more")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Return what it is called in reports."""
+        if self.shared:
+            return f"{self.use} on one {self.shared}({_shown(self.args)})"
+        return f"{self.call}({' | '.join(map(_shown, self.each)) or _shown(self.args)})"
+
+    @property
+    def places(self) -> tuple[Where, ...]:
+        """Return in what it is run at once: an object is shared by threads only."""
+        return ("threads",) if self.shared else tuple(dict.fromkeys(self.where))
+
+    @property
+    def count(self) -> int:
+        """Return how many there are at once."""
+        return len(self.each) or self.workers
+
+    @property
+    def rounds(self) -> int:
+        """Return how many rounds without a failure show that so few fail."""
+        return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
+
+    def smoked(self) -> Self:
+        """Return the same with little time."""
+        return self.model_copy(update={"budget_s": min(self.budget_s, 6.0)})
+
+
+def _shown(args: tuple[JsonValue, ...]) -> str:
+    return ", ".join(map(_one, args))
+
+
+def _one(value: JsonValue) -> str:
+    """Return an argument as people read it, what is made by a call as that call."""
+    if isinstance(value, dict) and "$call" in value:
+        args, kwargs = value.get("args"), value.get("kwargs")
+        named = [f"{name}={_one(item)}" for name, item in kwargs.items()] if isinstance(kwargs, dict) else []
+        return f"{value['$call']}({', '.join([*map(_one, args if isinstance(args, list) else []), *named])})"
+    return json.dumps(value)

@@ -1,0 +1,68 @@
+"""Words of a report: text of others made harmless; commands, counts and sizes as people read them."""
+
+import json
+import math
+import re
+import shlex
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+
+
+def printable(text: str) -> str:
+    """Show what is no text at all (lone surrogates, such as bytes of a file name that are not UTF-8) as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def visible(text: str) -> str:
+    """Show control characters, and those that turn the direction of writing, as escapes."""
+    return "".join(c if unicodedata.category(c) not in HIDDEN else f"\\u{ord(c):04x}" for c in text)
+
+
+PLACEHOLDER = re.compile(r"\{\w+\}")
+
+
+def in_shell(words: Iterable[str]) -> str:
+    """Return a command with the words quoted that a shell would read otherwise; placeholders stay: `{out}`."""
+    return " ".join(word if PLACEHOLDER.fullmatch(word) else shlex.quote(word) for word in words)
+
+
+def called(call: str, args: Iterable[object]) -> str:
+    """Return a call with its arguments, such as `pkg.mod:make(8)`."""
+    return f"{call}({', '.join(map(json.dumps, args))})"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as `1 test` or `2 tests`."""
+    return f"{count} {one if count == 1 else many or f'{one}s'}"
+
+
+UNITS = ("B", "KB", "MB", "GB", "TB")
+STEP = 1024
+LARGE = 1000
+
+
+def shown(value: float, unit: str) -> str:
+    """Return a number with its unit, bytes in the largest one that keeps it above 1."""
+    if unit != "bytes":
+        return f"{value:.3g} {unit}"
+    size, power = abs(value), 0
+    while size >= STEP and power < len(UNITS) - 1:
+        size, power = size / STEP, power + 1
+    digits = f"{size:.0f}" if size >= LARGE else f"{size:.3g}"
+    return f"{'-' if value < 0 else ''}{digits} {UNITS[power]}"
+
+
+BARS = tuple(map(chr, range(0x2581, 0x2589)))
+WIDTH = 20
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return one bar for each number, as many as there is room for, from the least to the most."""
+    if not values:
+        return ""
+    step = max(1.0, len(values) / WIDTH)
+    shown = [values[math.floor(i * step)] for i in range(min(WIDTH, len(values)) - 1)] + [values[-1]]
+    low, high = min(shown), max(shown)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0] for value in shown)
