@@ -75,11 +75,6 @@ class Recorder:
         facts = {"id": report.nodeid, "when": report.when, "outcome": report.outcome, "message": message}
         self.say("ended", **facts, xfail=hasattr(report, "wasxfail"), seconds=round(report.duration, 4))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Note the end, and what was imported of the libraries."""
-        self.say("finished", exit_code=int(exitstatus), packages=_packages())
-
 
 def run(told: dict[str, Any]) -> int:
     """Run pytest as told; return its exit code. What is compiled is kept only if that is asked for."""
@@ -87,7 +82,7 @@ def run(told: dict[str, Any]) -> int:
     with Path(told["events"]).open("a", encoding="utf-8") as events:
         recorder = Recorder(told, events)
         code = int(pytest.main([*told["arguments"], *_neutral(told["cache"])], plugins=[recorder]))
-        recorder.say("exit", exit_code=code)
+        recorder.say("exit", exit_code=code, packages=_packages())
     sys.stdout.flush()
     return code
 

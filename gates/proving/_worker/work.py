@@ -187,7 +187,7 @@ class Worker:
         kinds = self._scratch / "kinds.json"
         kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
         os.environ[HEARD] = str(kinds)
-        packages = [name for event in told if event["event"] == "finished" for name in event["packages"]]
+        packages = [name for event in told if event["event"] == "exit" for name in event["packages"]]
         self._forked = self._forked and warm_up(packages, self._plan["modules"])
 
     def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
