@@ -217,6 +217,7 @@ def events_in(path: Path, nonce: str) -> tuple[list[Event], int]:
     """Return the events with our nonce, each with the process that told it, and how many lines were somebody else's."""
     begun: dict[bytes, list[bytes]] = defaultdict(list)
     events: list[Event] = []
+    pids: dict[bytes, int] = {}
     foreign = 0
     if not path.is_file():
         return events, foreign
@@ -234,7 +235,8 @@ def events_in(path: Path, nonce: str) -> tuple[list[Event], int]:
             if event is None:
                 foreign += 1
             else:
-                events.append({**event, "pid": int(head)})
+                event["pid"] = pids.setdefault(head, int(head))
+                events.append(event)
     return events, foreign
 
 
