@@ -108,3 +108,26 @@ def _key(finding: Finding) -> tuple[object, ...]:
 
 
 OFFERED = (causes, deciding, weak)  # to templates
+
+
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out what is said again of a criterion that it stands for, and of nothing else."""
+    kept = list(findings)
+    said = {(f.rule, f.outcome, str(f.location), f.message) for f in kept if f.criterion}
+    return [f for f in kept if f.criterion or (f.rule, f.outcome, str(f.location), f.message) not in said]
+
+
+def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return what findings say, those of one rule in one line: the first of them, and how many more there are."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in ranked(findings):
+        by_rule.setdefault(finding.rule, []).append(finding)
+    rows = []
+    for rule, found in by_rule.items():
+        names = sorted({f.criterion for f in found if f.criterion})
+        more = len({f.message for f in found}) - 1
+        rows.append((
+            " ".join([rule, ", ".join(names)]).strip(),
+            found[0].message + (f" (and {more} more like it)" if more else ""),
+        ))  # fmt: skip
+    return rows

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.render import _causes, _notes
+from gates.render._causes import folded, told_once
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
 from gates.words import counted
 
@@ -166,13 +167,6 @@ def _without_id(criterion: CriterionReport, report: Report) -> str:
     return said.get(criterion.reasons[0], criterion.reasons[0])
 
 
-def told_once(findings: Iterable[Finding]) -> list[Finding]:
-    """Leave out what is said again of a criterion that it stands for, and of nothing else."""
-    kept = list(findings)
-    said = {(f.rule, f.outcome, str(f.location), f.message) for f in kept if f.criterion}
-    return [f for f in kept if f.criterion or (f.rule, f.outcome, str(f.location), f.message) not in said]
-
-
 def first_cause(report: Report) -> str:
     """Return the first cause of the verdict in one line."""
     causes = _causes.deciding(report)
@@ -209,22 +203,6 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
     bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
     rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
-
-
-def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Return what findings say, those of one rule in one line: the first of them, and how many more there are."""
-    by_rule: dict[str, list[Finding]] = {}
-    for finding in ranked(findings):
-        by_rule.setdefault(finding.rule, []).append(finding)
-    rows = []
-    for rule, found in by_rule.items():
-        names = sorted({f.criterion for f in found if f.criterion})
-        more = len({f.message for f in found}) - 1
-        rows.append((
-            " ".join([rule, ", ".join(names)]).strip(),
-            found[0].message + (f" (and {more} more like it)" if more else ""),
-        ))  # fmt: skip
-    return rows
 
 
 def _was_not_judged(finding: Finding) -> bool:

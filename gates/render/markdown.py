@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
-from gates.render import _notes, _views, escape
+from gates.render import _causes, _notes, _views, escape
 from gates.render.format import Format
 from gates.report import GateReport, Report, ranked
 
@@ -112,7 +112,7 @@ def _escaped(value: object) -> Markup:
 
 def _groups(gate: GateReport) -> dict[str, object]:
     """Return a gate's findings by outcome, worst first."""
-    findings = _views.told_once(ranked(gate.findings))
+    findings = _causes.told_once(ranked(gate.findings))
     waived = [f for f in findings if f.waived]
     findings = [f for f in findings if not f.waived]
     return {
