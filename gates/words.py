@@ -33,6 +33,11 @@ def called(call: str, args: Iterable[object]) -> str:
     return f"{call}({', '.join(map(json.dumps, args))})"
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return names as people count them: AC2 before AC11."""
+    return sorted(names, key=lambda name: re.sub(r"\d+", lambda digits: digits[0].zfill(9), name))
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as `1 test` or `2 tests`."""
     return f"{count} {one if count == 1 else many or f'{one}s'}"

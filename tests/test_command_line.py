@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from gates.words import in_shell
+from gates.words import in_order, in_shell
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,7 @@ from gates.words import in_shell
 def test_words_are_quoted_that_a_shell_would_read_otherwise(words: tuple[str, ...], line: str) -> None:
     assert in_shell(words) == line
     assert shlex.split(line) == list(words)
+
+
+def test_names_stand_as_people_count_them() -> None:
+    assert in_order({"AC11", "AC2", "B", "AC1"}) == ["AC1", "AC2", "AC11", "B"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gates.model import SEVERITIES, Finding, Outcome
 from gates.report import Report, ranked
-from gates.words import counted
+from gates.words import counted, in_order
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5
@@ -25,7 +25,7 @@ class Cause:
     @property
     def criteria(self) -> tuple[str, ...]:
         """Return the criteria that it concerns, in order."""
-        return tuple(sorted({f.criterion for f in self.findings if f.criterion}))
+        return tuple(in_order({f.criterion for f in self.findings if f.criterion}))
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
         by_rule.setdefault(finding.rule, []).append(finding)
     rows = []
     for rule, found in by_rule.items():
-        names = sorted({f.criterion for f in found if f.criterion})
+        names = in_order({f.criterion for f in found if f.criterion})
         more = len({f.message for f in found}) - 1
         rows.append((
             " ".join([rule, ", ".join(names)]).strip(),

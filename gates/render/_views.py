@@ -7,7 +7,7 @@ from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
 from gates.render import _causes, _notes
 from gates.render._causes import folded, told_once
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
-from gates.words import counted
+from gates.words import counted, in_order
 
 GAPS = 3
 CRITERIA = 12  # on the summary
@@ -177,7 +177,7 @@ def first_cause(report: Report) -> str:
 
 def nothing_wrong(findings: Iterable[Finding]) -> str:
     """Return what to say where nothing stands in the way, what is waived not left out."""
-    names = sorted({finding.criterion or finding.rule for finding in findings if finding.waived})
+    names = in_order({finding.criterion or finding.rule for finding in findings if finding.waived})
     save = f", save for what is waived of {', '.join(names)}" if names else ""
     return f"every required check was seen to pass{save}"
 
