@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,7 @@ def _read(events: Path) -> list[Told]:
     return found
 
 
+@cache
 def _with_plugins() -> set[str]:
     """Return the top-level packages of the distributions that bring pytest plugins."""
     found: set[str] = set()

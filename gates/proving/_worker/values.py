@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -72,8 +73,16 @@ def kind_of(value: object) -> str:
 
 def another(key: str, turn: int) -> object:
     """Return a value of the kind that a function gave back, one of two in turn, or what nobody has use for."""
-    try:
-        kind, _, count = str(json.loads(Path(os.environ[HEARD]).read_text(encoding="utf-8"))[key]).partition(" ")
-    except (OSError, ValueError, KeyError):
+    kind, _, count = _heard(os.environ.get(HEARD, "")).get(key, "").partition(" ")
+    if kind not in KINDS:
         return ... if turn else None
     return (turn,) * int(count) if count else eval(KINDS[kind][turn])  # noqa: S307  # it is written above
+
+
+@cache
+def _heard(path: str) -> dict[str, str]:
+    """Return the kinds that are written down; a stub may be called thousands of times."""
+    try:
+        return dict(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
