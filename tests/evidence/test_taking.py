@@ -253,7 +253,7 @@ def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> 
 
 def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    settings = QUICK.replace("-p no:xdist", "-n 2")
+    settings = QUICK.replace("-p no:xdist ", "-n 2 ")
     files = {**FILES, "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {settings}\n", "tests/test_order.py": ""}
     root = written(tmp_path / "project", files)
     project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
