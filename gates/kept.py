@@ -52,6 +52,7 @@ ASIDE = frozenset({
     MARK, "_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "WINDOWID",
     "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "COLORTERM", "PS1", "PROMPT_COMMAND",
 })  # fmt: skip
+MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
 GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
@@ -242,7 +243,7 @@ def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not _is_aside(Path(here, name), aside))
-        for name in sorted(names):
+        for name in sorted(name for name in names if not MEASURED.fullmatch(name)):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
             yield path, _told(path)
 

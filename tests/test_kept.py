@@ -170,6 +170,7 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
     seen = {"at first": state()}
     (project / "reports").mkdir()
     (project / "reports/x.md").write_text("x")
+    (project / ".coverage").write_text("x")
     monkeypatch.setenv("COLUMNS", "40")
     assert state() == seen["at first"]
     for name, edit in EDITS.items():

@@ -72,7 +72,7 @@ class ChangedLines(Derived):
         missed = tuple(
             MissedMutant(
                 location=mutant.location, title=printable(mutant.title),
-                tests=tuple(map(printable, baseline.noticing(mutant.location, passed))),
+                tests=tuple(sorted(map(printable, baseline.noticing(mutant.location, passed)))),
             )
             for mutant in survived
         )  # fmt: skip
