@@ -21,7 +21,7 @@ from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 
-TRAINED = ROOT / "tests/trained"
+TRAINED = ROOT / "benchmarks/cases/trained"
 MARK = re.compile(r"# <- (?P<aspects>[a-z ]+)$")
 ELSEWHERE = re.compile(r"# <-- (?P<name>\w+)$")
 NEAR = 3
