@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.conformance import __main__ as command
 from benchmarks.conformance.case import BROKEN, Case, NotApplicableError, Outcome, Result, Subject, ask, verdict
+from benchmarks.conformance.cases import bits
 from benchmarks.conformance.job import Job, windows
 from benchmarks.conformance.ranks import cause
 from benchmarks.conformance.stepwise import PlainLoop, Stepwise, broken
@@ -14,6 +15,7 @@ from benchmarks.conformance.suite import discover_cases, discover_subjects, run
 from benchmarks.conformance.table import render
 
 CASES = discover_cases()
+RANKS = {"A21", "A22", "A23"}  # started by torchrun: what they ask of the core, tests/amp_core/adapters/ranks.py asks
 SUBJECTS = {subject.name: subject for subject in discover_subjects()}
 
 
@@ -28,19 +30,21 @@ def a_case(result: Result | Exception) -> Case:
     return Case("A99", "Is it?", "it is", ("measured",), judge, BROKEN)
 
 
-@pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES)
-def test_amp_core_conforms_and_a_subject_with_the_bug_fails(name: str, case: Case) -> None:
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.hazard not in RANKS])
+def test_amp_core_conforms_and_a_subject_with_the_bug_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bits, "STEPS", 20)
+    case = CASES[name]
     for subject, outcome in ((case.broken, Outcome.FAILS), (SUBJECTS["amp_core"], Outcome.CONFORMS)):
         result = ask(case, subject)
         assert result.outcome is outcome, result
-    assert name.startswith(case.hazard.lower())
-    assert case.question.endswith("?")
-    assert case.references
-    assert all((case.conforming, *case.references))
 
 
 def test_every_hazard_of_the_catalogue_has_a_case() -> None:
     assert {case.hazard for case in CASES.values()} == {f"A{number:02}" for number in range(1, 47)} | {"bits"}
+    for name, case in CASES.items():
+        assert name.startswith(case.hazard.lower())
+        assert case.question.endswith("?")
+        assert all((case.conforming, case.references, *case.references))
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
