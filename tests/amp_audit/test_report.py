@@ -152,7 +152,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(capsys: 
 def test_the_command_runs_on_a_module_in_the_current_folder(users_module: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "amp_audit", f"{users_module}:make_step"]
     done = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", timeout=120, check=False, cwd=tmp_path
+        command, capture_output=True, text=True, encoding="utf-8", timeout=300, check=False, cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "host reads       0 a step" in done.stdout

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.conformance import __main__ as command
-from benchmarks.conformance.case import BROKEN, Case, NotApplicableError, Outcome, Result, Subject, ask, verdict
+from benchmarks.conformance.case import BROKEN, Case, Outcome, Result, Subject, ask, verdict
 from benchmarks.conformance.cases import bits
 from benchmarks.conformance.job import Job, windows
 from benchmarks.conformance.ranks import cause
-from benchmarks.conformance.stepwise import PlainLoop, Stepwise, broken
+from benchmarks.conformance.stepwise import PlainLoop, broken
 from benchmarks.conformance.suite import discover_cases, discover_subjects, run
 from benchmarks.conformance.table import render
 
@@ -63,10 +63,6 @@ def test_every_library_trains_as_the_plain_loop_does(name: str, precision: str) 
     assert result.outcome is Outcome.CONFORMS, result
 
 
-def test_what_a_library_does_not_offer_is_no_conformance() -> None:
-    assert ask(a_case(NotApplicableError("has none")), BROKEN) == Result(Outcome.NOT_APPLICABLE, "has none")
-
-
 def test_an_unforeseen_exception_is_an_error_and_no_failure() -> None:
     assert ask(a_case(KeyError("lr")), BROKEN) == Result(Outcome.ERROR, "KeyError: 'lr'")
 
@@ -91,14 +87,6 @@ def test_a_conforming_run_ends_with_0_and_writes_what_was_asked(
     assert command.main(["--case", "A05", "--subject", "amp_core", "--out", str(out)]) == 0
     assert "a05_skip_with_fused" in capsys.readouterr().out
     assert "| A05 | Is a skipped step of a fused optimizer reported as skipped? | conforms |" in out.read_text("utf-8")
-
-
-def test_a_run_in_which_amp_core_fails_ends_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "discover_subjects", lambda: [Stepwise("amp_core", PlainLoop)])
-    assert command.main(["--case", "A08"]) == 1
-    assert "amp_core does not conform to: a08_unguarded_nan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import QUICK, Ended, a_project, clean, gates
+from building import PATIENCE_S, QUICK, Ended, a_project, awaited, clean, gates
 from rigging import CORE, a_rigged_project
 
 from gates.config import Project, Settings
@@ -21,8 +20,16 @@ from gates.commands.prove import ProveRequest, perform  # noqa: E402
 
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
-    project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", 60))))
-    facts = {"task": "T1", "project": project, "only": None, "budget_s": 120, "jobs": 2, "fresh": True, "out": None}
+    project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", PATIENCE_S))))
+    facts = {
+        "task": "T1",
+        "project": project,
+        "only": None,
+        "budget_s": PATIENCE_S,
+        "jobs": 2,
+        "fresh": True,
+        "out": None,
+    }
     return ProveRequest(**{**facts, **changes})  # type: ignore[arg-type]
 
 
@@ -377,15 +384,10 @@ def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
     env = clean({"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)})
     asked = [sys.executable, "-m", "gates", "prove", "T1", "--jobs", "1"]
     with subprocess.Popen(asked, cwd=root, env=env, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        limit = time.monotonic() + 50
-        while "faults to try" not in running.stderr.readline():
-            assert time.monotonic() < limit
-        while not any(path.stat().st_size for path in tmp_path.glob("gates-*/tries-*/*/results.jsonl")):
-            assert time.monotonic() < limit
-            time.sleep(0.05)
+        awaited(lambda: "faults to try" in str(running.stderr and running.stderr.readline()))
+        awaited(lambda: any(path.stat().st_size for path in tmp_path.glob("gates-*/tries-*/*/results.jsonl")))
         running.send_signal(signal.SIGINT)
-        assert running.wait(20) == 130
+        assert running.wait(PATIENCE_S) == 130
     assert not (root / "reports/T1/proof.json").exists()
     assert not [*tmp_path.glob("gates-*")]
     again = proved(root, tmp_path, "--budget", "0.01")
@@ -398,9 +400,6 @@ def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch:
     results = tmp_path / "results.jsonl"
     results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "en', encoding="utf-8")
     with bench._told([results], 2, lambda _line: None, taken.append):
-        limit = time.monotonic() + 20
-        while not taken:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        awaited(lambda: taken)
         results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "end": "survived"}\n', encoding="utf-8")
     assert [[line["id"] for line in lines] for lines in taken] == [["AC1 a"], ["AC1 b"]]
