@@ -5,14 +5,11 @@ Ends with 1 where a sound project has a finding.
 
 import sys
 from collections import Counter
-from pathlib import Path
 
+from benchmarks.planting import SETS, Case, planted, sound
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.program.reading import project_of
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from planting import SETS, Case, planted, sound  # the corpus belongs to the tests
 
 RULES = load_rules()
 

@@ -62,7 +62,7 @@ def git(folder: Path, *words: str) -> str:
     own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     done = subprocess.run(
         ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main", *words],
-        cwd=folder, env={**os.environ, **own}, capture_output=True, check=True, timeout=60,
+        cwd=folder, env={**os.environ, **own}, capture_output=True, check=True, timeout=300,
     )  # fmt: skip
     return done.stdout.decode().strip()
 

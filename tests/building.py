@@ -5,10 +5,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bar import unmoved
 from covering import executed, started
@@ -39,8 +40,9 @@ from gates.report import Report
 from gates.stages.gate import Gate
 from gates.task.task import Task
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
-LIMIT_S = 60
+PATIENCE_S = 300  # no test passes by it: it ends what hangs, however busy the machine is
 
 
 def a_task(**changes: Any) -> Task:
@@ -323,12 +325,21 @@ def written(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return folder
 
 
-def a_context(root: Path, *, timeout_s: float = 60) -> Context:
+def a_context(root: Path, *, timeout_s: float = PATIENCE_S) -> Context:
     """The world of a project, with a fresh folder for raw files beside it."""
     folder = root.parent / f"{root.name}-evidence"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return Context(root=root, evidence=folder, python=sys.executable, timeout_s=timeout_s)
+
+
+def awaited(look: Callable[[], T]) -> T:
+    """Look until something is there, and return it: a test waits for what happens, and for no clock."""
+    limit = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        assert time.monotonic() < limit, "it did not come about"
+        time.sleep(0.01)
+    return found
 
 
 @dataclass(frozen=True)
@@ -344,11 +355,11 @@ def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None
     """Run the command line in a project, in a process of its own; where Python itself is to begin anew, an own one."""
     words = [*map(str, args)]
     if env is None or "PYTHONPATH" not in env:
-        code, out, err = forked(project, words, clean(env), LIMIT_S)
+        code, out, err = forked(project, words, clean(env), PATIENCE_S)
         return Ended(code, out.decode(), err.decode())
     done = subprocess.run(
         [sys.executable, "-m", "gates", *words],
-        cwd=project, env=clean(env), capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL,
+        cwd=project, env=clean(env), capture_output=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 

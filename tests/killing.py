@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from building import clean, written
+from building import PATIENCE_S, clean, written
 
 MARK = "GATES_KILL_TEST"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-SETTLE_S = 12.0
 SUITE = """
 import os, subprocess, sys, time
 def test_double() -> None:
@@ -65,8 +64,8 @@ def killed(project: Path, scratch: Path, *, number: signal.Signals, after_s: flo
         runner.wait(after_s)
     except subprocess.TimeoutExpired:
         runner.send_signal(number)
-    code = runner.wait(60)
-    limit = time.monotonic() + SETTLE_S
+    code = runner.wait(PATIENCE_S)
+    limit = time.monotonic() + PATIENCE_S
     while (alive := marked(mark)) and time.monotonic() < limit:
         time.sleep(0.1)
     for process in alive:

@@ -317,7 +317,7 @@ def test_no_module_loads_torch() -> None:
 
 def test_help_loads_nothing_that_is_slow() -> None:
     done = subprocess.run([sys.executable, "-X", "importtime", "-m", "gates", "--help"], cwd=ROOT, env=clean(),
-                          capture_output=True, text=True, check=True, timeout=60)  # fmt: skip
+                          capture_output=True, text=True, check=True, timeout=300)  # fmt: skip
     loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
     assert "click" in loaded
     assert loaded & {"torch", "pydantic", "rich", "jinja2", "yaml", "psutil", "pytest", "amp_core"} == set()

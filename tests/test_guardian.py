@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from building import PATIENCE_S, awaited
 
 from gates.child.guardian import MARK, guarded_folder
 
@@ -32,14 +32,9 @@ def guarded(then: str, temporary: Path) -> subprocess.Popen[str]:
     )
 
 
-def gone(check: Path, pid: int, limit_s: float = 10.0) -> bool:
-    until = time.monotonic() + limit_s
-    while time.monotonic() < until:
-        alive = psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        if not alive and not check.exists():
-            return True
-        time.sleep(0.02)
-    return False
+def gone(folder: Path, pid: int) -> bool:
+    alive = psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return not alive and not folder.exists()
 
 
 def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> None:
@@ -48,18 +43,18 @@ def test_a_killed_process_leaves_neither_folder_nor_child(tmp_path: Path) -> Non
     folder, pid = process.stdout.readline().split()
     assert Path(folder).is_dir()
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(PATIENCE_S)
     process.stdout.close()
-    assert gone(Path(folder), int(pid))
+    assert awaited(lambda: gone(Path(folder), int(pid)))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_that_ends_by_itself_leaves_no_folder_and_no_guardian(tmp_path: Path) -> None:
     process = guarded("child.kill(); child.wait()", tmp_path)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     folder, pid = out.split()
     assert process.returncode == 0
-    assert gone(Path(folder), int(pid), limit_s=0.5)
+    assert awaited(lambda: gone(Path(folder), int(pid)))
     assert list(tmp_path.iterdir()) == []
 
 

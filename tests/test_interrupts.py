@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from building import ROOT, clean
+from building import PATIENCE_S, ROOT, clean
 
 HEAD = "import os, signal, sys\nfrom pathlib import Path\nimport gates.__main__ as program\n"
 STARTED = """
@@ -35,14 +35,14 @@ INTERRUPTED = {
     "in a finalizer of what succeeds": "Late(); return 0",
     "in a finalizer": (
         "Late(); from gates.child.process import run as command; "
-        "command([sys.executable, '-c', '1'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
+        "command([sys.executable, '-c', '1'], cwd=Path('/'), timeout_s=300, log=Path(os.devnull))"
     ),
 }
 
 
 def ended(code: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-c", code]
-    return subprocess.run(argv, cwd=ROOT, env=clean(), capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(argv, cwd=ROOT, env=clean(), capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
@@ -92,9 +92,9 @@ def test_interrupt_is_held_back_and_not_lost() -> None:
 
 
 def test_exit_codes_are_seen_where_whoever_starts_us_ignores_the_end_of_children() -> None:
-    body = "done = command([sys.executable, '-c', 'exit(3)'], cwd=Path('/'), timeout_s=9, log=Path(os.devnull))"
+    body = "done = command([sys.executable, '-c', 'exit(3)'], cwd=Path('/'), timeout_s=300, log=Path(os.devnull))"
     imports = "from gates.child.process import run as command; "
     code = HEAD + STARTED.format(body=f"{imports}{body}; return done.exit_code", name="INT")
     ignoring = "import os, sys; from signal import *; signal(SIGCHLD, SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     argv = [sys.executable, "-c", ignoring, sys.executable, "-c", code]
-    assert subprocess.run(argv, cwd=ROOT, env=clean(), check=False, timeout=30).returncode == 3
+    assert subprocess.run(argv, cwd=ROOT, env=clean(), check=False, timeout=PATIENCE_S).returncode == 3

@@ -84,28 +84,6 @@ def test_without_the_bundle_the_command_to_make_it_is_told(measured: Path, tmp_p
     assert "next:  gates measure T1 --on cuda" in ended.out
 
 
-def test_altered_stale_and_foreign_bundles_are_told_apart(measured: Path, tmp_path: Path) -> None:
-    project = copied(measured, tmp_path)
-    good = (project / ONE).read_bytes()
-    (project / "README.md").write_text("unrelated\n", encoding="utf-8")
-    assert performance(project)[1] == "PASS"
-    (project / ONE).write_bytes(good.replace(b"Card One", b"Card Two"))
-    assert performance(project)[1:] == (
-        "INCONCLUSIVE", [f"The bundle {ONE} is refused: it was altered: its digest is not that of its contents."],
-    )  # fmt: skip
-    (project / ONE).write_bytes(good)
-    (project / "figures.py").write_text("x = 1\n", encoding="utf-8")
-    assert performance(project)[1:] == (
-        "INCONCLUSIVE", [f"The bundle {ONE} is stale: figures.py was changed, since it was made."],
-    )  # fmt: skip
-    (project / "figures.py").write_text("", encoding="utf-8")
-    (project / "tasks/T2.yaml").write_text(TASK.replace("id: T1", "id: T2"), encoding="utf-8")
-    ended = gates(project, "run", "T2", "--gate", "performance", "--evidence", ONE)
-    assert ended.code == 3
-    (refused,) = [f for g in result(project, "T2")["gates"] for f in g["findings"] if f["rule"] == "PF008"]
-    assert refused["message"] == f"The bundle {ONE} is refused: it is evidence of the task T1, not of T2."
-
-
 def test_folder_is_taken_without_the_bundles_of_other_tasks_in_any_order(measured: Path, tmp_path: Path) -> None:
     project = copied(measured, tmp_path)
     env = card(project, "Card Two", FACTOR="1.001")

@@ -22,7 +22,7 @@ def page(name: str) -> str:
 def git(project: Path, *words: str) -> None:
     """Run git in a project, under a name of its own."""
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *who, *words], cwd=project, check=True, capture_output=True, timeout=60)
+    subprocess.run(["git", *who, *words], cwd=project, check=True, capture_output=True, timeout=300)
 
 
 @pytest.fixture(scope="module")

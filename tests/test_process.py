@@ -1,17 +1,14 @@
 """Commands of the tested project, as real processes: however they end, they end, and leave nobody behind."""
 
-import os
 import resource
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from building import clean
+from building import PATIENCE_S, awaited, clean
 
 from gates.child import process
 from gates.child.process import ProcessRun
@@ -23,7 +20,7 @@ def run(tmp_path: Path, code: str, *, timeout_s: float = 30, python: str = sys.e
 
 def pid_in(path: Path) -> int:
     """Wait until a process has written its id."""
-    assert becomes(lambda: path.exists() and path.read_text(encoding="utf-8").strip() != "")
+    awaited(lambda: path.exists() and path.read_text(encoding="utf-8").strip() != "")
     return int(path.read_text(encoding="utf-8"))
 
 
@@ -32,15 +29,6 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def becomes(fact: Callable[[], bool], *, within_s: float = 10) -> bool:
-    limit = time.monotonic() + within_s
-    while time.monotonic() < limit:
-        if fact():
-            return True
-        time.sleep(0.02)
-    return fact()
 
 
 def leaving(start: str) -> str:
@@ -95,17 +83,15 @@ def test_command_that_cannot_be_started_raises(tmp_path: Path) -> None:
 
 def test_arguments_go_through_no_shell(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "$(touch x); `touch x` > x", "*"]
-    ended = process.run(argv, cwd=tmp_path, timeout_s=30, log=tmp_path / "log")
+    ended = process.run(argv, cwd=tmp_path, timeout_s=PATIENCE_S, log=tmp_path / "log")
     assert ended.stdout.tail.strip() == repr(argv[3:])
     assert not (tmp_path / "x").exists()
 
 
 def test_time_limit_ends_the_process_and_is_no_exit_code(tmp_path: Path) -> None:
-    begun = time.monotonic()
     ended = run(tmp_path, "import time; time.sleep(600)", timeout_s=0.5)
     assert (ended.exit_code, ended.signal, ended.timed_out) == (None, None, True)
     assert ended.ended == "stopped at the time limit of 0.5 s"
-    assert time.monotonic() - begun < 10
 
 
 def test_process_that_ignores_sigterm_is_killed_at_the_limit(tmp_path: Path) -> None:
@@ -116,7 +102,7 @@ def test_process_that_ignores_sigterm_is_killed_at_the_limit(tmp_path: Path) -> 
 @pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])
 def test_time_limit_ends_the_grandchildren_too(tmp_path: Path, start: str) -> None:
     assert run(tmp_path, leaving(start) + "import time; time.sleep(600)", timeout_s=1.5).timed_out
-    assert becomes(lambda: gone(pid_in(tmp_path / "pid")), within_s=3)
+    assert awaited(lambda: gone(pid_in(tmp_path / "pid")))
 
 
 @pytest.mark.parametrize(
@@ -127,10 +113,7 @@ def test_time_limit_ends_the_grandchildren_too(tmp_path: Path, start: str) -> No
 def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str) -> None:
     ended = run(tmp_path, leaving(start))
     pid = pid_in(tmp_path / "pid")
-    left = becomes(lambda: gone(pid), within_s=1)
-    if not left:
-        os.kill(pid, signal.SIGKILL)
-    assert left
+    assert awaited(lambda: gone(pid))
     assert ended.exit_code == 0
 
 
@@ -138,7 +121,7 @@ def test_grandchild_that_outlives_its_parent_is_gone(tmp_path: Path, start: str)
 def test_runs_side_by_side_leave_each_others_orphans_alone(tmp_path: Path) -> None:
     waits = "import os, time; os.system('(sleep 1; touch x) &')\nwhile not os.path.exists('x'): time.sleep(0.01)"
     leaves = "import os, time; time.sleep(0.4); os.system('sleep 60 &')"
-    ends = process.side_by_side(lambda code: run(tmp_path, code, timeout_s=10), [waits, leaves])
+    ends = process.side_by_side(lambda code: run(tmp_path, code, timeout_s=PATIENCE_S), [waits, leaves])
     assert [end.exit_code for end in ends] == [0, 0]
     assert ends[1].orphans
 
@@ -149,10 +132,8 @@ def test_orphan_is_counted(tmp_path: Path) -> None:
 
 
 def test_child_that_holds_the_pipe_open_does_not_hold_us(tmp_path: Path) -> None:
-    begun = time.monotonic()
     ended = run(tmp_path, "print('done', flush=True)\n" + leaving(SETSID))
-    assert ended.stdout.tail == "done\n"
-    assert time.monotonic() - begun < 10
+    assert (ended.stdout.tail, ended.timed_out) == ("done\n", False)
 
 
 def test_flood_is_bounded_on_disk_and_in_memory(tmp_path: Path) -> None:
@@ -203,5 +184,5 @@ def test_interrupt_in_the_middle_leaves_no_child(tmp_path: Path, start: str) -> 
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     child, grandchild = pid_in(tmp_path / "child"), pid_in(tmp_path / "pid")
     runner.send_signal(signal.SIGINT)
-    assert runner.wait(20) != 0
-    assert becomes(lambda: gone(child) and gone(grandchild), within_s=3)
+    assert runner.wait(PATIENCE_S) != 0
+    assert awaited(lambda: gone(child) and gone(grandchild))

@@ -2,13 +2,11 @@
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from bar import git
-from building import ROOT, clean, gates, written
+from building import PATIENCE_S, ROOT, awaited, clean, gates, written
 from regressing import slower, two_commits
 
 from gates.errors import UsageError
@@ -25,7 +23,6 @@ measurements:
 regressions:
   - {from: step, of: step_time_s, criteria: [AC1]BUILD}
 """
-LIMIT_S = 60
 
 
 def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
@@ -117,22 +114,14 @@ def test_a_killed_run_takes_its_baseline_with_it(tmp_path: Path) -> None:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        seen_within(lambda: laid_out(tmp_path))
+        awaited(lambda: laid_out(tmp_path))
     finally:
         run.kill()
-        run.wait(LIMIT_S)
-    seen_within(lambda: not list((tmp_path / "tmp").glob("gates-*")))
+        run.wait(PATIENCE_S)
+    awaited(lambda: not list((tmp_path / "tmp").glob("gates-*")))
     assert git(root, "worktree", "list").count("\n") == 0
     assert git(root, "status", "--porcelain") == ""
 
 
 def laid_out(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "tmp").glob("gates-*/regressions/tree/pkg/core.py"))
-
-
-def seen_within(look: Callable[[], object]) -> None:
-    limit = time.monotonic() + LIMIT_S
-    while not look():
-        if time.monotonic() > limit:
-            pytest.fail("it did not come about in time")
-        time.sleep(0.05)

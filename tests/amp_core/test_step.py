@@ -16,7 +16,7 @@ from amp_audit import host_reads
 from amp_core import checkpoint, observation
 from amp_core.by_hand import make_scaler, step_by_hand
 from amp_core.ema import Ema
-from amp_core.precision import precision_for, resolve
+from amp_core.precision import precision_for
 from amp_core.scaler import LossScaler, ScaleCollapsed, ScaleState
 from amp_core.schedule import Schedule
 from amp_core.step import Batch, StepResult, TrainStep
@@ -179,28 +179,6 @@ def test_an_overflow_skips_the_step_and_halves_the_scale() -> None:
     assert step.scaler.read() == ScaleState(32768.0, 2, 1)
 
 
-@pytest.mark.parametrize("name", ["fp32", "bf16"])
-@pytest.mark.parametrize("factor", [INF, math.nan])
-def test_a_nonfinite_gradient_is_skipped_in_every_precision(name: str, factor: float) -> None:
-    step = a_step(name)
-    before = copies(step.model)
-    step(a_batch(factor=factor))
-    assert same(before, copies(step.model))
-    assert step.scaler.read() == ScaleState(1.0, 0, 1)
-
-
-@pytest.mark.parametrize("name", ["fp32", "bf16"])
-def test_finite_gradients_with_an_infinite_norm_are_skipped(name: str) -> None:
-    model = nn.Linear(4, 1, bias=False)
-
-    step = a_step(name, model=model, loss=lambda module, _: (module.weight * 3e38).sum())
-    before = copies(model)
-    result = step(a_batch())
-    assert result.grad_norm.item() == INF
-    assert same(before, copies(model))  # weight decay would move them
-    assert step.scaler.read().skipped == 1
-
-
 @pytest.mark.criterion("T035/AC3")
 @pytest.mark.parametrize("clip", [0.3, None], ids=["clip", "no clip"])
 @pytest.mark.parametrize("accumulate", [1, 4])
@@ -265,14 +243,6 @@ def test_the_schedule_follows_applied_steps(bad: list[bool], name: str) -> None:
         step(a_batch(index, factor=INF if overflow else 1.0))
 
 
-def test_a_step_without_any_gradient_has_nothing_to_do() -> None:
-    trained, untrained = a_model(), nn.Linear(2, 2)
-
-    step = a_step("fp16", model=untrained, loss=lambda _, batch: squared_error(trained, batch))
-    assert step(a_batch()).found_inf.item() == 0.0
-    assert step.read() == ScaleState(65536.0, 0, 0)
-
-
 @pytest.mark.criterion("T035/AC3")
 @pytest.mark.parametrize(
     ("weigh", "sizes"),
@@ -311,18 +281,6 @@ def test_a_window_that_weighs_nothing_is_skipped() -> None:
 def a_step_of_two(name: str, model: nn.Sequential) -> TrainStep:
     second = torch.optim.SGD(model[2].parameters(), lr=0.05, fused=True)
     return a_step(name, model=model, optimizer=[fused(model[0]), second])
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_several_optimizers_step_together_or_not_at_all(name: str) -> None:
-    model = a_model()
-    step = a_step_of_two(name, model)
-    step(a_batch())
-    before = copies(model)
-    linear(model, 2).bias.register_hook(lambda grad: grad * INF)  # type: ignore[no-untyped-call]
-    assert step(a_batch(1)).found_inf.item() == 1.0
-    assert same(before, copies(model))
-    assert (step.scaler.read().applied, step.scaler.read().skipped) == (1, 1)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -485,14 +443,6 @@ def test_a_state_of_another_step_is_refused_and_changes_nothing() -> None:
     assert same(before, copies(step.model))
 
 
-def test_a_compiled_or_wrapped_model_saves_the_names_of_the_plain_one() -> None:
-    model = a_model()
-    compiled = torch.compile(model, backend="eager")
-    assert isinstance(compiled, nn.Module)
-    step = a_step(model=compiled)
-    assert set(step.state_dict()["model"]) == set(model.state_dict())
-
-
 def moving_sgd(model: nn.Module, **options: Any) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, fused=True, **options)
 
@@ -594,13 +544,6 @@ def test_averages_that_a_checkpoint_lacks_begin_at_its_parameters() -> None:
     assert same(step.ema.averages, copies(model))
     with pytest.warns(UserWarning, match="they are left out"):
         a_step("fp32").load_state_dict(step.state_dict())
-
-
-def test_a_precision_may_be_as_it_was_resolved() -> None:
-    model = a_model()
-    step = TrainStep(model, fused(model), resolve("bf16", None, "cpu"), squared_error)
-    step(a_batch())
-    assert step.observed_dtypes == {torch.bfloat16}
 
 
 def test_float64_models_train_too() -> None:

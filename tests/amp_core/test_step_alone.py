@@ -25,39 +25,6 @@ def output(model: nn.Module, batch: Batch) -> Tensor:
     return loss
 
 
-def a_step(model: nn.Module, optimizer: torch.optim.Optimizer, name: str) -> TrainStep:
-    return TrainStep(model, optimizer, name, output, max_grad_norm=None)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_steps_in_turn_leave_each_other_no_gradients(name: str) -> None:
-    generator, critic = nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False)
-    both = nn.Sequential(generator, critic)
-    of_critic, of_generator = a_step(critic, still(critic), name), a_step(both, still(generator), name)
-    norms = [(of_critic(BATCH).grad_norm.item(), of_generator(BATCH).grad_norm.item()) for _ in range(3)]
-    assert norms == [norms[0]] * 3
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_backward_of_the_users_own_does_not_count(name: str) -> None:
-    model = nn.Linear(2, 1, bias=False)
-    step = a_step(model, still(model), name)
-    expected = step(BATCH).grad_norm.item()
-    (output(model, BATCH) * 1e3).backward()  # type: ignore[no-untyped-call]  # torch declares no types for it
-    assert step(BATCH).grad_norm.item() == expected
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_parameters_trained_later_bring_no_old_gradients(name: str) -> None:
-    model = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 1, bias=False))
-    step = a_step(model, still(model[1]), name)
-    for _ in range(3):
-        step(BATCH)
-    step.optimizer.add_param_group({"params": model[0].parameters()})
-    expected = a_step(model, still(model), name)(BATCH).grad_norm.item()
-    assert step(BATCH).grad_norm.item() == pytest.approx(expected)
-
-
 class Statistics(nn.Module):
     """BatchNorm, and a buffer that nothing writes."""
 

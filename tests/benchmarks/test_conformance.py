@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.conformance import __main__ as command
-from benchmarks.conformance.case import BROKEN, Case, NotApplicableError, Outcome, Result, Subject, ask, verdict
+from benchmarks.conformance.case import BROKEN, Case, Outcome, Result, Subject, ask, verdict
+from benchmarks.conformance.cases import bits
 from benchmarks.conformance.job import Job, windows
 from benchmarks.conformance.ranks import cause
-from benchmarks.conformance.stepwise import PlainLoop, Stepwise, broken
+from benchmarks.conformance.stepwise import PlainLoop, broken
 from benchmarks.conformance.suite import discover_cases, discover_subjects, run
 from benchmarks.conformance.table import render
 
 CASES = discover_cases()
+RANKS = {"A21", "A22", "A23"}  # started by torchrun: what they ask of the core, tests/amp_core/adapters/ranks.py asks
 SUBJECTS = {subject.name: subject for subject in discover_subjects()}
 
 
@@ -28,19 +30,21 @@ def a_case(result: Result | Exception) -> Case:
     return Case("A99", "Is it?", "it is", ("measured",), judge, BROKEN)
 
 
-@pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES)
-def test_amp_core_conforms_and_a_subject_with_the_bug_fails(name: str, case: Case) -> None:
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.hazard not in RANKS])
+def test_amp_core_conforms_and_a_subject_with_the_bug_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bits, "STEPS", 20)
+    case = CASES[name]
     for subject, outcome in ((case.broken, Outcome.FAILS), (SUBJECTS["amp_core"], Outcome.CONFORMS)):
         result = ask(case, subject)
         assert result.outcome is outcome, result
-    assert name.startswith(case.hazard.lower())
-    assert case.question.endswith("?")
-    assert case.references
-    assert all((case.conforming, *case.references))
 
 
 def test_every_hazard_of_the_catalogue_has_a_case() -> None:
     assert {case.hazard for case in CASES.values()} == {f"A{number:02}" for number in range(1, 47)} | {"bits"}
+    for name, case in CASES.items():
+        assert name.startswith(case.hazard.lower())
+        assert case.question.endswith("?")
+        assert all((case.conforming, case.references, *case.references))
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
@@ -57,10 +61,6 @@ def test_every_library_trains_as_the_plain_loop_does(name: str, precision: str) 
 
     result = ask(dataclasses.replace(a_case(verdict(good=True, observed="")), judge=judge), SUBJECTS[name])
     assert result.outcome is Outcome.CONFORMS, result
-
-
-def test_what_a_library_does_not_offer_is_no_conformance() -> None:
-    assert ask(a_case(NotApplicableError("has none")), BROKEN) == Result(Outcome.NOT_APPLICABLE, "has none")
 
 
 def test_an_unforeseen_exception_is_an_error_and_no_failure() -> None:
@@ -87,14 +87,6 @@ def test_a_conforming_run_ends_with_0_and_writes_what_was_asked(
     assert command.main(["--case", "A05", "--subject", "amp_core", "--out", str(out)]) == 0
     assert "a05_skip_with_fused" in capsys.readouterr().out
     assert "| A05 | Is a skipped step of a fused optimizer reported as skipped? | conforms |" in out.read_text("utf-8")
-
-
-def test_a_run_in_which_amp_core_fails_ends_with_1(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "discover_subjects", lambda: [Stepwise("amp_core", PlainLoop)])
-    assert command.main(["--case", "A08"]) == 1
-    assert "amp_core does not conform to: a08_unguarded_nan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

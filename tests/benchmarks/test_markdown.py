@@ -4,11 +4,7 @@ import torch
 
 from amp_core.benchmark.suite import environment
 from amp_core.device import DeviceFacts
-from benchmarks.markdown import describe_load, describe_machine, table
-
-
-def test_a_table_is_one_line_a_row() -> None:
-    assert table(["a", "b"], [["1", "2"], ["3", "4"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 3 | 4 |"
+from benchmarks.markdown import describe_load, describe_machine
 
 
 def test_the_machine_is_one_line_that_names_device_and_software() -> None:

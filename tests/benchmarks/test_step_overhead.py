@@ -4,10 +4,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks import step_overhead
-from benchmarks.step_arms import ARMS, Elapsed, Setting, by_hand, loss_fn
+from benchmarks.step_arms import ARMS, Elapsed, Setting
 from benchmarks.step_overhead import held_to, main, measure, rows
 
 
@@ -25,19 +24,6 @@ def test_every_arm_is_timed_in_every_round_or_says_why_not(clip: float | None) -
     assert set(without) == ({"fabric", "lightning"} if clip else set())
     assert all(reason.startswith("refused: ") for reason in without.values())
     assert all(len(times) == 6 and min(each.cpu_s for each in times) > 0 for times in found.values())
-
-
-def test_a_segment_takes_its_steps_and_one_before() -> None:
-    passes = []
-
-    def counted(*arguments: object) -> torch.Tensor:
-        passes.append(1)
-        return loss_fn(*arguments)  # type: ignore[arg-type]  # passed on as they came
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmarks.step_arms.loss_fn", counted)
-        by_hand(Setting("fp32", None))(5)
-    assert len(passes) == 6
 
 
 def test_a_row_has_ratios_to_the_recipe_in_the_same_round() -> None:

@@ -36,10 +36,6 @@ def test_symbol_has_the_lines_of_its_definition(tmp_path: Path, symbol: str, pla
     assert str(traced(tmp_path, {"pkg/m.py": CLASS}, symbol).location) == place
 
 
-def test_symbol_of_the_package_itself(tmp_path: Path) -> None:
-    assert str(traced(tmp_path, {"pkg/__init__.py": "def f(): return 1\n"}, "pkg:f").location) == "pkg/__init__.py:1"
-
-
 @pytest.mark.parametrize(
     "names", ["from .m import A", "from pkg.m import A", "from .m import B as A", "from .n import A"]
 )
@@ -52,11 +48,6 @@ def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> N
     found = traced(tmp_path, files, "pkg:A")
     assert found.location is not None
     assert found.location.path == "pkg/m.py"
-
-
-def test_reexport_is_followed_into_a_method(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {"pkg/__init__.py": "from .m import A\n", "pkg/m.py": CLASS}
-    assert str(traced(tmp_path, files, "pkg:A.go").location) == "pkg/m.py:6-8"
 
 
 def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:

@@ -45,10 +45,6 @@ def test_what_does_not_grow_has_an_exponent_of_nothing() -> None:
     assert -0.1 < found.low <= found.value <= found.high < 0.1
 
 
-def test_what_falls_with_the_size_has_an_exponent_of_nothing_at_most() -> None:
-    assert power(SIZES, starts([1.0 / size for size in SIZES])).value < 0
-
-
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
 def test_values_that_no_clock_gives_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="not above 0"):

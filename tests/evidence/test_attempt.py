@@ -1,12 +1,12 @@
 """Attempts stand in the ledger however they end: decided, failed or killed."""
 
 import multiprocessing
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from arming import a_folder, a_plan
+from building import awaited
 from taking import an_attempt
 
 from gates.evidence._timed import BEGUN, KILLED, attempt, counted
@@ -55,9 +55,7 @@ def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path:
 def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:
     run = multiprocessing.get_context("fork").Process(target=attempted, args=(tmp_path, {"call": "steps:hangs"}))
     run.start()
-    until = time.monotonic() + 30
-    while not (tmp_path / "p" / NAME).exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    awaited((tmp_path / "p" / NAME).exists)
     run.kill()
     run.join()
     (earlier,) = attempted(tmp_path)

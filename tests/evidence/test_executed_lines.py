@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from building import QUICK, a_context, a_task, clean, written
+from building import PATIENCE_S, QUICK, a_context, a_task, clean, written
 
 from gates.code.syntax import parse
 from gates.context import Context
@@ -65,7 +65,7 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
         **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
     }
     argv = [python, "-m", "pytest", "-q", "-W", "error", *copy_plugin(plugin), *QUICK.split(), *options, "tests"]
-    subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=60)
+    subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
     return context
 
 

@@ -10,7 +10,7 @@ from types import FrameType
 
 import pytest
 import torch
-from building import ROOT
+from building import PATIENCE_S, ROOT
 
 from gates.child.places import Places
 from gates.child.recorder import clock as clocks
@@ -174,7 +174,7 @@ def test_sampling_tells_phase_line_and_idleness() -> None:
     sampling.idle_of = lambda: True
     assert sampling.is_watched()
     with watched.during(OPTIMIZER):
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + PATIENCE_S
         while not (found := [key for key in sampling.taken()[0] if key[0] == OPTIMIZER]) and time.monotonic() < limit:
             time.sleep(0.005)
     assert found[0][:2] == (OPTIMIZER, OPTIMIZER)

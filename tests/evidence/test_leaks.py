@@ -117,7 +117,8 @@ def test_what_keeps_nothing_passes(tmp_path: Path, body: str) -> None:
 )
 def test_what_does_not_run_to_its_end_is_unknown_with_the_reason(tmp_path: Path, body: str, said: str) -> None:
     journal = tmp_path / "project-evidence/leaks/0.jsonl"
-    _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), timeout_s=1.5)
+    limit = {"timeout_s": 1.5} if "sleep" in body else {}  # a busy machine takes its time to begin the others
+    _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), **limit)
     assert finding.outcome is U
     assert said in finding.message
     assert "\n" not in finding.message

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
+from building import PATIENCE_S, QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
@@ -44,7 +44,7 @@ class Seen:
         return one
 
 
-def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = 60, task: Task = TASK) -> Seen:
+def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float = PATIENCE_S, task: Task = TASK) -> Seen:
     root = written(tmp_path / "project", {"pyproject.toml": pytest_options(), **files})
     context = a_context(root, timeout_s=timeout_s)
     run = PytestRun.collect(task, context)

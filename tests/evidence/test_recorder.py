@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from building import ROOT, a_process, a_task, clean, evidence
+from building import PATIENCE_S, ROOT, a_process, a_task, clean, evidence
 from recording import read_journal
 
 from gates.checks.training_steps import judge as _recorded
@@ -21,11 +21,11 @@ from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 
-TRAINED = ROOT / "tests/trained"
+TRAINED = ROOT / "benchmarks/cases/trained"
 MARK = re.compile(r"# <- (?P<aspects>[a-z ]+)$")
 ELSEWHERE = re.compile(r"# <-- (?P<name>\w+)$")
 NEAR = 3
-CONTEXT = Context(root=TRAINED, evidence=TRAINED, python=sys.executable, timeout_s=60)
+CONTEXT = Context(root=TRAINED, evidence=TRAINED, python=sys.executable, timeout_s=PATIENCE_S)
 
 
 def steps_of(file: str) -> dict[str, tuple[int, int]]:
@@ -63,7 +63,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]
     calls += [f"unseen:{name}" for name in HIDDEN]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     done = subprocess.run([sys.executable, TRAINED / "record_all.py", folder, *calls], env=env, capture_output=True,
-                          text=True, check=False, timeout=120, cwd=TRAINED)  # fmt: skip
+                          text=True, check=False, timeout=PATIENCE_S, cwd=TRAINED)  # fmt: skip
     assert done.returncode == 0, done.stderr
     ended = dict(line.split() for line in done.stdout.splitlines())
     return {name: judged(folder, name, good=ended[name] == "True") for name in ended}

@@ -17,7 +17,7 @@ STEP = "import os, sys, time, torch\n\n\ndef few(*args):\n    {}\n"
 
 
 def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepRecording, dict[str, Outcome]]:
-    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "tests/trained").glob("*.py")}
+    files = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/trained").glob("*.py")}
     root = written(tmp_path / "project", {**files, "pkg/__init__.py": "", "pkg/steps.py": STEP.format(body)})
     task = a_task(
         training_steps=[{"call": "pkg.steps:few", "criteria": ["AC1"], "timeout_s": 240, "line": 7, **changes}]
@@ -41,7 +41,7 @@ def test_sound_step_shows_all_that_it_needs_though_its_call_closes_everything(tm
     assert [attempt.skipped for attempt in step.overflow.attempts] == [False, True, False, False]
     assert [attempt.window for attempt in step.plain.attempts] == [0, 1, 2, 3]
     where = [event.location for event in step.plain.events if event.word == "unscale"]
-    lines = (ROOT / "tests/trained/sound.py").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "benchmarks/cases/trained/sound.py").read_text(encoding="utf-8").splitlines()
     first = next(number for number, line in enumerate(lines, 1) if "unscale_(" in line)
     assert {str(place) for place in where} == {f"sound.py:{first}"}
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from building import a_context, a_criterion, a_task, evidence, pytest_options, written
+from building import PATIENCE_S, a_context, a_criterion, a_task, evidence, pytest_options, written
 
 from gates.checks.test_run import judge as _suite
 from gates.evidence.tests.pytest_run import PytestRun
@@ -17,7 +17,9 @@ TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurem
 GOOD = "def test_good() -> None:\n    assert print\n"
 
 
-def run_of(tmp_path: Path, code: str, *, conftest: str = "", timeout_s: float = 60, repeat: int = 1) -> PytestRun:
+def run_of(
+    tmp_path: Path, code: str, *, conftest: str = "", timeout_s: float = PATIENCE_S, repeat: int = 1
+) -> PytestRun:
     files = {"pyproject.toml": pytest_options(), "tests/test_one.py": code, "tests/conftest.py": conftest}
     root = written(tmp_path / "project", files)
     return PytestRun.collect(TASK, replace(a_context(root, timeout_s=timeout_s), repeat=repeat))
@@ -50,7 +52,7 @@ DEATHS = {
 @pytest.mark.parametrize("case", DEATHS)
 def test_death_names_the_test_the_cause_the_memory_and_the_last_stack(tmp_path: Path, case: str) -> None:
     code, cause, stack = DEATHS[case]
-    run = run_of(tmp_path, GOOD + code, timeout_s=4 if case == "hang" else 60)
+    run = run_of(tmp_path, GOOD + code, timeout_s=4 if case == "hang" else PATIENCE_S)
     assert run.running == ("tests/test_one.py::test_it",)
     assert [test.outcome for test in run.tests] == [TestOutcome.PASSED, TestOutcome.NOT_RUN]
     (first, *_) = [finding for finding in found(run) if finding.rule == "EX001"]
@@ -129,31 +131,6 @@ def test_harness_that_passes_everything_is_rigged_and_blocks(tmp_path: Path) -> 
     (finding, *_) = [f for f in found(run) if f.rule == "EX001"]
     assert finding.outcome is Outcome.FAILED
     assert "asserts 1 + 1 == 3 raised AssertionError, and the harness called it passed" in finding.message
-
-
-BAD = "def test_it():\n    assert 1 == 2\n"
-
-
-FORGED = """
-import pytest, gates_pytest_witness.inside as inside, gates_pytest_witness.hooks as hooks
-inside._note = lambda error, told: None
-hooks._raw = lambda call: (False, "")
-@pytest.hookimpl(tryfirst=True, hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = (yield).get_result()
-    if report.outcome == "failed" and "canary" not in report.nodeid:
-        report.outcome, report.longrepr = "passed", None
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session):
-    session.testsfailed = session.exitstatus = 0
-"""
-
-
-def test_witness_whose_functions_are_replaced_is_not_believed(tmp_path: Path) -> None:
-    run = run_of(tmp_path, BAD, conftest=FORGED)
-    assert run.process.exit_code == 0
-    assert "something replaced gates_pytest_witness.hooks._raw" in texts(run)
-    assert decide(found(run)).decision is not Decision.PASS
 
 
 def test_test_with_two_ends_fails_and_names_both(tmp_path: Path) -> None:

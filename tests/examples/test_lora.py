@@ -7,13 +7,10 @@ import torch
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks transformers so
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_adapters_learn_are_saved_alone_and_the_base_stays(
-    precision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_adapters_learn_are_saved_alone_and_the_base_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from examples import lora  # it loads transformers, which takes seconds: not when tests are collected
 
-    lora.main(["--precision", precision, "--steps", "80", "--out", str(tmp_path)])
+    lora.main(["--precision", "fp16", "--steps", "80", "--out", str(tmp_path)])
     before, after = (float(part.split()[0]) for part in capsys.readouterr().out.split("right: ")[1].split(", "))
     assert before < 0.2 < 0.8 < after
     base, tuned = lora.a_base().state_dict(), lora.read(tmp_path).state_dict()

@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 import pytest
 from arming import a_folder, started
+from building import PATIENCE_S
 
 from gates.child.arm import digest
 from gates.measuring.bench import Bench, Worker
@@ -19,7 +20,7 @@ from gates.measuring.wire import ArmFailed
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "log").mkdir()
-    with Bench(tmp_path / "log", timeout_s=60) as open_bench:
+    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as open_bench:
         yield open_bench
 
 
@@ -103,11 +104,8 @@ def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) 
     worker = a_worker(bench, tmp_path, "hangs")
     with pytest.raises(ArmFailed, match=r"did not answer within 0\.3 s"):
         worker.hello(timeout_s=0.3)
-    limit = time.monotonic() + 5
-    while bench.end_of("amp 1") is None and time.monotonic() < limit:
-        bench._take(bench._wire.receive(1) or {"arm": ""})
-    ended = bench.end_of("amp 1")
-    assert ended is not None
+    while (ended := bench.end_of("amp 1")) is None:
+        bench._take(bench._wire.receive(PATIENCE_S) or {"arm": ""})
     assert ended.words == "signal 9"
 
 
@@ -169,8 +167,8 @@ def test_a_command_that_is_not_there_cannot_be_started(bench: Bench, tmp_path: P
 
 def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> None:
     root = a_folder(tmp_path / "p")
-    slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=20)
-    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=20)
+    slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=PATIENCE_S)
+    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=PATIENCE_S)
     assert slept.wall_s > 0.2
     assert slept.cpu_s < 0.2
     assert held.peak_memory_bytes > slept.peak_memory_bytes + (50 << 20)
@@ -179,15 +177,14 @@ def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> N
 def test_a_command_that_fails_or_hangs_has_no_time(bench: Bench, tmp_path: Path) -> None:
     root = a_folder(tmp_path / "p")
     with pytest.raises(ArmFailed, match="ended with exit code 3"):
-        bench.time("a", started(root, time=["python", "-c", "raise SystemExit(3)"]), timeout_s=20)
+        bench.time("a", started(root, time=["python", "-c", "raise SystemExit(3)"]), timeout_s=PATIENCE_S)
     with pytest.raises(ArmFailed, match=r"did not end within 0\.2 s"):
         bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(60)"]), timeout_s=0.2)
 
 
 def test_a_worker_that_floods_the_gate_is_ended_with_it(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
-    begun = time.monotonic()
-    with Bench(tmp_path / "log", timeout_s=60) as bench:
+    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as bench:
         root = a_folder(tmp_path / "p", w="while True: print(json.dumps(told), file=out, flush=True)")
         worker = bench.start("amp", started(root, run=["python", "w.py"]))
         worker.hello()
@@ -195,14 +192,13 @@ def test_a_worker_that_floods_the_gate_is_ended_with_it(tmp_path: Path) -> None:
             for _ in range(50):
                 time.sleep(0.1)  # long enough for a line to come before it is asked for
                 worker.run(3)
-    assert time.monotonic() - begun < 30
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     root = a_folder(tmp_path / "p", w="import subprocess; subprocess.Popen(['sleep', '77'], start_new_session=True)")
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    with Bench(tmp_path / "log", timeout_s=60) as bench:
+    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as bench:
         worker = bench.start("amp", started(root, run=["python", "w.py"]))
         worker.hello()
         worker.run(1)

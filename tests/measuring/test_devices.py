@@ -57,7 +57,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=60) as bench:
+    with Bench(log, timeout_s=300) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", scale=0.5), call="onto:make"))
         hello = worker.hello()
         ran = worker.run(8)
@@ -73,7 +73,7 @@ def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -
 
 
 def test_a_device_that_vanishes_is_a_reason(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=60) as bench:
+    with Bench(log, timeout_s=300) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", lasts=3), call="onto:make"))
         worker.hello()
         worker.run(2)
@@ -83,7 +83,7 @@ def test_a_device_that_vanishes_is_a_reason(log: Path, tmp_path: Path) -> None:
 
 
 def test_a_device_clock_faster_than_ours_is_not_believed(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=60) as bench:
+    with Bench(log, timeout_s=300) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", scale=9), call="onto:make"))
         worker.hello()
         with pytest.raises(ArmFailed, match="our clock says"):

@@ -1,13 +1,12 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from building import QUICK, Ended, a_project, clean, gates
+from building import PATIENCE_S, ROOT, Ended, a_project, awaited, clean, gates
 from rigging import CORE, a_rigged_project
 
 from gates.config import Project, Settings
@@ -21,8 +20,16 @@ from gates.commands.prove import ProveRequest, perform  # noqa: E402
 
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
-    project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", 60))))
-    facts = {"task": "T1", "project": project, "only": None, "budget_s": 120, "jobs": 2, "fresh": True, "out": None}
+    project = Project(root, Settings(), timeout_s=float(str(changes.pop("timeout_s", PATIENCE_S))))
+    facts = {
+        "task": "T1",
+        "project": project,
+        "only": None,
+        "budget_s": PATIENCE_S,
+        "jobs": 2,
+        "fresh": True,
+        "out": None,
+    }
     return ProveRequest(**{**facts, **changes})  # type: ignore[arg-type]
 
 
@@ -150,15 +157,8 @@ SMALL = {
 }
 
 
-def proved(root: Path, tmp_path: Path, *args: str) -> Ended:
-    return gates(root, "prove", "T1", *args, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
-
-
-def test_the_command_proves_and_exits_with_0(tmp_path: Path) -> None:
-    root = a_project(tmp_path / "project", SMALL)
-    ended = proved(root, tmp_path)
-    assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
-    assert "looking at the evidence without a fault" in ended.err
+def proved(root: Path, tmp_path: Path, *args: str, env: dict[str, str] | None = None) -> Ended:
+    return gates(root, "prove", "T1", *args, env={"XDG_CACHE_HOME": str(tmp_path / "cache"), **(env or {})})
 
 
 MARKED = """\
@@ -171,13 +171,12 @@ from pkg.core import double
 def test_double():
     assert double(2) == 4
 """
-PLUGINS = {"switched off": QUICK, "at work": "-p no:hypothesispytest -n 2 --cov=pkg --cov-fail-under=100"}
+PLUGINS = "-p no:hypothesispytest -n 2 --cov=pkg --cov-fail-under=100"
 
 
-@pytest.mark.parametrize("plugins", PLUGINS)
-def test_a_project_may_refuse_unknown_markers_and_switch_plugins_on_and_off(tmp_path: Path, plugins: str) -> None:
+def test_a_project_may_refuse_unknown_markers_and_put_plugins_to_work(tmp_path: Path) -> None:
     task = SMALL["tasks/T1.yaml"].replace("    tests: [tests]\n", "")
-    strict = f"[pytest]\naddopts = {PLUGINS[plugins]} --strict-markers\nfilterwarnings = error\n"
+    strict = f"[pytest]\naddopts = {PLUGINS} --strict-markers\nfilterwarnings = error\n"
     files = {"tasks/T1.yaml": task, "tests/test_core.py": MARKED, "pytest.ini": strict}
     text, code = perform(a_request(a_project(tmp_path / "project", files)), say=lambda _line: None)
     assert code == 0, text
@@ -223,16 +222,16 @@ def test_tests_that_import_something_else_than_the_copy_prove_nothing(tmp_path: 
     assert f"its tests import {root}/pkg/" in text
 
 
-def test_a_source_layout_is_imported_from_the_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_proves_a_source_layout_from_the_copy_and_exits_with_0(tmp_path: Path) -> None:
     files = {"src/pkg/__init__.py": "", "src/pkg/core.py": "def double(x):\n    return x + x\n"}
     task = SMALL["tasks/T1.yaml"].replace("[pkg]", "[src/pkg]")
     root = a_project(tmp_path / "project", {**files, "tasks/T1.yaml": task})
     for path in (root / "pkg").glob("*"):
         path.unlink()
     (root / "pkg").rmdir()
-    monkeypatch.setenv("PYTHONPATH", f"{root / 'src'}")  # as an editable install would have it
-    text, code = perform(a_request(root), say=lambda _line: None)
-    assert code == 0, text
+    ended = proved(root, tmp_path, env={"PYTHONPATH": f"{root / 'src'}:{ROOT}"})  # as an editable install would have it
+    assert (ended.code, ended.out.splitlines()[0][:11]) == (0, "T1  PROVED ")
+    assert "looking at the evidence without a fault" in ended.err
 
 
 def test_a_declared_fault_that_does_not_apply_is_an_error_with_its_place(tmp_path: Path) -> None:
@@ -377,15 +376,10 @@ def test_ctrl_c_keeps_what_was_tried(tmp_path: Path) -> None:
     env = clean({"XDG_CACHE_HOME": str(tmp_path / "cache"), "TMPDIR": str(tmp_path)})
     asked = [sys.executable, "-m", "gates", "prove", "T1", "--jobs", "1"]
     with subprocess.Popen(asked, cwd=root, env=env, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        limit = time.monotonic() + 50
-        while "faults to try" not in running.stderr.readline():
-            assert time.monotonic() < limit
-        while not any(path.stat().st_size for path in tmp_path.glob("gates-*/tries-*/*/results.jsonl")):
-            assert time.monotonic() < limit
-            time.sleep(0.05)
+        awaited(lambda: "faults to try" in str(running.stderr and running.stderr.readline()))
+        awaited(lambda: any(path.stat().st_size for path in tmp_path.glob("gates-*/tries-*/*/results.jsonl")))
         running.send_signal(signal.SIGINT)
-        assert running.wait(20) == 130
+        assert running.wait(PATIENCE_S) == 130
     assert not (root / "reports/T1/proof.json").exists()
     assert not [*tmp_path.glob("gates-*")]
     again = proved(root, tmp_path, "--budget", "0.01")
@@ -398,9 +392,6 @@ def test_what_is_done_is_handed_over_before_the_end(tmp_path: Path, monkeypatch:
     results = tmp_path / "results.jsonl"
     results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "en', encoding="utf-8")
     with bench._told([results], 2, lambda _line: None, taken.append):
-        limit = time.monotonic() + 20
-        while not taken:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        awaited(lambda: taken)
         results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "end": "survived"}\n', encoding="utf-8")
     assert [[line["id"] for line in lines] for lines in taken] == [["AC1 a"], ["AC1 b"]]

@@ -7,6 +7,7 @@ import pytest
 from building import written
 
 from gates.errors import UsageError
+from gates.scan import endless
 from gates.scan.loading import check_rules, load_rules
 
 WORDS = "problem: p\nimpact: i\nfix: f\nseverity: high\n"
@@ -35,7 +36,10 @@ def refused(root: Path, body: str) -> str:
         (f"pattern: print($X)\nwhere: {{$X: {{regex: (a+)+c}}}}\ngood: print({'a' * 40})\n{BAD}", "8:7: the good example 1 is not decided: it came to no end"),
     ],
 )  # fmt: skip
-def test_rule_that_does_not_keep_its_examples_is_refused(tmp_path: Path, body: str, message: str) -> None:
+def test_rule_that_does_not_keep_its_examples_is_refused(
+    tmp_path: Path, body: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endless, "LIMIT_S", 0.3)
     assert refused(tmp_path, body).startswith(f"gates-rules/mine.yaml:{message}")
 
 

@@ -97,12 +97,6 @@ def test_command_that_returns_its_failure_fails() -> None:
     assert finding.message == "`x` returned 1; as a command it ends with exit code 1."
 
 
-def test_command_that_returns_success_passes() -> None:
-    run = EntryRun(index=0, name="x", process=a_process(), returned="None", exit_code=0)
-    (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
-    assert finding.outcome is Outcome.PASSED
-
-
 def test_sound_entry_points_pass_whatever_was_covered() -> None:
     task = a_task()
     for seen in (entries(task), executed(a_function(ran=False))):

@@ -88,12 +88,6 @@ def left_out(*, by_mark: bool) -> Deselected:
     return Deselected(id="tests/test_core.py::test_slow", location=where, criteria=("T1/AC1",), by_mark=by_mark)
 
 
-def test_test_left_out_by_a_mark_is_listed() -> None:
-    seen = findings(a_run(deselected=(left_out(by_mark=True),)))
-    assert [(f.outcome, f.level) for f in seen["EX003"]] == [(U, Level.ADVISORY)]
-    assert seen["EX001"][0].outcome is P
-
-
 def test_long_lists_are_cut_and_still_fail() -> None:
     run = a_run(*(a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_{i}") for i in range(60)))
     seen = findings(run)["EX002"]
@@ -118,13 +112,6 @@ def test_test_that_was_left_out_proves_nothing(end: TestOutcome) -> None:
     (finding,) = findings(a_run(a_record(), a_record(end, id="t::left", message="why")))["EX003"]
     assert (finding.outcome, finding.level, finding.subject) == (U, Level.ADVISORY, "t::left")
     assert outcomes(a_run(a_record(end)))["EX002"] is U
-
-
-def test_signal_names_the_test_that_ran() -> None:
-    run = a_run(process=a_process(None, signal="SIGSEGV"), running=("tests/test_core.py::test_double",))
-    (finding,) = findings(run)["EX001"]
-    assert "SIGSEGV while running tests/test_core.py::test_double" in finding.message
-    assert str(finding.location) == "tests/test_core.py:4"
 
 
 def entry(end: Any, crash: Location | None = None) -> list[Finding]:

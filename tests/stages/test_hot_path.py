@@ -80,10 +80,6 @@ def test_what_happens_once_in_a_while_is_told_and_passes() -> None:
     assert "pkg/train.py:5 does on 10% of them" in found.message
 
 
-def test_log_at_every_other_step_is_none_at_each() -> None:
-    assert outcome("host-reads", *[a_step(a_read()) if i % 2 else a_step() for i in range(20)]) is Outcome.PASSED
-
-
 def test_lines_that_read_in_turn_are_both_named() -> None:
     steps = [a_step(a_read(line=5 + i % 2)) for i in range(20)]
     found = of("host-reads", judged(hot(a_hot_run(steps))))

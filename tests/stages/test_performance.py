@@ -59,10 +59,6 @@ def test_cpu_evidence_beside_failed_cuda_evidence_does_not_step_in() -> None:
     assert (finding.outcome, "no CUDA device" in finding.message) == (U, True)
 
 
-def test_any_device_will_do_where_any_is_asked_for() -> None:
-    assert found(asking(a_measure(on="any")), measured(samples(device="cuda"))).outcome is P
-
-
 @pytest.mark.parametrize("problem", ["the measurement ended well but wrote no samples file", "holds NaN"])
 def test_bad_samples_are_unknown_with_their_reason(problem: str) -> None:
     finding = found(asking(), measured(problem))

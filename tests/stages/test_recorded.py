@@ -79,39 +79,6 @@ def words(*order: str, **facts: Any) -> Recorded:
     return a_recorded(events=happened(*order, **facts))
 
 
-BROKEN = {
-    "clip": ("scaled_backward", "clip", "unscale", "step", "update"),
-    "plain step": ("scaled_backward", "plain_step", "update", "zero_grad"),
-    "no update": ("scaled_backward", "step", "zero_grad"),
-    "unscale twice": ("scaled_backward", "unscale", "scaled_backward", "unscale", "step", "update"),
-    "not scaled": ("backward", "step", "update", "zero_grad"),
-    "update first": ("scaled_backward", "update", "step"),
-    "not cleared": ("scaled_backward", "step", "update", "uncleared"),
-}
-
-
-@pytest.mark.parametrize("order", BROKEN.values(), ids=BROKEN.keys())
-def test_broken_order_fails_with_its_trace(order: tuple[str, ...]) -> None:
-    failed = [f for f in of("order", judged(recorded(words(*order)))) if f.outcome is Outcome.FAILED]
-    assert failed
-    assert failed[0].blocks
-    assert str(failed[0].location) == "pkg/train.py:7"
-
-
-KEPT = {
-    "recipe": ORDER,
-    "accumulation": ("scaled_backward", "scaled_backward", "unscale", "clip", "step", "update", "zero_grad"),
-    "no clip": ("scaled_backward", "step", "update", "zero_grad"),
-    "left out by hand": ("scaled_backward", "unscale", "update", "scaled_backward", "unscale", "step", "update"),
-}
-
-
-@pytest.mark.parametrize("order", KEPT.values(), ids=KEPT.keys())
-def test_sound_order_passes(order: tuple[str, ...]) -> None:
-    (finding,) = of("order", judged(recorded(words(*order))))
-    assert finding.outcome is Outcome.PASSED
-
-
 def test_what_was_cut_off_has_no_end() -> None:
     cut = a_recorded(events=happened("scaled_backward", "step", turns=1), truncated=True)
     (finding,) = of("order", judged(recorded(cut)))

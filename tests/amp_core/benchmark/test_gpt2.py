@@ -54,16 +54,6 @@ def test_what_was_not_measured_meets_no_bar() -> None:
     assert "| fp32 | 600.00 | 54,613 | 1.00 [1.00, 1.00] | unknown | unknown |" in gpt2.report(nothing, tiny=False)
 
 
-def test_memory_is_judged_by_the_worst_pairing() -> None:
-    peaks = {"fp32": (50e9, 48e9), "bf16_lean": (19e9, 19.5e9)}
-    assert found(peaks=peaks).saved("bf16_lean") == pytest.approx(1 - 19.5 / 48)
-
-
-def test_a_run_that_lost_an_overflow_misses_its_bar() -> None:
-    lost = dataclasses.replace(OVERFLOWS, skipped=18, applied=982)
-    assert words(found(overflows=lost))["1000 fp16 steps with overflows"] == "not met"
-
-
 def test_the_report_and_the_samples_tell_predictions_from_measurements() -> None:
     seen = found(peaks={"fp32": (50e9, 50e9), "bf16": None})
     text = gpt2.report(seen, tiny=False)

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from amp_core.benchmark import setup
 from amp_core.benchmark.setup import Measured, Plan, Setup
+from amp_core.benchmark.workload import Workload
+from amp_core.model import GPTConfig
 from amp_core.samples import Direction, Metric
 from benchmarks.wider import __main__ as command
 from benchmarks.wider import inference, scaling
 from benchmarks.wider.__main__ import main
+
+SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 def learned(_: Setup) -> Measured:
@@ -22,6 +27,7 @@ def learned(_: Setup) -> Measured:
 def test_a_run_measures_every_shape_and_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(setup, "workload_for", lambda _: SMALL)
     monkeypatch.setitem(scaling.BATCH_SIZES, "cpu", (1,))
     monkeypatch.setitem(scaling.CONTEXTS, "cpu", (8,))
     monkeypatch.setattr(inference, "BATCH_SIZES", (1, 2))

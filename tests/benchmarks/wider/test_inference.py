@@ -4,15 +4,13 @@ import dataclasses
 
 import pytest
 import torch
-from products import rounding
 from torch import Tensor
 
 from amp_core.benchmark.setup import BenchmarkFailed, Plan, Setup
 from amp_core.benchmark.workload import Workload
 from amp_core.model import GPT, GPTConfig
 from amp_core.precision import precision_for
-from amp_core.samples import Direction, Metric
-from benchmarks.wider.inference import InferenceWorker, measure_inference, percentile, summarise_latencies
+from benchmarks.wider.inference import InferenceWorker, measure_inference, percentile
 
 CPU = torch.device("cpu")
 SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
@@ -34,27 +32,6 @@ def test_a_forward_pass_evaluates_in_its_dtype_without_a_graph(name: str, dtype:
     assert (worker.output.dtype, worker.output.shape) == (dtype, (2, 4, 8))
     assert worker.output.is_inference()
     assert not model.training
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"), [("fp32", {"ieee", "none"}), ("tf32", {"tf32"})]
-)  # unset, a CPU is exact
-def test_a_forward_pass_has_its_arms_matrix_product_setting(
-    name: str, settings: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[str] = []
-    before = rounding()
-    forward = GPT.forward
-
-    def watched(self: GPT, tokens: Tensor) -> Tensor:
-        seen.append(rounding())
-        return forward(self, tokens)
-
-    monkeypatch.setattr(GPT, "forward", watched)
-    InferenceWorker(SMALL.build(CPU), SMALL.batches(CPU)[0][0][:, :-1], precision_for(name, "cpu")).latencies(2)
-    assert len(seen) == 3
-    assert set(seen) <= settings
-    assert rounding() == before
 
 
 @pytest.mark.parametrize(
@@ -81,8 +58,3 @@ def test_a_percentile_is_a_value_that_occurred() -> None:
     values = [float(value) for value in range(100, 0, -1)]
     assert [percentile(values, percent) for percent in (50, 90, 99, 100)] == [50.0, 90.0, 99.0, 100.0]
     assert [percentile([3.0], percent) for percent in (1, 50, 99)] == [3.0, 3.0, 3.0]
-
-
-def test_single_latencies_are_given_as_percentiles() -> None:
-    metric = Metric("s", Direction.LOWER, paired=False, arms={"fp32": tuple(n / 1000 for n in range(1, 101))})
-    assert summarise_latencies({"it": metric}) == "it [ms]\n  fp32           p50 50  p90 90  p99 99  (n=100)"

@@ -9,7 +9,7 @@ import pytest
 from amp_core.device import DeviceFacts
 from amp_core.samples import Direction, Metric, Samples
 from benchmarks.wider.__main__ import main
-from benchmarks.wider.plots import draw, refuse_undrawable
+from benchmarks.wider.plots import draw
 
 ARMS = ("fp32", "bf16", "bf16_by_hand")
 
@@ -60,21 +60,6 @@ def test_every_figure_names_its_axes_arms_and_device_and_the_same_samples_give_t
     assert "latency, p99 [ms]" in shown["inference"]
     assert "batch size [sequences]" in shown["scaling"]
     assert "sequence length [tokens]" not in shown["scaling"]
-
-
-def test_a_figure_without_samples_is_not_drawn(tmp_path: Path) -> None:
-    drawn = draw(some_samples(step_time_s=a_metric("s", samples=2)), tmp_path / "new")
-    assert [path.name for path in drawn] == ["step_time.svg"]
-    assert draw(some_samples(other=a_metric("s")), tmp_path) == ()
-
-
-def test_a_folder_that_can_be_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"it is a file, expected a folder$"):
-        refuse_undrawable(tmp_path / "file")
-    with pytest.raises(ValueError, match=r"there is no folder '.*absent'$"):
-        refuse_undrawable(tmp_path / "absent" / "plots")
-    refuse_undrawable(tmp_path / "plots")
 
 
 def test_without_matplotlib_nothing_is_measured_and_one_line_says_what_to_install(

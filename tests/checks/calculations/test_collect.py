@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_project, a_task, evidence, written
+from building import PATIENCE_S, a_context, a_project, a_task, evidence, written
 from calculating import a_calculation, an_edge_case
 
 from gates.checks.calculations.collect import Calculations, CallRun, Ended
@@ -262,7 +262,7 @@ FILES: dict[str, str | bytes] = {
 }
 
 
-def ran(tmp_path: Path, limit_s: float = 60, **parts: Any) -> tuple[Calculations, dict[str, Outcome]]:
+def ran(tmp_path: Path, limit_s: float = PATIENCE_S, **parts: Any) -> tuple[Calculations, dict[str, Outcome]]:
     """What came of a task's calls, and how each check of it was judged."""
     root = written(tmp_path / "project", FILES)
     task = a_task(**parts)
@@ -441,7 +441,7 @@ def test_code_of_the_tree_is_called_and_no_copy_that_is_installed(
     copy = written(tmp_path / "site-packages", {"counted/core.py": code.format(1), "counted/__init__.py": ""})
     monkeypatch.setenv("PYTHONPATH", str(copy))
     task = a_task(implementation=["src/counted"], calculations=[table("counted.core:count", expected=2)])
-    seen = Calculations.collect(task, a_context(root, timeout_s=60))
+    seen = Calculations.collect(task, a_context(root))
     assert [finding.outcome for finding in judge(task, evidence(seen))] == [PASSED]
 
 
@@ -462,7 +462,7 @@ def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None
     context = a_context(root)
     task = a_task(edge_cases=[an_edge_case()])
     for python, problem in (("/no/such/python", "it cannot be started: "), ("/bin/false", "nothing was called: ")):
-        broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=9)
+        broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=PATIENCE_S)
         (only,) = Calculations.collect(task, broken).calls
         assert (only.ended, only.problem.startswith(problem)) == (Ended.NOT_RUN, True)
 

@@ -40,11 +40,6 @@ def test_survivors_are_told_with_their_change_and_what_is_left_out_is_counted() 
     assert section.rows[0][-1] == f"{FIVE}, ... and 2 more in proof.md"
 
 
-def test_few_survivors_are_all_told() -> None:
-    (section,) = judge.page(TASK, proved(*SEVEN[:5]))
-    assert section.rows[0][-1] == FIVE
-
-
 def test_weak_evidence_is_told_with_the_first_of_what_it_missed() -> None:
     found = finding(a_fault(9, End.KILLED), *SEVEN)
     assert found.outcome is Outcome.FAILED

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
+from building import PATIENCE_S, awaited
 
 from examples.t035.__main__ import main
 
@@ -54,22 +54,30 @@ def digest_of(output: str) -> str:
     return line.split()[1]
 
 
+KILLED = """
+import os, signal, sys
+from amp_core import checkpoint
+from examples.t035.__main__ import main
+
+def save_and_die(*args, save=checkpoint.save):
+    save(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+checkpoint.save = save_and_die
+main(sys.argv[1:])
+"""
+
+
 def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--device", "cpu", "--precision", "fp16", "--steps", "40", "--accumulate", "2", "--ema-decay", "0.9"]
     saved = [*options, "--checkpoints", str(tmp_path), "--save-every", "3"]
-    command = [sys.executable, "-m", "examples.t035"]
     threads = str(torch.get_num_threads())  # as here: as many threads, as many orders of a sum
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    process = subprocess.Popen([*command, *saved], stdout=subprocess.PIPE, env=environment)
-    deadline = time.monotonic() + 120.0
-    while not (seen := sorted(tmp_path.glob("step-*.pt"))) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.kill()  # SIGKILL: nothing of it runs on
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL, "it ended by itself: there was nothing to resume"
-    assert 3 <= int(seen[0].stem.removeprefix("step-")) < 40
+    killed = subprocess.run([sys.executable, "-c", KILLED, *saved], env=environment, check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.glob("step-*.pt")] == ["step-00000003.pt"]
     digests = []
     for each in ([*saved, "--resume"], options):
         assert main(each) == 0
@@ -82,11 +90,9 @@ def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(
 def test_an_interrupt_says_how_to_go_on(tmp_path: Path) -> None:
     options = ["--device", "cpu", "--steps", "100000", "--checkpoints", str(tmp_path), "--save-every", "5"]
     process = subprocess.Popen([sys.executable, "-m", "examples.t035", *options], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120.0
-    while not list(tmp_path.glob("step-*.pt")) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    awaited(lambda: list(tmp_path.glob("step-*.pt")))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (130, f"error: interrupted: --resume goes on from {str(tmp_path)!r}\n")
 
 

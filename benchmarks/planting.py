@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).parent / "planted"
+FOLDER = Path(__file__).parent / "cases" / "planted"
 SETS = ("tuned", "held_out", "fresh", "last")
 NEAR = 3
 MARK = "# <-"

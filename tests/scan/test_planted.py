@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from planting import SETS, Case, planted, replaced, sound
 
+from benchmarks.planting import SETS, Case, planted, replaced, sound
 from gates.model import Severity
 from gates.scan.checking import check
 from gates.scan.engine import Scanner
