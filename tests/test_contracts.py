@@ -87,7 +87,7 @@ TASKS = {
     "of recorded tests": a_task(recorded_tests=[{"criteria": ["AC1"], "needs": ["scaler", "overflow"], "line": 7}]),
     "of leaks": a_leaking_task(),
     "of hot paths": a_hot_task(),
-    "of regressions": a_regressing_task({"criteria": ["AC1"]}, {"of": "items_per_s"}),
+    "of the base": a_regressing_task({}, {"of": "items_per_s"}),
     "of training steps": a_trained_task(),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
@@ -148,7 +148,7 @@ def test_no_evidence_never_passes(gate: Gate, task: Task) -> None:
 
 def test_check_that_a_task_does_not_ask_for_says_nothing() -> None:
     silent = {check.name: check for gate in GATES for check in gate.checks if not list(check.plan(a_task()))}
-    asked = {"calculations", "concurrency", "hot_path", "leaks", "proof", "recorded_tests", "regressions", "scaling"}
+    asked = {"calculations", "concurrency", "hot_path", "leaks", "proof", "recorded_tests", "scaling"}
     assert asked | {"training_steps"} <= silent.keys()
     nothing = TASKS["of nothing but a criterion"]
     assert [name for name, check in silent.items() if list(check.judge(a_task(), EvidenceSet()))] == []
@@ -207,8 +207,8 @@ def test_every_rule_id_in_the_source_is_documented() -> None:
 
 
 NAMED = {"Calculations": "calculations", "Claims": "claims", "Concurrency": "concurrency", "HotPaths": "hot_paths",
-         "Leaks": "leaks", "RecordedTests": "recorded_tests", "Recording": "training_steps", "Scaling": "scaling",
-         "Regressions": "regressions"}  # fmt: skip
+         "Leaks": "leaks", "RecordedTests": "recorded_tests", "Recording": "training_steps",
+         "Scaling": "scaling"}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -5,18 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, a_context, a_project, a_task, evidence, gates, written
-from regressing import a_regressing_task, compared, sides
+from building import ROOT, a_project, gates
+from regressing import compared, sides
 
-from gates.checks.measures import past_runs as _past_runs
-from gates.checks.measures.past_runs import PastRuns, numbers_of, this_machine
-from gates.commands.history import HistoryRequest, perform
+from gates.commands.history import HistoryRequest, numbers_of, perform, this_machine
 from gates.config import Project, Settings
-from gates.errors import EvidenceUnavailable
 from gates.project import run_log
 from gates.project.run_log import LoggedRun, Number
 
-STEP = "step_time_s of bench against the baseline/work on a cpu"
+STEP = "step_time_s of bench against the base/work on a cpu"
 
 
 def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
@@ -84,35 +81,6 @@ def test_every_run_is_in_the_history(tmp_path: Path) -> None:
     assert "performance" in ended.out
     assert "step_time_s of bench/old on a cpu" in ended.out
     assert gates(root, "history", "T9").code == 2
-
-
-def test_only_runs_of_this_machine_that_measured_something_are_context(tmp_path: Path) -> None:
-    context = a_context(written(tmp_path / "p", {"a.txt": ""}))
-    with pytest.raises(EvidenceUnavailable, match="no earlier run on this machine"):
-        PastRuns.collect(a_regressing_task(), context)
-    for run in (a_run(1.0), a_run(2.0, machine="another"), a_run(numbers=()), a_run(3.0, task="T2"), a_run(4.0)):
-        run_log.append(context.root, run)
-    assert [one.numbers[0].value for one in PastRuns.collect(a_regressing_task(), context).runs] == [1.0, 4.0]
-    with pytest.raises(EvidenceUnavailable, match="names no 'regressions'"):
-        PastRuns.collect(a_task(), context)
-
-
-def section(*past: LoggedRun) -> list[tuple[str, ...]]:
-    seen = [compared(sides(2.0)), *([PastRuns(how="log", machine="m", runs=past)] if past else [])]
-    found = list(_past_runs.describe(a_regressing_task(), evidence(*seen)))
-    return list(found[0].rows) if found else []
-
-
-def test_the_report_shows_earlier_runs_beside_the_numbers_of_today() -> None:
-    ((name, now, earlier, least, most, course, last),) = section(a_run(1.0), a_run(4.0, dirty=True))
-    assert (name, now, earlier, least, most) == (STEP, "2.015 s", "2", "1", "4")
-    assert len(course) == 3
-    assert last == "cccccccccccc+ on 2026-01-01T00:00:00Z"
-
-
-def test_without_earlier_runs_of_a_number_there_is_no_section() -> None:
-    assert section() == []
-    assert section(a_run(numbers=(Number(name="other", value=1, unit="s", n=1),))) == []
 
 
 def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:

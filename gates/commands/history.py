@@ -1,13 +1,19 @@
 """What `gates history` shows: the runs of a task so far, and how its numbers went on this machine."""
 
 import json
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.checks.measures.past_runs import this_machine
+from gates.checks.measures.base.arms import CANDIDATE
+from gates.checks.measures.base.collect import Regressions
 from gates.config import Project
+from gates.evidence.measurements import Measurements
+from gates.measuring import machine
+from gates.measuring.taken import MeasurementRun
 from gates.project import run_log
-from gates.project.run_log import LoggedRun
+from gates.project.revision import processor
+from gates.project.run_log import LoggedRun, Number
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import sparkline
@@ -58,3 +64,26 @@ def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
         yield "  medians on this machine, the oldest first; no verdict rests on them"
     for (name, unit), values in courses.items():
         yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g} {unit}, {len(values)} runs"
+
+
+def this_machine() -> str:
+    """Return what tells this machine from others: numbers of different ones are not compared."""
+    return f"{processor()}; {machine.name()}"
+
+
+def numbers_of(measurements: Measurements | None, compared: Regressions | None) -> Iterator[Number]:
+    """Yield the median of every arm that was measured here; what a bundle brought is not of here."""
+    for run in measurements.runs if measurements else ():
+        yield from _numbers(run, run.id, None)
+    for one in compared.runs if compared else ():
+        yield from _numbers(one.run, f"{one.run.id} against the base", {CANDIDATE: one.arm})
+
+
+def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Iterator[Number]:
+    if run.samples is None or run.elsewhere:
+        return
+    for metric_name, metric in sorted(run.samples.metrics.items()):
+        for arm, values in metric.arms.items():
+            if arms is None or arm in arms:
+                shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
+                yield Number(name=shown, value=statistics.median(values), unit=metric.unit, n=len(values))

@@ -13,10 +13,10 @@ from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
-from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import since
+from gates.commands.history import numbers_of, this_machine
 from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
 from gates.config import Project

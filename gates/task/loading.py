@@ -24,6 +24,7 @@ SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
     "emulate": "CUDA is not emulated; run what needs a device where one is",
     "properties": "write a hypothesis test and bind it with 'tests'",
+    "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
 }
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
@@ -258,18 +259,6 @@ def _loose_references(document: Document) -> Iterator[Problem]:
                 yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
             elif isinstance(name, str):
                 yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
-    yield from _loose_comparisons(document)
-
-
-def _comparisons(document: Document) -> Iterator[tuple[Key, dict[str, Any]]]:
-    """Yield what compares the work tree with the base: regressions, and measures of the arms `base` and `now`."""
-    for i, item in _entries(document, "regressions"):
-        yield ("regressions", i), item
-    for i, item in _entries(document, "criteria"):
-        measures = item.get("measures")
-        for j, measure in enumerate(measures if isinstance(measures, list) else []):
-            if isinstance(measure, dict) and any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
-                yield ("criteria", i, "measures", j), measure
 
 
 def _arms(measure: dict[str, Any], kind: str) -> list[str]:
@@ -277,38 +266,30 @@ def _arms(measure: dict[str, Any], kind: str) -> list[str]:
     return [arm for arm in (named if isinstance(named, list) else [named]) if isinstance(arm, str)]
 
 
-def _loose_comparisons(document: Document) -> Iterator[Problem]:
-    """Refuse a comparison by a measurement or an arm that there is not, or by one of several arms, unnamed."""
-    measurements = {
-        str(one.get("id")): "read" if one.get("read", "samples") != "samples" else one.get("arms")
-        for _, one in _entries(document, "measurements")
-    }
-    for key, item in _comparisons(document):
-        place, name, arm = document.place((*key, "from")), item.get("from"), item.get("arm")
-        arms = measurements.get(str(name))
-        if arms == "read" and isinstance(arm, str):  # its arms are the benchmarks that the tool finds
-            continue
-        if not isinstance(name, str):
-            continue
-        if name not in measurements:
-            yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, list(measurements))}")
-        elif arms == "read":
-            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
-        elif not isinstance(arms, dict):
-            yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
-        elif arm is None and len(arms) > 1:
-            yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
-        elif isinstance(arm, str) and arm not in arms:
-            place = document.place((*key, "arm"))
-            yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
-
-
 def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
     """Refuse arms that the measurement does not have, where it names its arms."""
-    found = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
-    arms: dict[str, Any] = found if isinstance(found, dict) else {}
+    found = next(item for _, item in _entries(document, "measurements") if item.get("id") == name)
+    arms: dict[str, Any] = named if isinstance(named := found.get("arms"), dict) else {}
+    if any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
+        yield from _loose_arm(document, key, measure, found)
+        return
     for kind in ARMED if arms else ():
         for arm in _arms(measure, kind):
-            if arm not in arms and set(_arms(measure, kind)) != {"base", "now"}:
+            if arm not in arms:
                 place = document.place((*key, kind))
                 yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")
+
+
+def _loose_arm(document: Document, key: Key, measure: dict[str, Any], found: dict[str, Any]) -> Iterator[Problem]:
+    """Refuse to compare an arm with the base that there is not, or one of several, unnamed."""
+    place, name, arm, arms = document.place((*key, "from")), found["id"], measure.get("arm"), found.get("arms")
+    if found.get("read", "samples") != "samples":  # its arms are the benchmarks that the tool finds
+        if not isinstance(arm, str):
+            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
+    elif not isinstance(arms, dict):
+        yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
+    elif arm is None and len(arms) > 1:
+        yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
+    elif isinstance(arm, str) and arm not in arms:
+        place = document.place((*key, "arm"))
+        yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")

@@ -1,10 +1,10 @@
 """The part of a task that says how its numbers are taken: by commands that hand over samples, or from arms."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from gates.task.types import ArmName, Callable, Command, Located, Name, Part, Seconds, Text
+from gates.task.types import Callable, Command, Located, Name, Seconds, Text
 from gates.words import called, in_shell
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
@@ -57,6 +57,7 @@ class Measurement(Located):
 
     id: Name
     run: Command | None = None
+    build: Command | None = None
     smoke: tuple[Text, ...] = ()
     timeout_s: Seconds | None = None
     read: Literal["samples", "pytest-benchmark", "pyperf"] = "samples"
@@ -94,46 +95,3 @@ class Measurement(Located):
     def by_device(self) -> bool:
         """Return whether it is done for one device at a time."""
         return any("{device}" in word for word in self.run or ()) or any(arm.by_device for arm in self.arms.values())
-
-
-Compared = Literal[
-    "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",
-    "process_peak_bytes", "time_s",
-]  # fmt: skip
-Share = Annotated[float, Field(gt=0, le=1000)]
-
-
-class Regression(Part):
-    """A number of a measurement, taken on the baseline revision and here in turn, and how much worse it may be.
-
-    `arm` may be left out where the measurement has one only. More than `block_at` over the baseline fails, more than
-    `warn_at` is a warning (0.5, or `block_at` if that is less): 1.0 is 100 %. `build` is run once in the baseline's
-    folder; `{root}` in it is the project's.
-    """
-
-    key: ClassVar[str] = "regressions"
-    shown: ClassVar[str] = "measured, in the performance gate"
-
-    from_: Name = Field(alias="from")
-    of: Compared
-    arm: ArmName | None = None
-    on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
-    warn_at: Share | None = None
-    block_at: Share = 1.0
-    build: Command | None = None
-
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.warn_at is not None and self.warn_at > self.block_at:
-            raise ValueError(f"expected 'warn_at' to be at most 'block_at', which is {self.block_at:g}")
-        return self
-
-    @property
-    def warns_at(self) -> float:
-        """Return from where on it is a warning: a half, or where it fails if that is less."""
-        return min(0.5, self.block_at) if self.warn_at is None else self.warn_at
-
-    @property
-    def name(self) -> str:
-        """Return what is compared, as reports name it."""
-        return f"{self.of} of {self.from_}{'/' + self.arm if self.arm else ''} on {self.on}"

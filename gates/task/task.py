@@ -11,7 +11,7 @@ from gates import registry
 from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
-from gates.task.measurement import Measurement, Regression
+from gates.task.measurement import Measurement
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TestsToRecord, TrainingStep
 from gates.task.types import (
     ArmName,
@@ -177,7 +177,6 @@ class _Written(Located):
     hot_paths: tuple[HotPath, ...] = ()
     concurrency: tuple[Concurrent, ...] = ()
     scaling: tuple[Scale, ...] = ()
-    regressions: tuple[Regression, ...] = ()
     claims: tuple[ReportPath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     proof: ProofTarget | None = None

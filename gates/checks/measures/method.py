@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import answers_of, any_from_elsewhere, targets_of
+from gates.checks.measures.base.arms import comparisons_of
+from gates.checks.measures.base.collect import Regressions
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.deciding import LEAST_RESTARTS
 from gates.measuring.fitness import TIMED, noise
@@ -15,6 +17,7 @@ from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted, in_shell
 
+MOST = 10
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
     "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
@@ -40,6 +43,26 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         + (_LOOKED if any(run.taken for run in runs) else ""),
     )
     yield from (_sample_table(run) for run in runs if run.samples)
+
+
+def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what is compared with what, where anything is."""
+    if not comparisons_of(task):
+        return
+    seen = evidence.get(Regressions)
+    if seen is None:
+        yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
+        return
+    more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
+    none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""
+    facts = (
+        ("Base", seen.shown),
+        ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
+        ("The benchmark of here, run on both", ", ".join(seen.lent)),
+        *((f"{one.run.id}/{one.arm}", one.run.ended) for one in seen.runs if one.run.taken),
+    )
+    text = f"Not compared: {seen.problem}." if seen.problem else none
+    yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
 
 
 def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:

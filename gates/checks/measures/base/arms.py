@@ -14,7 +14,6 @@ from gates.context import Context
 from gates.evidence._timed import attempt, attempts_key, times_of, turns
 from gates.measuring import machine
 from gates.measuring.bench import Bench, Launch, launch
-from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding import looks_until
 from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples
@@ -25,9 +24,38 @@ from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import Blob, History, name_of
 from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
-from gates.task.task import Task
+from gates.task.task import Measure, Task
 
 PROSE = (".md", ".rst")
+BASELINE, CANDIDATE = "baseline", "candidate"
+SIDES = {"base": BASELINE, "now": CANDIDATE}
+
+
+def comparisons_of(task: Task) -> tuple[Measure, ...]:
+    """Return the measures that compare an arm here with the same arm at the base revision."""
+    return tuple(m for criterion in task.criteria for m in criterion.measures if m.against_base)
+
+
+def by_sides(measure: Measure) -> Measure:
+    """Return a measure with its arms named as the samples of a comparison name them."""
+    return measure.model_copy(update={measure.kind: tuple(SIDES[arm] for arm in measure.arms)})
+
+
+def measurement_of(task: Task, measure: Measure) -> Measurement:
+    """Return the measurement whose arm is compared."""
+    return next(one for one in task.measurements if one.id == measure.from_)
+
+
+def arm_of(measure: Measure, measurement: Measurement) -> str:
+    """Return the arm that is compared: the one named, or the only one."""
+    return measure.arm or next(iter(measurement.arms), "")
+
+
+def device_of(measure: Measure, measurement: Measurement) -> str:
+    """Return the device that the arm is told; one that is told none runs on any."""
+    if not measurement.by_device:
+        return "any"
+    return "cpu" if measure.on == "any" else measure.on
 
 
 @dataclass(frozen=True)
@@ -179,10 +207,10 @@ class Sides:
 
 
 def compare_arms(
-    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Comparison], folder: Path
+    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Measure], folder: Path
 ) -> tuple[Samples, Taken, Recalled]:
-    """Time an arm on both sides until the regressions are decided; raise `ArmFailed` where a side cannot run."""
-    measures = [measure for regression in asked for measure in regression.measures]
+    """Time an arm on both sides until the measures are decided; raise `ArmFailed` where a side cannot run."""
+    measures = [by_sides(one) for one in asked]
     facts = {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
         "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],

@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.measures.base.arms import Baseline, Sides, compare_arms, compare_benchmarks, find_baseline
+from gates.checks.measures.base.arms import (
+    Baseline,
+    Sides,
+    arm_of,
+    compare_arms,
+    compare_benchmarks,
+    comparisons_of,
+    device_of,
+    find_baseline,
+    measurement_of,
+)
 from gates.child import process
 from gates.child.guardian import remove
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
-from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
 from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
@@ -23,7 +32,7 @@ from gates.project.files import is_among
 from gates.project.history import History
 from gates.task.measurement import Arm, Measurement
 from gates.task.selection import cut_short
-from gates.task.task import Task
+from gates.task.task import Measure, Task
 from gates.words import in_shell, printable
 
 FOLDER = "regressions"
@@ -59,7 +68,7 @@ class Regressions(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Lay the baseline out where something has changed since, and measure both sides in turn."""
         if not comparisons_of(task):
-            raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
+            raise EvidenceUnavailable(f"{task.path} compares no arm with the base")
         history = History(context.root)
         baseline = find_baseline(task, history, context)
         seen = cls(
@@ -75,16 +84,11 @@ class Regressions(Evidence):
         finally:
             remove(tree)
 
-    def of(self, task: Task, comparison: Comparison) -> MeasurementRun | None:
-        """Return the run that answers a comparison."""
-        measurement = measurement_of(task, comparison)
-        wanted = (comparison.from_, arm_of(comparison, measurement), device_of(comparison, measurement))
+    def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
+        """Return the run that answers a measure."""
+        measurement = measurement_of(task, measure)
+        wanted = (measure.from_, arm_of(measure, measurement), device_of(measure, measurement))
         return next((one.run for one in self.runs if (one.run.id, one.arm, one.run.device) == wanted), None)
-
-
-def measurement_of(task: Task, comparison: Comparison) -> Measurement:
-    """Return the measurement whose arm is compared."""
-    return next(one for one in task.measurements if one.id == comparison.from_)
 
 
 def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
@@ -108,7 +112,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         "runs": runs, "lent": tuple(map(printable, shared)),
         "commands": tuple(
             CommandRecord(
-                purpose=f"regression of {one.run.id}",
+                purpose=f"{one.run.id} against the base",
                 argv=(f"{one.arm}: {_arm_name(task, one)}", "on", baseline.commit[:12], "and", "here"),
                 ended=one.run.ended, duration_s=one.run.duration_s,
             )
@@ -119,7 +123,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
 
 def _build(task: Task, root: Path, context: Context) -> None:
     """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
-    builds = dict.fromkeys(one.build for one in comparisons_of(task) if one.build)
+    builds = dict.fromkeys(build for one in comparisons_of(task) if (build := measurement_of(task, one).build))
     for number, words in enumerate(builds):
         argv = context.argv(words, root=str(context.root))
         try:
@@ -136,9 +140,9 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
     What belongs to the implementation stays as it was: that is what is compared.
     """
-    for regression in comparisons_of(task):
-        measurement = measurement_of(task, regression)
-        arm = arm_of(regression, measurement)
+    for asked in comparisons_of(task):
+        measurement = measurement_of(task, asked)
+        arm = arm_of(asked, measurement)
         arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
         one = measurement.model_copy(update={"arms": arms})
         for path in own_files(task, one, context):
@@ -152,23 +156,23 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """The regressions that one comparison answers; without an `arm`, by the benchmarks of another tool."""
+    """The measures that one comparison answers; without an `arm`, by the benchmarks of another tool."""
 
     measurement: Measurement
     arm: str
     device: str
-    regressions: tuple[Comparison, ...]
+    measures: tuple[Measure, ...]
 
 
 def _groups(task: Task) -> Iterator[_Group]:
-    found: dict[tuple[str, str, str], list[Comparison]] = {}
-    for regression in comparisons_of(task):
-        measurement = measurement_of(task, regression)
-        arm = arm_of(regression, measurement) if measurement.arms else ""  # a tool runs all its benchmarks at once
-        key = (measurement.id, arm, device_of(regression, measurement))
-        found.setdefault(key, []).append(regression)
-    for (_, arm, device), regressions in found.items():
-        yield _Group(cut_short(measurement_of(task, regressions[0]), task), arm, device, tuple(regressions))
+    found: dict[tuple[str, str, str], list[Measure]] = {}
+    for asked in comparisons_of(task):
+        measurement = measurement_of(task, asked)
+        arm = arm_of(asked, measurement) if measurement.arms else ""  # a tool runs all its benchmarks at once
+        key = (measurement.id, arm, device_of(asked, measurement))
+        found.setdefault(key, []).append(asked)
+    for (_, arm, device), measures in found.items():
+        yield _Group(cut_short(measurement_of(task, measures[0]), task), arm, device, tuple(measures))
 
 
 def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[RegressionRun]:
@@ -184,16 +188,16 @@ def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[Regre
             seen = {arm: {"samples": one} for arm, one in found.items()}
         else:
             samples, taken, earlier = compare_arms(
-                sides, group.measurement, group.arm, group.device, group.regressions, logs
+                sides, group.measurement, group.arm, group.device, group.measures, logs
             )
             seen = {group.arm: {"samples": samples, "taken": taken, "earlier": earlier}}
     except ArmFailed as error:
         problem = f"{printable(str(error))}{note}"
-        seen = {arm_of(one, group.measurement): {"problem": problem} for one in group.regressions}
-    for one in group.regressions:
+        seen = {arm_of(one, group.measurement): {"problem": problem} for one in group.measures}
+    for one in group.measures:
         arm = arm_of(one, group.measurement)
         seen.setdefault(arm, {"problem": f"there is no benchmark {arm!r} on both sides"})
-    for number, arm in enumerate(sorted({arm_of(one, group.measurement) for one in group.regressions})):
+    for number, arm in enumerate(sorted({arm_of(one, group.measurement) for one in group.measures})):
         run = facts.model_copy(update=seen[arm])
         shown = arm if arm.isidentifier() else f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', arm)[:80]}-{number}"
         yield RegressionRun(arm=arm, run=_kept(run, folder / f"{group.measurement.id}-{shown}-{group.device}.json"))
