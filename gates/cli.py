@@ -187,7 +187,9 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 
 @cli.command(short_help="Break TASK's code on purpose: does the evidence notice?")
 @click.argument("task")
-@click.option("--only", metavar="CRITERION", help="Prove one criterion only; what is known of the others is kept.")
+@click.option("--only", metavar="CRITERION", help="Prove one criterion only.")
+@click.option("--at-least", type=click.FloatRange(0, 1, min_open=True), default=0.8, show_default=True,
+              help="The share of the faults that the tests of each criterion must notice.")  # fmt: skip
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite, default=600,
               show_default=True, metavar="SECONDS", help="How long faults are tried.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="How many copies to work in.")
@@ -197,7 +199,7 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
               help="Seconds that the tests may take without a fault [default: 900].")  # fmt: skip
 @python_option
 def prove(
-    task: str, only: str | None, budget: float, jobs: int, resume: bool, out: Path | None,
+    task: str, only: str | None, at_least: float, budget: float, jobs: int, resume: bool, out: Path | None,
     timeout: float | None, python: str | None,
 ) -> None:  # fmt: skip
     """Break the implementation of TASK on purpose, in a copy, and show whether the evidence notices.
@@ -208,7 +210,9 @@ def prove(
     from gates.commands.prove import ProveRequest, perform
 
     project = _project().running(python, timeout)
-    request = ProveRequest(task, project, only=only, budget_s=budget, jobs=jobs, fresh=not resume, out=out)
+    request = ProveRequest(
+        task, project, only=only, at_least=at_least, budget_s=budget, jobs=jobs, fresh=not resume, out=out
+    )
     _end(*perform(request, say=_say))
 
 

@@ -148,7 +148,7 @@ def test_no_evidence_never_passes(gate: Gate, task: Task) -> None:
 
 def test_check_that_a_task_does_not_ask_for_says_nothing() -> None:
     silent = {check.name: check for gate in GATES for check in gate.checks if not list(check.plan(a_task()))}
-    asked = {"calculations", "concurrency", "hot_path", "leaks", "proof", "recorded_tests", "scaling"}
+    asked = {"calculations", "concurrency", "hot_path", "leaks", "recorded_tests", "scaling"}
     assert asked | {"training_steps"} <= silent.keys()
     nothing = TASKS["of nothing but a criterion"]
     assert [name for name, check in silent.items() if list(check.judge(a_task(), EvidenceSet()))] == []

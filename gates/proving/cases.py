@@ -12,7 +12,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location
 from gates.proving.bench import Bench
 from gates.proving.general import from_statements, general
-from gates.proving.making import Change, Fault, Maker, declared, spread
+from gates.proving.making import Change, Fault, Maker, spread
 from gates.proving.source import Text
 from gates.proving.targets import Baseline, around, statements
 from gates.task.bindings import CodeBinding
@@ -108,17 +108,15 @@ class Trial:
 
     def _make(self, case: Case) -> None:
         maker = Maker()
-        case.faults += maker.make(declared(case.criterion, self._bench.pristine))[0]
         places: list[Location] = []
         for binding in case.criterion.code:
             try:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
-        made, case.sampled = maker.make(spread(case.criterion.id, self._general(case, places)), SAMPLE)
-        case.faults += made
+        case.faults, case.sampled = maker.make(spread(case.criterion.id, self._general(case, places)), SAMPLE)
         for fault in case.faults:
-            place = around(self.file(fault.location.path), fault.location) if _is_python(fault) else fault.location
+            place = around(self.file(fault.location.path), fault.location)
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
 
     def _places(self, binding: CodeBinding) -> list[Location]:
@@ -155,7 +153,3 @@ class Trial:
             yield from (c for place in places if place.path == path for c in from_statements(place, file)
                         if c.first in worth)  # fmt: skip
             yield from general(file, worth, self._operators)
-
-
-def _is_python(fault: Fault) -> bool:
-    return fault.location.path.endswith(".py")

@@ -12,7 +12,6 @@ from gates.code.syntax import constant_truth, live_nodes
 from gates.errors import UsageError
 from gates.model import Location
 from gates.proving.making import Change
-from gates.proving.proof import Source
 from gates.proving.source import LOGGERS, LOGS, Text, is_docstring, is_log
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _change(
     begin = max(span[0] - more, 0)
     at = file.text.find(was, begin, span[1] + more)
     text = file.text[:at] + now + file.text[at + len(was) :] if at >= 0 else _rewritten(module, *nodes)
-    return Change(Source.GENERAL, f"{_short(was)} -> {_short(now)}", file, *lines, text)
+    return Change(f"{_short(was)} -> {_short(now)}", file, *lines, text)
 
 
 def _rewritten(module: "libcst.Module", was: "libcst.CSTNode", now: "libcst.CSTNode") -> str:
@@ -140,7 +139,7 @@ def from_statements(place: Location, file: Text) -> Iterator[Change]:
             continue
         for what, part, text in _spoilt(node, file):
             end = part.end_lineno or part.lineno
-            yield Change(Source.GENERAL, what, file, part.lineno, end, file.with_parts((part, text)))
+            yield Change(what, file, part.lineno, end, file.with_parts((part, text)))
 
 
 def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:

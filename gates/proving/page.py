@@ -97,9 +97,9 @@ def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterato
     if criterion.notes:
         yield ""
     if criterion.faults:
-        yield from ("| Fault | From | Where | End | By |", "|---|---|---|---|---|")
+        yield from ("| Fault | Where | End | By |", "|---|---|---|---|")
         yield from (
-            f"| {cell(f.title)} | {f.source.value} | {link(f.location, web)} | {f.end.value} | {inline(f.by or '-')} |"
+            f"| {cell(f.title)} | {link(f.location, web)} | {f.end.value} | {inline(f.by or '-')} |"
             for f in criterion.faults
         )
         yield ""

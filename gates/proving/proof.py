@@ -7,9 +7,8 @@ from pydantic import Field
 
 from gates.model import Level, Location, Model
 
-PROOF_SCHEMA = "gates.proof/2"
+PROOF_SCHEMA = "gates.proof/3"
 PROOF = "proof.json"
-LEAST = 0.8
 
 
 class End(StrEnum):
@@ -32,13 +31,6 @@ NOTICED = frozenset({End.KILLED, End.TIMEOUT, End.MEMORY, End.CRASHED})
 COUNTED = NOTICED | {End.SURVIVED}
 
 
-class Source(StrEnum):
-    """Where a fault comes from."""
-
-    DECLARED = "declared"
-    GENERAL = "general"
-
-
 class Standing(StrEnum):
     """What a proof says of a criterion."""
 
@@ -54,7 +46,6 @@ class TriedFault(Model):
     """One fault: what it changes, how it ended, and what noticed it."""
 
     id: str
-    source: Source
     title: str
     location: Location
     diff: str

@@ -24,6 +24,8 @@ SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
     "emulate": "CUDA is not emulated; run what needs a device where one is",
     "properties": "write a hypothesis test and bind it with 'tests'",
+    "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
+    "criteria.faults": "BL016 stubs the code out, and `gates prove` makes faults of all that the tests run",
     "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
 }
 FORMS = {
@@ -170,7 +172,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
     if kind == "extra_forbidden":
         name = str(raw[-1])
-        gone = f"{name!r} is gone: {GONE[name]}" if len(raw) == 1 and name in GONE else ""
+        replaced = GONE.get(".".join(part for part in raw if isinstance(part, str)))
+        gone = f"{name!r} is gone: {replaced}" if replaced else ""
         hint = f"unknown key {raw[-1]!r}{did_you_mean(name, known_keys(raw[:-1]))}"
         return Problem(*document.key_place(raw), gone or hint)
     if kind == "missing":

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 from gates import registry
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
+from gates.task.bindings import CodeBinding, Waiver
 from gates.task.measurement import Measurement
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TestsToRecord, TrainingStep
 from gates.task.types import (
@@ -123,7 +123,6 @@ class Criterion(Located):
     code: tuple[CodeBinding, ...] = ()
     tests: tuple[InsidePath, ...] = ()
     measures: tuple[Measure, ...] = ()
-    faults: tuple[DeclaredFault, ...] = ()
     changes: tuple[InsidePath, ...] = ()
 
 
@@ -179,7 +178,6 @@ class _Written(Located):
     scaling: tuple[Scale, ...] = ()
     claims: tuple[ReportPath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
-    proof: ProofTarget | None = None
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})

@@ -28,7 +28,6 @@ UPPER = {
     "failure_rate",
 }
 TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
-ASKED = {"proof"}  # where it is gone, nothing is asked
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
 SETS = {"criteria", "uses", "rules", "needs", "claims"}
@@ -96,8 +95,6 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
             yield from _items(key, old or (), new or (), where, fate)
         elif isinstance(old, Model) and isinstance(new, Model):
             yield from _models(old, new, where.at(new, key), fate)
-        elif isinstance(old, Model) and new is None and key in ASKED:
-            yield where.move(Part.BAR, key, "asked for", "removed")
         elif isinstance(old, tuple) and isinstance(new, tuple) and key in {*PATHS, *SETS, "when"}:
             yield from _words_of(key, old, new, where, fate)
         else:
