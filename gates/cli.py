@@ -89,8 +89,6 @@ def cli() -> None:
 @python_option
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
               help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
-@click.option("--claims", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
-              help="Check the claims of a Markdown report, too; may be repeated.")  # fmt: skip
 @click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
               help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
 @click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
@@ -102,7 +100,7 @@ def cli() -> None:
               help="Take task file, waivers, settings, rules and templates from REF, the code from here.")  # fmt: skip
 def run(
     task: str, gates: tuple[str, ...], only: tuple[str, ...], out: Path | None, quiet: bool, formats: tuple[str, ...],
-    fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int, claims: tuple[Path, ...],
+    fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int,
     evidence: tuple[Path, ...], smoke: bool, fresh: bool,
     base: str | None, goalposts: str | None, policy_from: str | None,
 ) -> None:  # fmt: skip
@@ -121,7 +119,6 @@ def run(
             formats=formats or ("markdown",),
             keep_going=policy.settings.keep_going if fail_fast is None else not fail_fast,
             repeat=repeat,
-            claims=claims,
             policy=policy,
             base=base or policy_from,
             goalposts=goalposts,

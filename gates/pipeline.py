@@ -89,7 +89,7 @@ def run(
     evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
     blocked_by = ""
-    for _, group in itertools.groupby(applying(task), key=lambda gate: gate.stage):
+    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
         done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
         reports += done
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
@@ -118,11 +118,6 @@ def run(
 def discover() -> list[Gate]:
     """Return the gates in the order of their stages."""
     return sorted(registry.values(stages, Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
-
-
-def applying(task: Task) -> list[Gate]:
-    """Return the gates that have something to judge of a task, in the order of their stages."""
-    return [gate for gate in discover() if gate.applies(task)]
 
 
 def rule_texts() -> dict[str, RuleText]:

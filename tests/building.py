@@ -225,7 +225,7 @@ def folded(task: Task, seen: EvidenceSet, gates: Sequence[Gate] | None = None, *
         "environment": {"platform": "a platform", "processor": "a processor"},
         "started_at": "2026-01-01T00:00:00Z", "duration_s": 0, "files": (),
     }  # fmt: skip
-    judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.applying(task))
+    judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.discover())
     return pipeline.fold(task, judged, seen, **{**facts, **changes})
 
 

@@ -81,7 +81,6 @@ TASKS = {
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
     "of waivers": a_task(waivers=[a_waiver(), a_waiver(line=21), a_waiver(criterion="AC1", rule="BL002")]),
-    "of claims": a_task(claims=["report.md"]),
     "of calculations": calculating(),
     "of bundles": a_cuda_task(bundles=("a.json", "b.json")),
     "of recorded tests": a_task(recorded_tests=[{"criteria": ["AC1"], "needs": ["scaler", "overflow"], "line": 7}]),
@@ -130,7 +129,7 @@ def sets(task: Task) -> list[EvidenceSet]:
 
 
 def test_there_is_something_to_test() -> None:
-    assert [g.name for g in GATES] == ["execution", "business-logic", "performance", "claims"]
+    assert [g.name for g in GATES] == ["execution", "business-logic", "performance"]
     assert {kind.__name__ for kind in KINDS} >= {"PytestRun", "SourceTree", "EntryPointRuns", "Measurements"}
     assert RULES.keys() >= {"amp-step-order", "no-cuda-amp"}
     assert {form.name for form in FORMATS} >= {"json", "markdown", "text"}
@@ -206,7 +205,7 @@ def test_every_rule_id_in_the_source_is_documented() -> None:
     assert written <= pipeline.rule_texts().keys()
 
 
-NAMED = {"Calculations": "calculations", "Claims": "claims", "Concurrency": "concurrency", "HotPaths": "hot_paths",
+NAMED = {"Calculations": "calculations", "Concurrency": "concurrency", "HotPaths": "hot_paths",
          "Leaks": "leaks", "RecordedTests": "recorded_tests", "Recording": "training_steps",
          "Scaling": "scaling"}  # fmt: skip
 

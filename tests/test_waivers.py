@@ -222,7 +222,7 @@ def test_coverage_is_counted_from_the_findings_of_all_gates() -> None:
 
 def test_score_gives_a_waived_check_no_points() -> None:
     task = a_waived_task()
-    gate = next(gate for gate in pipeline.applying(task) if gate.name == "performance")
+    gate = next(gate for gate in pipeline.discover() if gate.name == "performance")
     report = pipeline.judge(gate, task, all_evidence(task, SLOW, on()))
     assert score_gate(report.checks, report.findings).total == 0
 

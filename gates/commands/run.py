@@ -36,7 +36,6 @@ from gates.stages.gate import Gate
 from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
-from gates.task.types import report_path
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
@@ -56,7 +55,6 @@ class Request:
     formats: tuple[str, ...]
     keep_going: bool
     repeat: int = 1
-    claims: tuple[Path, ...] = ()
     policy: Policy | None = None
     base: str | None = None
     goalposts: str | None = None
@@ -128,7 +126,7 @@ def _checked(request: Request, home: Path) -> Task:
         refuse_unknown_names(task, home)
     committed = request.project.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.project.root)
-    task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
+    task = task.model_copy(update={"bundles": bundles})
     return smoked(task) if request.smoke else task
 
 
@@ -151,7 +149,7 @@ def _judged(
             taken = kept.find(root, f"{state}-{installed.result()}", folder)
         evidence = EvidenceSet(taken.pieces if taken else {})
         alone = of_its_sources(root, say)
-        showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
+        showing = shown(say, pipeline.discover(), before, quiet=request.quiet)
         with asked_once(), alone, showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
@@ -209,20 +207,6 @@ def _inside(asked: str, root: Path, home: Path) -> str:
     if not path.is_relative_to(root):
         raise UsageError(f"{asked}: the task file lies outside of the project {str(root)!r}; put it inside")
     return str(home / path.relative_to(root))
-
-
-def _claims(request: Request) -> tuple[str, ...]:
-    """Return the files of claims as paths in the project; raise `UsageError` for one that is not there."""
-    paths = [Path(path).resolve() for path in request.claims]
-    for path in paths:
-        if not path.is_file():
-            raise UsageError(f"there is no file of claims {str(path)!r}")
-        if not path.is_relative_to(request.project.root):
-            raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.project.root)!r}")
-    try:
-        return tuple(report_path(path.relative_to(request.project.root).as_posix()) for path in paths)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
 
 
 def _named(name: str, known: Sequence[N], what: str) -> N:

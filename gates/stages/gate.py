@@ -1,6 +1,6 @@
 """What every gate has: a name, a place among the others, and the checks that belong to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.check import Check, Evidence, EvidenceSet, discover
@@ -11,17 +11,12 @@ from gates.task.task import Task
 NONE_ASKED = "no-target"
 
 
-def always(_task: Task) -> bool:
-    """Return that a gate applies to every task."""
-    return True
-
-
 @dataclass(frozen=True)
 class Gate:
     """A label with a stage: the checks that belong to it, and what is said where a task asks for none of them.
 
-    `weight` is its share of the task's score; `code` the two letters of its rules. A gate that does not apply to a
-    task is no part of its run. `nothing_asked` is the rule and the sentence for a task that plans no check here.
+    `weight` is its share of the task's score; `code` the two letters of its rules.
+    `nothing_asked` is the rule and the sentence for a task that plans no check here.
     """
 
     name: str
@@ -30,7 +25,6 @@ class Gate:
     weight: int
     code: str
     checks: tuple[Check, ...]
-    applies: Callable[[Task], bool] = always
     nothing_asked: tuple[str, str] | None = None
 
     @property

@@ -22,7 +22,6 @@ from gates.task.types import (
     Metric,
     Name,
     Part,
-    ReportPath,
     Seconds,
     Text,
 )
@@ -176,7 +175,6 @@ class _Written(Located):
     hot_paths: tuple[HotPath, ...] = ()
     concurrency: tuple[Concurrent, ...] = ()
     scaling: tuple[Scale, ...] = ()
-    claims: tuple[ReportPath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})

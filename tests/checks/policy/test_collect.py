@@ -46,8 +46,6 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
                                   [(BAR, f"{SPEED} at_least: 1.5 -> removed")]),
     "any device": (with_measure(on="cuda"), with_measure(on="any"), [(BAR, f"{SPEED} seen on: cuda -> any")]),
     "one device": (with_measure(on="any"), with_measure(on="cuda"), [(CHANGED, f"{SPEED} seen on: any -> cuda")]),
-    "claims removed": (a_task(claims=["a.md", "b.md"]), a_task(claims=["a.md"]),
-                       [(BAR, "claims b.md: asked for -> removed")]),
     "a leak may keep more": (with_leak(None), with_leak(10**7),
                              [(BAR, "pkg.core:epoch() tolerance_bytes: exact -> 10000000")]),
     "only when": (with_measure(), with_measure(when=["bf16"]), [(BAR, f"{SPEED} applies only when: always -> bf16")]),
