@@ -40,3 +40,7 @@ def test_quote_that_nearly_fits_everywhere_is_looked_for_in_time() -> None:
     find_quote(joined(["a" * 50] * 40_000), ("aa", "aab", "aa"))
     find_quote(joined(["xx = 1"] * 100_000 + ["y = 2"]), ("xx = 1",) * 50 + ("y = 2",))
     assert time.process_time() - before < LIMIT_S
+
+
+def test_there_is_an_end_to_claims(tmp_path: Path) -> None:
+    assert len(claims_of("`a.py:3`\n" * 6000, "r.md", Sources(tmp_path)).claims) == 5000
