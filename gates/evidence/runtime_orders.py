@@ -95,24 +95,14 @@ class Breach:
         return next((event for event in self.trace if event.word in self.rule.at), self.trace[-1])
 
 
-def parsed(orders: Iterable[RuntimeOrder]) -> list[tuple[RuntimeOrder, Order]]:
-    """Return each rule with its order compiled."""
-    return [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
-
-
 def broken_in(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Breach]:
-    """Yield what breaks an order in a run."""
-    return breaches(run.events, parsed(orders), ends=("done", "end") if run.complete and not run.truncated else ())
-
-
-def breaches(
-    events: Sequence[Happened], compiled: Sequence[tuple[RuntimeOrder, Order]], *, ends: tuple[str, ...]
-) -> Iterator[Breach]:
-    """Yield what breaks a rule, of each scaler with each of its optimizers; `ends` are the markers at the end."""
-    for scaler, optimizer in pairs(events):
-        places, word = _word(_about(events, scaler, optimizer), ends)
+    """Yield what breaks an order in a run, of each scaler with each of its optimizers."""
+    ends = ("done", "end") if run.complete and not run.truncated else ()
+    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+    for scaler, optimizer in pairs(run.events):
+        places, word = _word(_about(run.events, scaler, optimizer), ends)
         for rule, order in compiled:
-            trace = _broken(rule, order, places, word, whole="end" in ends)
+            trace = _broken(rule, order, places, word, whole=bool(ends))
             if trace:
                 yield Breach(rule, trace)
 

@@ -27,6 +27,7 @@ GONE = {  # keys that a task had once, and what answers in their place
     "properties": "write a hypothesis test and bind it with 'tests'",
     "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
     "criteria.faults": "BL016 stubs the code out, and `gates prove` makes faults of all that the tests run",
+    "recorded_tests": "name what trains under 'training_steps': {call: ..., needs: [overflow], criteria: [...]}",
     "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
 }
 FORMS = {

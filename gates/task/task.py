@@ -12,7 +12,7 @@ from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.bindings import CodeBinding, Waiver
 from gates.task.measurement import Measurement
-from gates.task.probes import Concurrent, HotPath, Leak, Scale, TestsToRecord, TrainingStep
+from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
 from gates.task.types import (
     ArmName,
     Callable,
@@ -168,7 +168,6 @@ class _Written(Located):
     entry_points: tuple[EntryPoint, ...] = ()
     rules: tuple[Name, ...] = ()
     training_steps: tuple[TrainingStep, ...] = ()
-    recorded_tests: tuple[TestsToRecord, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
     leaks: tuple[Leak, ...] = ()

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from gates.check import Check, EvidenceSet
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.in_tests import RECORDED_TESTS
 from gates.checks.training_steps.logging import judge_logged
 from gates.checks.training_steps.orders import judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
@@ -149,5 +148,3 @@ CHECK = Check(
     row=Row.TEST,
     label="recorded run",
 )
-
-__all__ = ["CHECK", "RECORDED_TESTS"]

@@ -5,7 +5,6 @@ import inspect
 import sys
 import threading
 import traceback
-import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import GeneratorType
@@ -19,7 +18,7 @@ from ..places import Place, Places
 
 R = TypeVar("R")
 MOST = 5_000
-ALWAYS = {"overflow", "after_overflow", "tested", "problem", "end"}  # however much was told before
+ALWAYS = {"overflow", "after_overflow", "problem", "end"}  # however much was told before
 
 
 class _Looking(threading.local):
@@ -60,7 +59,6 @@ class Journal:
         self._told = 0
         self._troubles: set[str] = set()
         self.watched: Callable[[], None] = lambda: None
-        self.about: Callable[[], dict[str, object]] = dict
 
     def number(self, thing: object, kind: str) -> int:
         """Return the number of an object among those of its kind, from 1 on; it is kept, so that its id is its own."""
@@ -74,17 +72,9 @@ class Journal:
         self._told += 1
         self.watched()
         if self._told < MOST or word in ALWAYS:
-            self._write({"word": word, "place": self.place(), **self._thread(), **self.about(), **facts})
+            self._write({"word": word, "place": self.place(), **self._thread(), **facts})
         elif self._told == MOST:
             self._write({"word": "truncated"})
-
-    def forget(self) -> set[int]:
-        """Let go of what was numbered, and begin to count anew; return the ids of what somebody else holds on to."""
-        kept = [(number, weakref.ref(thing)) for number, thing in self._numbers.values()]
-        self._numbers.clear()
-        self._told = 0
-        self._numbers |= {id(thing): (number, thing) for number, ref in kept if (thing := ref()) is not None}
-        return set(self._numbers)
 
     def trouble(self, what: str, error: Exception) -> None:
         """Note that the recorder itself could not do something; each such thing once."""

@@ -1,7 +1,6 @@
 """What observers of a training step are told, and the state that they share."""
 
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -80,12 +79,9 @@ class Observer:
     def ended(self) -> None:
         """The training step is over."""
 
-    def over(self) -> None:
-        """A test is over, of several in one process."""
-
 
 class Thread(threading.local):
-    """What is under way in one thread: calls, a look of the recorder, the step of a scaler, whose class may be ours.
+    """What is under way in one thread: calls, and a look of the recorder.
 
     `differentiated` is whether gradients were themselves made part of a graph.
     """
@@ -93,8 +89,6 @@ class Thread(threading.local):
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
         self.paused = False
-        self.scaler: GradScaler | None = None
-        self.own = False
         self.differentiated = False
 
 
@@ -127,14 +121,6 @@ class Scene:
                 safely(self.journal, type(each).__name__, partial(what, each), None)
         finally:
             self.here.paused = False
-
-    def forget(self) -> None:
-        """Let go of what a test left behind; what lives on is known still."""
-        self.let_know(lambda each: each.over())
-        kept = [weakref.ref(each) for each in self.optimizers]
-        self.optimizers.clear()
-        self.scaling &= self.journal.forget()
-        self.optimizers += [each for ref in kept if (each := ref()) is not None]
 
     def known(self, optimizer: Optimizer) -> Optimizer:
         """Return the first optimizer with the same parameters: one that wraps another is the same for them."""

@@ -276,7 +276,6 @@ def test_share_of_exactly_the_limit_passes_whatever_a_product_comes_to() -> None
 
 INSTEAD: dict[str, dict[str, object]] = {
     "hot_paths": {"call": "pkg.core:double", "limits": {"host_reads": 0}},
-    "recorded_tests": {"tests": ["tests/test_core.py"], "needs": ["scaler"]},
     "scaling": {"call": "pkg.core:double", "over": {"n": [1, 2, 4]}, "of": "python_calls", "exponent": {"at_most": 1}},
     "leaks": {"call": "pkg.core:double"},
     "training_steps": {"call": "pkg.core:double"},
