@@ -8,12 +8,16 @@ from datetime import UTC, date, datetime
 
 from gates import registry, stages
 from gates.check import Evidence, EvidenceSet, writable
-from gates.context import Context
+from gates.config import Context
 from gates.criteria import (
     all_waived,
     cover,
+    decide,
+    decide_gate,
     judge_coverage,
     recounted,
+    score_gate,
+    score_task,
     stand,
     status,
     statuses_of,
@@ -44,7 +48,6 @@ from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages.gate import Gate
 from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task
-from gates.verdict import decide, decide_gate, score_gate, score_task
 
 RULES = (
     RuleText(

@@ -22,7 +22,7 @@ from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import Measurements

@@ -8,10 +8,9 @@ import pytest
 from building import ROOT, a_project, gates
 from regressing import compared, sides
 
-from gates.commands.history import HistoryRequest, numbers_of, perform, this_machine
+from gates.commands import history
+from gates.commands.history import HistoryRequest, LoggedRun, Number, numbers_of, perform, this_machine
 from gates.config import Project, Settings
-from gates.project import run_log
-from gates.project.run_log import LoggedRun, Number
 
 STEP = "step_time_s of bench against the base/work on a cpu"
 
@@ -32,22 +31,22 @@ def shown(root: Path, form: str = "text", last: int = 20) -> str:
 
 def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:
     runs = [a_run(1.0), a_run(2.0, task="T2"), a_run(3.0)]
-    assert [run_log.append(tmp_path, run) for run in runs] == ["", "", ""]
-    assert run_log.read(tmp_path, "T1") == (runs[0], runs[2])
+    assert [history.log_run(tmp_path, run) for run in runs] == ["", "", ""]
+    assert history.runs_of(tmp_path, "T1") == (runs[0], runs[2])
     assert (tmp_path / ".gates/.gitignore").read_text() == "*\n"
 
 
 def test_a_line_that_is_no_run_is_passed_over(tmp_path: Path) -> None:
-    run_log.append(tmp_path, a_run())
-    log = tmp_path / run_log.NAME
+    history.log_run(tmp_path, a_run())
+    log = tmp_path / history.NAME
     log.write_bytes(b'\xff\n{"task": "T1"}\n' + log.read_bytes() + b'{"task": "T1", "at"')
-    assert run_log.read(tmp_path, "T1") == (a_run(),)
-    assert run_log.read(tmp_path / "nowhere", "T1") == ()
+    assert history.runs_of(tmp_path, "T1") == (a_run(),)
+    assert history.runs_of(tmp_path / "nowhere", "T1") == ()
 
 
 def test_a_log_that_cannot_be_written_is_said_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / ".gates").write_text("a file")
-    assert "cannot be written" in run_log.append(tmp_path, a_run())
+    assert "cannot be written" in history.log_run(tmp_path, a_run())
 
 
 def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine_only(tmp_path: Path) -> None:
@@ -57,7 +56,7 @@ def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine
         a_run(9.0, machine="another"),
         a_run(2.0, dirty=True, decision="BLOCK", score=40, only="AC2"),
     ):
-        run_log.append(root, run)
+        history.log_run(root, run)
     lines = shown(root).splitlines()
     assert lines[0] == "T1  Doubling"
     assert lines[1].split() == ["2026-01-01T00:00:00Z", "PASS", "100/100", "c" * 12, "2.0", "s", "execution"]

@@ -26,16 +26,15 @@ from pydantic import ValidationError
 
 from gates import pipeline, render
 from gates.check import Evidence
-from gates.criteria import waive
+from gates.criteria import score_gate, waive
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Level, Outcome, Status
 from gates.render import json, markdown, text
 from gates.report import Report
 from gates.task import loading as spec
-from gates.task.bindings import Standing, Waiver, may_be_waived
+from gates.task.measurement import Standing, Waiver, may_be_waived
 from gates.task.task import Task
-from gates.verdict import score_gate
 
 SLOW = measured(samples(old=[1.0, 1.01] * 6, new=[1.01, 1.0] * 6))
 F, U = Outcome.FAILED, Outcome.UNKNOWN

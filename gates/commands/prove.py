@@ -11,8 +11,7 @@ from gates.child.guardian import guarded_folder
 from gates.config import Project
 from gates.project.files import near
 from gates.project.revision import web_of
-from gates.proving import page
-from gates.proving.proof import PROOF
+from gates.proving.proof import PROOF, markdown, text
 from gates.proving.proving import Asked, prove
 from gates.task import loading as spec
 
@@ -54,5 +53,5 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
         )
         proof = writable(prove(task, context, asked, say))
     told = proof.model_dump_json(indent=1, by_alias=True) + "\n"
-    store.write({out / PAGE: page.markdown(proof, web).encode(), out / PROOF: told.encode()}, "the proof", out)
-    return f"{page.text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code
+    store.write({out / PAGE: markdown(proof, web).encode(), out / PROOF: told.encode()}, "the proof", out)
+    return f"{text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code

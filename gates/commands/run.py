@@ -16,14 +16,12 @@ from gates.checks.measures.base.collect import Regressions
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import since
-from gates.commands.history import numbers_of, this_machine
+from gates.commands.history import LoggedRun, log_run, numbers_of, this_machine
 from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
 from gates.commands.progress import shown
-from gates.config import Project
-from gates.context import Context
+from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.measurements import Measurements
-from gates.project import run_log
 from gates.project.bytecode import of_its_sources
 from gates.project.files import near
 from gates.project.history import asked_once
@@ -93,7 +91,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         past = _logged(report, evidence, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
-        if unlogged := run_log.append(request.project.root, past):
+        if unlogged := log_run(request.project.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
@@ -168,9 +166,9 @@ def _last(out: Path, task: Task) -> Report | None:
     return before if before and before.task.id == task.id else None
 
 
-def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> run_log.LoggedRun:
+def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> LoggedRun:
     """Return what the log keeps of a run."""
-    return run_log.LoggedRun(
+    return LoggedRun(
         task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
         digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
         score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,

@@ -15,17 +15,16 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from gates.child import process
-from gates.context import Context
+from gates.config import Context
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
 from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
-from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import SPLIT, MeasurementRun, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, Attempt, Ledger, MeasurementRun, Recalled, Taken, frozen_digest, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor

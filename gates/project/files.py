@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from pathlib import Path
 
-from gates.context import Context
+from gates.config import Context
 from gates.task.task import Task
 
 

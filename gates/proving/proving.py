@@ -16,17 +16,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from gates import __version__
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.project.files import cache_folder, files_of
 from gates.project.revision import environment, git
-from gates.proving import targets
 from gates.proving.bench import Bench
-from gates.proving.cases import Case, Trial
-from gates.proving.general import operators
-from gates.proving.making import Fault
+from gates.proving.cases import Baseline, Case, Trial, observe
+from gates.proving.general import Fault, operators
 from gates.proving.proof import PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault
-from gates.proving.targets import Baseline
 from gates.task.selection import narrowed
 from gates.task.task import Task
 from gates.words import printable
@@ -100,7 +97,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     known = Known(asked.state, before, fresh=asked.fresh)
     bench = Bench(task, context, asked.reports, asked.jobs)
     say("looking at the evidence without a fault")
-    run, baseline = targets.observe(narrowed(task, asked.only), bench)
+    run, baseline = observe(narrowed(task, asked.only), bench)
     try:
         trial = Trial(task, bench, run, baseline, found)
     except EvidenceUnavailable as error:

@@ -1,4 +1,4 @@
-"""What every gate has: a name, a place among the others, and the checks that belong to it."""
+"""What every gate has: a name, a place among the others, and its checks; and the gates that there are."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,3 +67,13 @@ def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding
 def checks_of(gate: str) -> tuple[Check, ...]:
     """Return the checks of a gate, by their places."""
     return tuple(check for check in discover() if check.gate == gate)
+
+
+EXECUTION = Gate("execution", "Execution Verification", stage=2, weight=40, code="EX", checks=checks_of("execution"))
+BUSINESS_LOGIC = Gate(
+    "business-logic", "Business Logic Verification", stage=2, weight=30, code="BL", checks=checks_of("business-logic")
+)
+PERFORMANCE = Gate(
+    "performance", "Performance Verification", stage=4, weight=30, code="PF", checks=checks_of("performance"),
+    nothing_asked=("PF001", "The task sets no performance target."),
+)  # fmt: skip

@@ -10,8 +10,7 @@ from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 from gates import registry
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.bindings import CodeBinding, Waiver
-from gates.task.measurement import Measurement
+from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
 from gates.task.types import (
     ArmName,

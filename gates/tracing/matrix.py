@@ -10,8 +10,8 @@ from enum import StrEnum
 from gates.evidence.tests.marked import WrittenTest
 from gates.model import Level, Location, Model
 from gates.task.yaml_source import did_you_mean
+from gates.tracing.collecting import CriterionTrace, TaskTrace
 from gates.tracing.file_facts import FileFacts, WrittenFunction
-from gates.tracing.task_trace import CriterionTrace, TaskTrace
 
 AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
 

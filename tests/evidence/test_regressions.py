@@ -13,7 +13,7 @@ from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commit
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.judge import MACHINE, judge
 from gates.checks.policy.task_file import compare
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring import session
 from gates.model import Outcome

@@ -9,8 +9,7 @@ from building import written
 from gates.model import Location
 from gates.project.copies import copy_project, relocated
 from gates.proving._worker.keeping import Copy
-from gates.proving.general import from_statements, general, operators
-from gates.proving.making import Change, Maker
+from gates.proving.general import Change, Maker, from_statements, general, operators
 from gates.proving.source import Text
 
 

@@ -12,7 +12,7 @@ from rigging import CORE, a_rigged_project
 
 from gates.config import Project, Settings
 from gates.errors import UsageError
-from gates.proving import bench, targets
+from gates.proving import bench, cases
 from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
@@ -48,7 +48,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 @pytest.fixture(scope="module")
 def rigged(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> tuple[Path, Proof, int, str]:
     patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-    patch.setattr(targets, "LEAST_S", 1.5)
+    patch.setattr(cases, "LEAST_S", 1.5)
     root = a_rigged_project(tmp_path_factory.mktemp("rigged"))
     text, code = perform(a_request(root), say=lambda _line: None)
     return root, proof_of(root), code, text

@@ -1,8 +1,7 @@
 import pytest
 
 from gates.model import Level, Location
-from gates.proving.page import markdown, text
-from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault
+from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault, markdown, text
 
 
 def a_fault(end: End) -> TriedFault:

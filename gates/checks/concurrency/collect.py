@@ -10,7 +10,7 @@ from gates.child.calculating.likeness import Unseen, differences
 from gates.child.calculating.values import shown
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.model import Location, Model
 from gates.task.probes import Concurrent
 from gates.task.task import Task

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.concurrency.collect import Concurrency, Differed, Together
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Concurrent

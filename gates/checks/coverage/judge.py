@@ -11,7 +11,7 @@ from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task, measured_by
 
 RAW = "ExecutedLines.json"

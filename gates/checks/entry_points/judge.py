@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, for_criteria
 from gates.child.tracebacks import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.judging import for_criteria
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task

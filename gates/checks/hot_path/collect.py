@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loader, Seen
 from gates.child.probing import Entry, Probe, Probed, location, probing
-from gates.context import Context
+from gates.config import Context
 from gates.model import Location
 from gates.task.probes import HotPath
 from gates.task.task import Task

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypedDict
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.hot_path.collect import HotPaths
 from gates.checks.hot_path.steps import (
     FLOOR_S,
@@ -20,7 +20,6 @@ from gates.checks.hot_path.steps import (
     counts,
     lines_of,
 )
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import HotPath

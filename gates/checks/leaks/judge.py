@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.leaks.collect import METHOD, Allocated, Drift, Holder, LeakRun, Leaks, Rung, Watched, kept, theil_sen
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Leak

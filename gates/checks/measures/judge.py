@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Never
 
 from gates.check import Check, EvidenceSet
-from gates.checks.measures import handed_in, machine, method
+from gates.checks.measures import handed_in, machine
 from gates.checks.measures.answers import Answer, answers_of, level_of, targets_of
 from gates.checks.measures.base.arms import comparisons_of
 from gates.checks.measures.base.collect import Regressions
@@ -172,7 +172,7 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
 
 
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
-BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, method.against_base)
+BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
 HANDED_IN = Check("bundles", NAME, 80, handed_in.RULES, (Bundles,), handed_in.plan, handed_in.judge, handed_in.describe)
-MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, method.describe)
+MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)

@@ -11,7 +11,7 @@ from gates import rules
 from gates.check import Evidence
 from gates.checks.policy import settings, task_file, tests
 from gates.checks.policy.change import Move, Part, moved
-from gates.context import Context
+from gates.config import Context
 from gates.errors import UsageError
 from gates.model import Location
 from gates.project.history import History

@@ -10,7 +10,7 @@ from typing import Any
 from gates.checks.policy.change import Move, Part, moved
 from gates.checks.policy.tests import Fate
 from gates.model import Level, Location, Model
-from gates.task.bindings import Waiver
+from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.measuring.deciding import quantile
 from gates.model import Location, Model
 from gates.task.probes import Scale

@@ -3,9 +3,8 @@
 import statistics
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.scaling.collect import Power, Scaled, Scaling
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Scale

@@ -6,7 +6,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.probing import UNTOLD, Probe, probing
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded, as_recorded
 from gates.evidence.runtime_orders import RuntimeOrder, runtime_orders

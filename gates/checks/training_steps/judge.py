@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.logging import judge_logged
-from gates.checks.training_steps.orders import judge_order
+from gates.checks.training_steps.orders import judge_logged, judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging import Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from gates.check import Said, absent, unseen
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Overflowed, Recorded
-from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
 from gates.task.probes import Need
 

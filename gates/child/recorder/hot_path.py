@@ -24,8 +24,7 @@ from torch.optim import Optimizer
 from ..places import HERE, Place, Places
 from .clock import DATA, FORWARD, OTHER, Clock, Phases
 from .host_reads import HostReads
-from .journal import Journal, begun, found, returned_by
-from .observing import held
+from .observing import Journal, begun, found, held, returned_by
 
 DEEPEST = 200
 WIDEST = 64

@@ -15,8 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all
-from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates, safely
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",

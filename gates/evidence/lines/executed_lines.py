@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.public_code import Body, functions_of, innermost
 from gates.model import Location, Model

@@ -10,15 +10,14 @@ from functools import partial
 from pathlib import Path
 
 from gates.child.places import HERE
-from gates.context import Context
+from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key, times_of, turns
 from gates.measuring import machine
 from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.deciding import looks_until
-from gates.measuring.ledger import Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples
 from gates.measuring.session import Plan
-from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, Recalled, Taken, frozen_digest, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import Blob, History, name_of

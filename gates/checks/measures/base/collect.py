@@ -21,7 +21,7 @@ from gates.checks.measures.base.arms import (
 )
 from gates.child import process
 from gates.child.guardian import remove
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import own_files
 from gates.measuring.taken import MeasurementRun
