@@ -13,8 +13,8 @@ from gates.project.permalinks import Web
 from gates.project.revision import web_of
 from gates.render.escape import cell, inline, link
 from gates.task import loading as spec
-from gates.tracing.collecting import TaskTrace, collect
-from gates.tracing.matrix import Gap, Kind, Matrix, Row
+from gates.tracing.collecting import collect
+from gates.tracing.matrix import Gap, Kind, Matrix, Row, TaskTrace
 from gates.words import counted, visible
 
 LISTED = 20

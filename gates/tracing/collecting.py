@@ -12,53 +12,16 @@ from gates.code.symbols import Resolver
 from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.model import Level, Location, Model
+from gates.model import Location
 from gates.project.what_was_read import loose_paths
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
-from gates.task.task import Criterion, Spot, Task
+from gates.task.task import Criterion, Task
 from gates.tracing.file_facts import FileFacts, facts_of
-from gates.tracing.inherited import Heirs
-from gates.tracing.matrix import Gap, Kind, Matrix, join
+from gates.tracing.matrix import CodeTrace, CriterionTrace, Gap, Kind, Matrix, TaskTrace, join
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace
-
-
-class CodeTrace(Model):
-    """A binding and its lines, or why it has none; `checked` says that it was looked at."""
-
-    name: str
-    asked_at: Location
-    location: Location | None = None
-    problem: str = ""
-    checked: bool = True
-
-
-class CriterionTrace(Model):
-    """One criterion as its task file binds it; `tests` are the paths and node ids that it names."""
-
-    id: str
-    text: str
-    level: Level
-    asked_at: Location
-    code: tuple[CodeTrace, ...] = ()
-    tests: tuple[str, ...] = ()
-    measures: tuple[str, ...] = ()
-    entry_points: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
-
-
-class TaskTrace(Model):
-    """A task with its criteria traced to code, and the paths that it speaks of; `spots` are where these stand."""
-
-    id: str
-    title: str
-    path: str
-    implementation: tuple[str, ...]
-    tests: tuple[str, ...]
-    criteria: tuple[CriterionTrace, ...]
-    spots: tuple[Spot, ...] = ()
 
 
 def trace(task: Task, sources: Sources) -> TaskTrace:
@@ -172,11 +135,10 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     broken += [spec.twins(name, paths) for name, paths in files.items() if len(paths) > 1]
     asked = tuple(traces.values()) if wanted is None else (traces[wanted],)
     criteria = {f"{task.id}/{criterion.id}" for task in traces.values() for criterion in task.criteria}
-    heirs = Heirs(collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests))), collector.file)
-    tests = heirs.with_inherited()
+    tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     told = tuple(broken) if wanted is None else ()
-    matrix = join(asked, tests, code, criteria, heirs.foreign)
+    matrix = join(asked, tests, code, criteria)
     gaps = (*loose_names(asked, root, root / settings.rules), *matrix.gaps)
     return Collected(matrix=matrix.model_copy(update={"unread_tasks": len(told), "gaps": gaps}), broken=told)
 
@@ -197,11 +159,6 @@ class _Collector:
         """Return the facts of each Python file under some paths."""
         files = {self._sources.shown(path): path for path in self._sources.files(paths) if path.suffix == ".py"}
         return {name: self._of(name, path) for name, path in files.items()}
-
-    def file(self, name: str) -> FileFacts | None:
-        """Return the facts of one file of the project, nothing where it is not there."""
-        path = self._root / name
-        return self._of(name, path) if self._sources.is_file(path) else None
 
     def _of(self, name: str, path: Path) -> FileFacts:
         if name not in self._files:
