@@ -51,7 +51,7 @@ MORE = """\
 REFUSED = {
     "{from: stp, ratio: [now, base], of: step_time_s, at_most: 2}": "unknown measurement 'stp'; did you mean 'step'?",
     "{from: step, ratio: [now, base], of: x, at_most: 2, arm: wrk}": "no arm 'wrk'; did you mean 'work'?",
-    "{from: tool, ratio: [now, base], of: time_s, at_most: 2}": "expected 'arm': the name of a benchmark of 'tool'",
+    "{from: tool, ratio: [now, base], of: time_s, at_most: 2}": "has no 'arms' that the gate times",
     "{from: two, ratio: [base, now], of: step_time_s, at_least: 1.3}": "expected 'arm': measurement 'two' has a, b",
     "{from: raw, ratio: [base, now], of: step_time_s, at_least: 1.3}": "has no 'arms' that the gate times",
     "{from: two, ratio: [base, a], of: step_time_s, at_least: 1.3}": "measurement 'two' has no arm 'base'",

@@ -288,10 +288,7 @@ def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str
 def _loose_arm(document: Document, key: Key, measure: dict[str, Any], found: dict[str, Any]) -> Iterator[Problem]:
     """Refuse to compare an arm with the base that there is not, or one of several, unnamed."""
     place, name, arm, arms = document.place((*key, "from")), found["id"], measure.get("arm"), found.get("arms")
-    if found.get("read", "samples") != "samples":  # its arms are the benchmarks that the tool finds
-        if not isinstance(arm, str):
-            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
-    elif not isinstance(arms, dict):
+    if not isinstance(arms, dict):
         yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
     elif arm is None and len(arms) > 1:
         yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")

@@ -172,36 +172,6 @@ def test_the_work_tree_of_a_project_in_a_folder_of_its_repository_is_the_candida
     assert seen_in(root / "sub")[1] == (F,)
 
 
-TOOL = """
-import json, sys, time
-from pkg.core import work
-begun = time.process_time()
-for _ in range(20):
-    work()
-took = time.process_time() - begun
-json.dump({"benchmarks": [{"name": "x.py::squares[9/3]", "stats": {"data": [took]}}]}, open(sys.argv[1], "w"))
-"""
-
-
-def test_benchmarks_of_another_tool_are_run_on_both_sides_in_turn(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p", before={"tool.py": "raise SystemExit(1)"}, after={**slower(8), "tool.py": TOOL})
-    run = {"id": "bench", "run": ["python", "tool.py", "{out}"], "read": "pytest-benchmark", "line": 16}
-    asked = [{"of": "time_s", "arm": "x.py::squares[9/3]"}, {"of": "time_s", "arm": "cubes"}]
-    seen, outcomes = seen_in(root, limits=asked, measurements=[run])
-    assert outcomes == (F, U)
-    assert [(one.arm, one.run.problem) for one in seen.runs] == [
-        ("cubes", "there is no benchmark 'cubes' on both sides"),
-        ("x.py::squares[9/3]", ""),
-    ]
-    assert seen.runs[1].run.raw == "regressions/bench-x.py-squares-9-3--1-any.json"
-    assert seen.lent == ("tool.py",)
-    git(root, "checkout", "-q", "main", "--", "pkg")
-    (root / "tool.py").write_text("import pkg.core\n")
-    assert problem(root.rename(tmp_path / "q"), limits=asked[:1], measurements=[run]) == (
-        "baseline ended well but wrote no file"
-    )
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [({}, {"at_most": 3.0}), ({"at_most": 1.1}, {}), ({}, None)],
