@@ -294,22 +294,13 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 
 
 @cli.command()
-@click.option(
-    "--measure", is_flag=True, help="Time two equal arms for a minute, and tell how often a verdict is wrong."
-)
 @python_option
-def doctor(*, measure: bool, python: str | None) -> None:
-    """Tell what this machine can and cannot verify.
-
-    With --measure also its own error rates, its noise floor, and the smallest change that it can detect.
-    """
+def doctor(python: str | None) -> None:
+    """Tell what this machine can and cannot verify."""
     from gates.commands.doctor import DoctorRequest, perform
 
     project = _project().running(python, None)
-    request = DoctorRequest(root=project.root, python=project.python, measure=measure)
-    text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
-    _print(text.splitlines())
-    raise Exit(exit_code)
+    _print(perform(DoctorRequest(root=project.root, python=project.python)).splitlines())
 
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
