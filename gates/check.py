@@ -255,18 +255,18 @@ def checks(
 
 
 def findings(
-    task: Task, one: Standing, said: Said, *, rule: str, check: str, raw: str | None, where: str = "",
+    task: Task, one: Standing, said: Said, *, rule: str, check: str, raw: str | None,
     level: Level = Level.MUST, binds: bool = True,
 ) -> Iterator[Finding]:  # fmt: skip
-    """Say the same of the check itself and of each criterion; `where` is in which of several ways it was looked at."""
+    """Say the same of the check itself and of each criterion."""
     about: list[tuple[str, Level, str | None]] = [(check, level, None)]
     bound = task.criteria_of(one) if binds else []
     about += [(f"{check}:for:{criterion.id}", criterion.level, criterion.id) for criterion in bound]
-    subject = f"{one.name}{f' {where}' if where else ''}{f' at {said.subject}' if said.subject else ''}"
+    subject = f"{one.name}{f' at {said.subject}' if said.subject else ''}"
     for name, its, criterion_id in about:
         yield Finding(
             rule=rule, check=name, level=its, criterion=criterion_id, outcome=said.outcome,
-            subject=subject, message=f"{one.name}{f', {where}' if where else ''}: {said.message}"[:LONGEST],
+            subject=subject, message=f"{one.name}: {said.message}"[:LONGEST],
             location=said.location or task.place(one), expected=said.expected, actual=said.actual,
             impact=said.impact, remediation=said.remediation, evidence=raw,
         )  # fmt: skip
