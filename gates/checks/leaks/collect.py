@@ -167,12 +167,11 @@ class Allocated(Model):
 
 
 class Holder(Model):
-    """A container that grew with every epoch: its owner, its rate, and the line after which it was larger.
+    """A container that grew with every epoch: its rate, and the line after which it was larger.
 
     `entry` is about how many bytes an entry holds, `tensors` and `graphs` how many of them the newest ones lead to.
     """
 
-    owner: str
     kind: str
     rate: float
     entry: float

@@ -195,9 +195,8 @@ def said_of(place: Place) -> str:
     """Return in words what is known of where."""
     words = []
     if place.holder:
-        owner = f"`{place.holder.owner}`" if place.holder.owner else f"a {place.holder.kind}"
         at = f" at {place.holder.location}" if place.holder.location else ""
-        words.append(f"kept by {owner}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
+        words.append(f"kept by a {place.holder.kind}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
     if place.allocated:
         words.append(f"allocated at {place.allocated.location}")
     return ", ".join(words) or "no line of the project was found for it"
