@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gates.claims.claim import Answer, Span, answer
-from gates.claims.page import Form, Line, Page
+from gates.claims.page import Answer, Form, Line, Page, Span, answer
 
 NUM = r"\d{1,9}(?:\.\d{1,6})?"
 ABOUT = r"(~|\u2248|about )?"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gates.claims.arithmetic import Found
-from gates.claims.claim import Answer, Span, Standing, answer
-from gates.claims.page import Form, Line, Page
+from gates.claims.page import Answer, Form, Line, Page, Span, Standing, answer
 from gates.model import Location
 
 SUFFIXES = "py|pyi|ya?ml|toml|cfg|ini|md|rst|txt|json|sh|c|h|cc|cpp|cu|rs|go|java|js|ts|tsx|j2|html|css|sql"

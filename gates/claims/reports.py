@@ -8,8 +8,7 @@ from typing import NamedTuple
 from gates.check import EvidenceSet
 from gates.claims import tests
 from gates.claims.arithmetic import arithmetic
-from gates.claims.claim import Answer, Claim, Standing, answer
-from gates.claims.page import Line, Page, parse
+from gates.claims.page import Answer, Claim, Line, Page, Standing, answer, parse
 from gates.claims.places import Sources, places
 from gates.errors import UsageError
 from gates.model import Location, Model

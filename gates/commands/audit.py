@@ -7,7 +7,7 @@ from pathlib import Path
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claims.claim import Standing
+from gates.claims.page import Standing
 from gates.claims.places import Sources
 from gates.claims.reports import ClaimsSource, Ruling, numbers_left, read, row, rulings, summary
 from gates.config import Project

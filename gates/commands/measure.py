@@ -18,8 +18,7 @@ from gates.evidence.bundles import bind
 from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
 from gates.model import TaskIdentity
-from gates.project.bytecode import of_its_sources
-from gates.project.files import near
+from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, git, unlike_head
 from gates.task import loading as spec
 from gates.task.measurement import Measurement

@@ -7,7 +7,7 @@ from building import a_project, gates, written
 from reporting import REPORT, a_reported_project
 
 from gates.check import EvidenceSet
-from gates.claims.claim import Standing
+from gates.claims.page import Standing
 from gates.claims.places import Sources
 from gates.claims.reports import claims_of, rulings
 
