@@ -307,8 +307,9 @@ def doctor(python: str | None) -> None:
 @click.argument("task")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="How the runs are written.")  # fmt: skip
-@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, metavar="N",
-              help="How many runs are shown.")  # fmt: skip
+@click.option(
+    "--last", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many runs are shown."
+)
 def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import HistoryRequest, perform

@@ -27,12 +27,13 @@ def sarif_of(found: Iterable[tuple[Rule, Site]]) -> str:
     pairs = [(rule, site) for rule, site in found if not site.undecided]
     rules = {rule.id: rule for rule, _ in pairs}
     driver = {
-        "name": "gates", "version": __version__,
+        "name": "gates",
+        "version": __version__,
         "rules": [
             {"id": rule.id, "shortDescription": {"text": rule.form.problem}, "help": {"text": rule.form.fix}}
             for rule in rules.values()
         ],
-    }  # fmt: skip
+    }
     run = {"tool": {"driver": driver}, "results": [_result(rule, site) for rule, site in pairs]}
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 

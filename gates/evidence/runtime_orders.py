@@ -142,12 +142,13 @@ def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> li
     """Return the events of a scaler with an optimizer; what is about no optimizer counts in their own threads alone."""
     threads = {event.thread for event in events if optimizer in event.optimizers}
     return [
-        event for event in events
+        event
+        for event in events
         if event.word in WORDS
         and event.scaler in (None, scaler)
         and (optimizer in event.optimizers or (not event.optimizers and event.word in COMMON))
         and event.thread in threads
-    ]  # fmt: skip
+    ]
 
 
 def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:

@@ -44,9 +44,10 @@ def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | N
 def _watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
     first, last = place.line or 1, place.last_line or place.line or 1
     inside = [
-        node for node in ast.walk(module.tree)
+        node
+        for node in ast.walk(module.tree)
         if isinstance(node, (*CHOICES, ast.Match)) and first <= node.lineno <= last
-    ]  # fmt: skip
+    ]
     for choice in inside:
         asked = choice.subject if isinstance(choice, ast.Match) else choice.test
         for node in ast.walk(asked):

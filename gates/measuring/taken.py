@@ -63,8 +63,9 @@ class Ledger:
         others = (kept, self._own)
         problems = [
             f"{problem} (remove the file, and it is written again from {other})"
-            for (_, problem), other in zip(copies, others, strict=True) if problem
-        ]  # fmt: skip
+            for (_, problem), other in zip(copies, others, strict=True)
+            if problem
+        ]
         shorter, longer = sorted(([one for one in attempts if one.key == key] for attempts, _ in copies), key=len)
         if any(one not in longer for one in shorter):  # their order may differ where two run at once
             problems.append(f"{self._own} and its copy {kept} tell of different attempts")

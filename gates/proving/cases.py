@@ -283,6 +283,7 @@ class Trial:
         for path, numbers in lines.items():
             file = self.file(path)
             worth = frozenset(numbers - file.idle)
-            yield from (c for place in places if place.path == path for c in from_statements(place, file)
-                        if c.first in worth)  # fmt: skip
+            yield from (
+                c for place in places if place.path == path for c in from_statements(place, file) if c.first in worth
+            )
             yield from general(file, worth, self._operators)

@@ -284,10 +284,11 @@ class _Trial:
         ways = [
             {
                 "text": way.text(subject.file, (mark := self._marks / f"{name}-{turn}"), self._places),
-                "mark": str(mark), "always": isinstance(way, Emptying) and way.always,
+                "mark": str(mark),
+                "always": isinstance(way, Emptying) and way.always,
             }
             for turn, way in enumerate(subject.tries)
-        ]  # fmt: skip
+        ]
         return {
             "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),

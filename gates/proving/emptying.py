@@ -221,10 +221,11 @@ def _is_empty(node: Function) -> bool:
     if _decorated(node) & NO_BODY:
         return True
     return all(
-        isinstance(each, ast.Pass | ast.Raise) or is_docstring(each)
+        isinstance(each, ast.Pass | ast.Raise)
+        or is_docstring(each)
         or (isinstance(each, ast.Return) and (each.value is None or _is_none(each.value)))
         for each in node.body
-    )  # fmt: skip
+    )
 
 
 def _manages(node: Function) -> bool:

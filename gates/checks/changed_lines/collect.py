@@ -69,14 +69,15 @@ class ChangedLines(Derived):
         survived = sorted((each for each in mutants if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
         missed = tuple(
             MissedMutant(
-                location=mutant.location, title=printable(mutant.title),
+                location=mutant.location,
+                title=printable(mutant.title),
                 tests=tuple(map(printable, baseline.noticing(mutant.location, passed))),
             )
             for mutant in survived
-        )  # fmt: skip
-        return cls.model_validate({
-            **facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed,
-        })  # fmt: skip
+        )
+        return cls.model_validate(
+            {**facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed}
+        )
 
 
 def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Change]:

@@ -92,11 +92,12 @@ class Concurrency(Evidence):
         seen = tuple(
             _read(i, one, _asked(probe, one, f"{i}", one.timeout_s or context.timeout_s))
             for i, one in enumerate(task.concurrency)
-        )  # fmt: skip
+        )
         return cls(
             how="alone, then several at once: started together, with switches between threads as often as there can be",
-            commands=tuple(probe.commands), seen=seen,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            seen=seen,
+        )
 
     def of(self, index: int) -> Together | None:
         """Return what was seen of one thing that a task names."""
@@ -191,6 +192,7 @@ def _switched(probed: Probed) -> list[Switched]:
     return [
         Switched(place=place, function=str(told[2]), until=until)
         for entry in probed.of("line")
-        if isinstance(told := entry["place"], list) and (place := location(told))
+        if isinstance(told := entry["place"], list)
+        and (place := location(told))
         and (until := location(entry["until"]))
-    ]  # fmt: skip
+    ]

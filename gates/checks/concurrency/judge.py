@@ -57,9 +57,10 @@ def _said(one: Concurrent, seen: Together) -> Said:
     if seen.bound > one.failure_rate * (1 + 1e-9):
         return _unknown(
             f"no failure in {seen.met} rounds shows only that fewer than {seen.bound:.2g} fail, asked is "
-            f"{one.failure_rate:.3g}", actual=f"fewer than {seen.bound:.2g}",
+            f"{one.failure_rate:.3g}",
+            actual=f"fewer than {seen.bound:.2g}",
             remediation="Give it a larger 'budget_s', or less to do.",
-        )  # fmt: skip
+        )
     return Said(Outcome.PASSED, _passed(one, seen), f"fewer than {seen.bound:.2g} fail", expected=asked)
 
 
@@ -107,10 +108,11 @@ def _stands(one: Concurrent, seen: Together) -> Said:
 
 def _where(seen: Together) -> str:
     return "; ".join(
-        f"thread {each.worker + 1} at {each.places[0]} ({each.functions[0]})" if each.places
+        f"thread {each.worker + 1} at {each.places[0]} ({each.functions[0]})"
+        if each.places
         else f"thread {each.worker + 1} outside the project"
         for each in seen.stood
-    )  # fmt: skip
+    )
 
 
 def _first(seen: Together) -> Location | None:

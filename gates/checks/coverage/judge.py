@@ -79,11 +79,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             files[function.location.path].append(function)
     yield Section(
         title="Executed Code",
-        text=f"Public functions of which a line ran in the test run. Not all was seen: {doubt}." if doubt
+        text=f"Public functions of which a line ran in the test run. Not all was seen: {doubt}."
+        if doubt
         else "Public functions of which a line ran in the test run.",
         columns=("File", "Functions", "Executed", "Share", "Not executed"),
         rows=tuple(_file_row(path, functions) for path, functions in sorted(files.items())),
-    )  # fmt: skip
+    )
     yield Section(
         title="Tests That Executed the Code of Each Criterion",
         columns=("Criterion", "Code", "Executed by", "Of its own tests"),

@@ -173,11 +173,12 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
 def _returned_failure(seen: EntryRun) -> dict[str, object]:
     """Say that a command came to its end and returned an exit code that says that it failed."""
     return {
-        "outcome": Outcome.FAILED, "actual": f"returned {seen.returned}",
+        "outcome": Outcome.FAILED,
+        "actual": f"returned {seen.returned}",
         "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
         "impact": "Who runs this command is told that it failed.",
         "remediation": "Mend what makes it fail; return 0 or None for success.",
-    }  # fmt: skip
+    }
 
 
 CHECK = Check(

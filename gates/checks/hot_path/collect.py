@@ -32,8 +32,9 @@ class HotPaths(Evidence):
         )
         return cls(
             how="what trains, in processes of its own, with the time and the reads of each step",
-            commands=tuple(probe.commands), seen=seen,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            seen=seen,
+        )
 
     def of(self, index: int) -> HotSeen | None:
         """Return what was seen of a task's hot path."""

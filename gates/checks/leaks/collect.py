@@ -215,8 +215,9 @@ class Leaks(Evidence):
         runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",
-            commands=tuple(probe.commands), runs=runs,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            runs=runs,
+        )
 
     def run(self, index: int) -> LeakRun | None:
         """Return what was seen of a task's callable."""

@@ -42,9 +42,10 @@ WORDS = {
     "heap": "the C library's heap", "private": "the process's own memory",
 }  # fmt: skip
 FORMS = {
-    "called": "it is called once an epoch", "returned": "what it returns is called once an epoch",
+    "called": "it is called once an epoch",
+    "returned": "what it returns is called once an epoch",
     "stepped": "what it returns makes a step each epoch",
-}  # fmt: skip
+}
 IMPACT = "A run that is long enough ends for want of memory."
 
 
@@ -91,9 +92,10 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
         return _unknown(
             f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
-            + (f": {'; '.join(filled)}" if filled else ""), actual="not decided",
+            + (f": {'; '.join(filled)}" if filled else ""),
+            actual="not decided",
             remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
-        )  # fmt: skip
+        )
     return Said(
         Outcome.PASSED, f"no memory keeps growing over {last.epochs} epochs: {_grew(last.rungs)}",
         _grew(last.rungs), expected="no growth above the tolerance",
@@ -146,12 +148,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     rows = [row for i, leak in enumerate(task.leaks) for row in _rows(leak, leaks.run(i) if leaks else None)]
     yield Section(
         title="Memory",
-        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first." if leaks
+        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first."
+        if leaks
         else f"Not run: {evidence.why_missing(Leaks)}.",
         facts=tuple((run.name, FORMS.get(run.last.form, "did not run")) for run in (leaks.runs if leaks else ())),
         columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
         rows=tuple(rows),
-    )  # fmt: skip
+    )
 
 
 def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:

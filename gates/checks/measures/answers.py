@@ -258,9 +258,10 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
     reasons = [
         f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
-        for handed in _all(evidence) for run in handed.runs
+        for handed in _all(evidence)
+        for run in handed.runs
         if _speaks(run, measure) and not speaks_to(run, measure)
-    ]  # fmt: skip
+    ]
     refused = [f"{one.path} is refused: {one.why}" for one in _all(evidence) if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
 

@@ -116,11 +116,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     seen = scaling.seen if scaling else ()
     yield Section(
         title="Complexity",
-        text=f"By which power of a size a step grows: {METHOD}." if scaling
+        text=f"By which power of a size a step grows: {METHOD}."
+        if scaling
         else f"Not run: {evidence.why_missing(Scaling)}.",
         columns=("Step", "Sizes", "At each", "Exponent", "Asked", "Rounds", "Device", "Outcome", "Line"),
         rows=tuple(_row(task.scaling[each.index], each) for each in seen),
-    )  # fmt: skip
+    )
 
 
 def _row(scale: Scale, seen: Scaled) -> tuple[str, ...]:

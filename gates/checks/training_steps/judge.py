@@ -64,8 +64,9 @@ def _judged(
     if seen is None:
         why = evidence.why_missing(Recording)
         fix = "Run the whole gate, with an interpreter that has torch."
-        said = [Said(Outcome.UNKNOWN, f"The training step was not recorded: {why}", "not run", level=level,
-                     remediation=fix)]  # fmt: skip
+        said = [
+            Said(Outcome.UNKNOWN, f"The training step was not recorded: {why}", "not run", level=level, remediation=fix)
+        ]
     else:
         said = list(look(seen, frozenset(step.needs)))
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
@@ -105,11 +106,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     recording = evidence.get(Recording)
     yield Section(
         title="Training Steps",
-        text="Run on the CPU, recorded; what they show is semantics, never speed." if recording
+        text="Run on the CPU, recorded; what they show is semantics, never speed."
+        if recording
         else f"Not run: {evidence.why_missing(Recording)}.",
         columns=("Call", "Ended", "Steps", "Matrix products", "Gradients off by", "Parameters", "Overflow"),
         rows=tuple(_row(step) for step in (recording.steps if recording else ())),
-    )  # fmt: skip
+    )
 
 
 def _row(step: StepRecording) -> tuple[str, ...]:

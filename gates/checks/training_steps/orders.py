@@ -127,9 +127,10 @@ def _used(run: Recorded, scaler: int | None) -> list[float | None]:
     """Return the scales that a scaler stepped with, once for all of the steps between two of its updates."""
     mine = [attempt for attempt in run.attempts if attempt.scaler == scaler]
     return [
-        attempt.scale for i, attempt in enumerate(mine)
+        attempt.scale
+        for i, attempt in enumerate(mine)
         if not i or attempt.window is None or attempt.window != mine[i - 1].window
-    ]  # fmt: skip
+    ]
 
 
 def _names_of_scale(run: Recorded, used: list[float | None]) -> Iterator[str]:

@@ -22,8 +22,9 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         elif why := hidden(step.plain):
             yield unseen(why, needed=needed)
         else:
-            yield absent("no scaler was used in this training step, so nothing is asked to handle an overflow",
-                         needed=needed)  # fmt: skip
+            yield absent(
+                "no scaler was used in this training step, so nothing is asked to handle an overflow", needed=needed
+            )
         return
     crashed = _crashed(run)
     if crashed:

@@ -86,8 +86,9 @@ class Threads:
             slow = now - began > self._limit_s * slower
             if at and (slow or now - still_since > self._still_s):
                 seen.slow = slow
-                seen.stood = [(w.number, self._places.stack(frames.get(w.thread.ident or 0)))
-                              for w in lot if w.thread.is_alive()]  # fmt: skip
+                seen.stood = [
+                    (w.number, self._places.stack(frames.get(w.thread.ident or 0))) for w in lot if w.thread.is_alive()
+                ]
                 return False
         return True
 
