@@ -179,6 +179,13 @@ def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple
     return tuple(sorted(_with_imports(start, _roots(task, measurement, context), root)))
 
 
+def named_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
+    """Yield the files of the project that a measurement names: the module of a call, the scripts of a command."""
+    for path in sorted(set(_named(measurement, _roots(task, measurement, context), context.root))):
+        if path.is_file() and path.resolve().is_relative_to(context.root):
+            yield path.relative_to(context.root).as_posix()
+
+
 def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
     """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
     try:

@@ -21,7 +21,7 @@ from gates.child import process
 from gates.child.guardian import remove
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import own_files
+from gates.evidence.bundles import named_files
 from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
@@ -142,7 +142,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
         measurement = measurement_of(task, asked)
         arm = arm_of(asked, measurement)
         one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
-        for path in own_files(task, one, context):
+        for path in named_files(task, one, context):
             if not is_among(path, task.implementation):
                 target = root / path
                 target.unlink(missing_ok=True)
