@@ -14,7 +14,7 @@ from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.concurrency import judge as _concurrency
 from gates.checks.concurrency.collect import Concurrency
-from gates.context import Context
+from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 
@@ -28,20 +28,20 @@ def used(module: str, name: str, read: str = "counted") -> Asked:
     return {"shared": f"{module}:{name}", "use": f"{module}:{name}.log", "read": f"{module}:{read}"}
 
 
-def called(module: str, name: str, *each: object, where: str = "threads") -> Asked:
+def called(module: str, name: str, *each: object) -> Asked:
     """Return a function that each of two calls with an argument of its own."""
-    return {"call": f"{module}:{name}", "each": [[one] for one in each] if each else [[], []], "in": [where]}
+    return {"call": f"{module}:{name}", "each": [[one] for one in each] if each else [[], []]}
 
 
 PLANTED = (
     used(BAD, "CountingTracker"), used(BAD, "StepTracker"), used(BAD, "BatchedTracker", "flushed"),
     called(BAD, "configured", 0.1, 0.2), called(BAD, "seeded", 1, 2), called(BAD, "buffered", 40, 50),
-    called(BAD, "iterated", 20, 20), called(BAD, "crossed"), called(BAD, "one_file", 1, 2, where="processes"),
+    called(BAD, "iterated", 20, 20), called(BAD, "crossed"),
 )  # fmt: skip
 FUNCTIONS = ("own_generator", "own_thread_state", "cached", "pooled", "logged", "nested")
 SOUND = (
     *(used(GOOD, f"{name}Tracker") for name in ("Locked", "Appending", "Queue", "Database", "Numbering")),
-    *(called(GOOD, name, 20, 30, where=where) for name in FUNCTIONS for where in ("threads", "processes")),
+    *(called(GOOD, name, 20, 30) for name in FUNCTIONS),
 )
 
 
@@ -50,7 +50,7 @@ def main() -> int:
     cases = [*((asked, Outcome.FAILED) for asked in PLANTED), *((asked, Outcome.PASSED) for asked in SOUND)]
     return tabulate(
         "concurrency", __doc__ or "", "Concurrency", ((name(case[0]), partial(judged, *case)) for case in cases),
-        what="things", columns=("done at once", "in", "said", "kept", "line", "what was seen"),
+        what="things", columns=("done at once", "said", "kept", "line", "what was seen"),
     )  # fmt: skip
 
 
@@ -70,9 +70,9 @@ def judged(asked: Asked, expected: Outcome) -> Row:
     place = finding.location
     failed = finding.outcome is Outcome.FAILED
     shown = str(place) if failed and place and place.path else "-"
-    kept = finding.outcome is expected and (not failed or _marked(shown) or asked.get("in") == ["processes"])
+    kept = finding.outcome is expected and (not failed or _marked(shown))
     seen = finding.actual if len(finding.actual) < 100 else f"{finding.actual[:96]} ..."
-    return name(asked), asked.get("in", ["threads"])[0], finding.outcome.value, kept, shown, seen
+    return name(asked), finding.outcome.value, kept, shown, seen
 
 
 def _marked(place: str) -> bool:

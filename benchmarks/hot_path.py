@@ -14,7 +14,7 @@ from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.hot_path import judge as _hot_path
 from gates.checks.hot_path.collect import HotPaths
-from gates.context import Context
+from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import HotPath, Limits
 from gates.task.task import Criterion, Task

@@ -16,7 +16,7 @@ from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Leaks
-from gates.context import Context
+from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import Leak
 from gates.task.task import Criterion, Task

@@ -14,7 +14,7 @@ from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
 from gates.checks.scaling import judge as _scaling
 from gates.checks.scaling.collect import Scaling
-from gates.context import Context
+from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
 

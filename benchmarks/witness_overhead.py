@@ -26,7 +26,7 @@ from building import pytest_options, written  # noqa: E402
 from amp_core.benchmark.interval import Interval, around_median, ratio  # noqa: E402
 from benchmarks.endings.ending import SOUND, TASK  # noqa: E402
 from gates.child import process  # noqa: E402
-from gates.context import Context  # noqa: E402
+from gates.config import Context  # noqa: E402
 from gates.evidence.tests.pytest_run import PytestRun  # noqa: E402
 from gates.task import loading as spec  # noqa: E402
 

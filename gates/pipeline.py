@@ -8,12 +8,16 @@ from datetime import UTC, date, datetime
 
 from gates import registry, stages
 from gates.check import Evidence, EvidenceSet, writable
-from gates.context import Context
+from gates.config import Context
 from gates.criteria import (
     all_waived,
     cover,
+    decide,
+    decide_gate,
     judge_coverage,
     recounted,
+    score_gate,
+    score_task,
     stand,
     status,
     statuses_of,
@@ -44,7 +48,6 @@ from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages.gate import Gate
 from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task
-from gates.verdict import decide, decide_gate, score_gate, score_task
 
 RULES = (
     RuleText(
@@ -89,7 +92,7 @@ def run(
     evidence.collect(RunDate, task, context)
     reports: list[GateReport] = []
     blocked_by = ""
-    for _, group in itertools.groupby(applying(task), key=lambda gate: gate.stage):
+    for _, group in itertools.groupby(discover(), key=lambda gate: gate.stage):
         done = [_run_gate(gate, task, context, evidence, selection, blocked_by, progress) for gate in group]
         reports += done
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
@@ -118,11 +121,6 @@ def run(
 def discover() -> list[Gate]:
     """Return the gates in the order of their stages."""
     return sorted(registry.values(stages, Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
-
-
-def applying(task: Task) -> list[Gate]:
-    """Return the gates that have something to judge of a task, in the order of their stages."""
-    return [gate for gate in discover() if gate.applies(task)]
 
 
 def rule_texts() -> dict[str, RuleText]:

@@ -23,7 +23,7 @@ from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import Measurements
@@ -227,7 +227,7 @@ def folded(task: Task, seen: EvidenceSet, gates: Sequence[Gate] | None = None, *
         "environment": {"platform": "a platform", "processor": "a processor"},
         "started_at": "2026-01-01T00:00:00Z", "duration_s": 0, "files": (),
     }  # fmt: skip
-    judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.applying(task))
+    judged = tuple(pipeline.judge(gate, task, seen) for gate in gates or pipeline.discover())
     return pipeline.fold(task, judged, seen, **{**facts, **changes})
 
 

@@ -39,7 +39,7 @@ def a_watch(epochs: int = 30, **changes: Any) -> Watched:
 
 def a_holder(**changes: Any) -> Holder:
     """A list that gets a tensor of 1 MB in each epoch."""
-    facts: dict[str, Any] = {"owner": "losses in epochs", "kind": "list", "rate": 1.0, "entry": float(MB), "tensors": 8,
+    facts: dict[str, Any] = {"kind": "list", "rate": 1.0, "entry": float(MB), "tensors": 8,
                              "graphs": 0, "location": Location(path="pkg/train.py", line=9)}  # fmt: skip
     return Holder.model_validate({**facts, **changes})
 

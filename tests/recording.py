@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.training_steps.collect import RecordedTest, RecordedTests, Recording, StepRecording
+from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.child.probing import read_entries
 from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded, as_recorded
 from gates.evidence.runtime_orders import runtime_orders
@@ -109,19 +109,3 @@ def recorded(plain: Recorded | None = None, overflow: Recorded | None = None, **
     facts: dict[str, Any] = {"plain": plain or a_recorded(), "overflow": overflow or after_overflow()}
     step = StepRecording(index=0, name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
     return Recording(how="each training step recorded", steps=(step,))
-
-
-def a_recorded_test(run: Recorded | None = None, **changes: Any) -> RecordedTest:
-    """A test in which one call of the project's code takes two sound steps."""
-    calls = tuple(event.model_copy(update={"driven": 1}) for event in happened(*ORDER))
-    attempts = tuple(an_attempt(driven=1, after=after) for after in (8, 17))
-    facts: dict[str, Any] = {"id": "tests/test_core.py::test_double", "outcome": "passed", "steps": 2,
-                             "run": run or a_recorded(events=calls, attempts=attempts, process=None)}  # fmt: skip
-    return RecordedTest.model_validate({**facts, **changes})
-
-
-def recorded_tests(*tests: RecordedTest, **changes: Any) -> RecordedTests:
-    """A run in which tests were recorded, one sound one where none is given."""
-    facts: dict[str, Any] = {"how": "pytest, recorded", "process": a_process(), "complete": True}
-    orders = runtime_orders(load_rules())
-    return RecordedTests.model_validate({**facts, "tests": tests or (a_recorded_test(),), "orders": orders, **changes})

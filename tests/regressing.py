@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bar import committed, git
-from building import a_task, written
+from building import a_criterion, a_task, written
 from taking import a_taken, some_samples
 
 from gates.checks.measures.base.collect import RegressionRun, Regressions
@@ -30,12 +30,14 @@ FILES = {"pkg/__init__.py": "", "pkg/core.py": CORE, "bench.py": BENCH, "README.
 QUICK = {"id": "bench", "restarts": 1, "pairs": 8, "budget_s": 60, "clock": "cpu", "line": 16}
 
 
-def a_regressing_task(*regressions: dict[str, Any], arm: dict[str, Any] | None = None, **changes: Any) -> Task:
-    """A task with one arm whose step must not become slower than at the baseline."""
-    asked = [{"from": "bench", "of": "step_time_s", "line": 20 + i, **one} for i, one in enumerate(regressions or [{}])]
+def a_regressing_task(*limits: dict[str, Any], arm: dict[str, Any] | None = None, **changes: Any) -> Task:
+    """A task with one arm whose step must not take more than twice as long as at the base."""
+    least = {"from": "bench", "ratio": ["now", "base"], "of": "step_time_s", "at_most": 2.0}
+    asked = [{**least, "line": 20 + i, **one} for i, one in enumerate(limits or [{}])]
     arms = {"work": arm or {"call": "bench:make_step"}}
-    facts = {"measurements": [{**QUICK, "arms": arms}], "regressions": asked, "entry_points": [], **changes}
-    return a_task(**facts)
+    bench = {**QUICK, "arms": arms, **changes.pop("bench", {})}
+    criteria = [a_criterion(measures=asked, tests=[], code=[])]
+    return a_task(**{"measurements": [bench], "criteria": criteria, "entry_points": [], **changes})
 
 
 def sides(times: float = 1.0, metric: str = "step_time_s", baseline: list[float] = BASE) -> Samples:

@@ -5,11 +5,10 @@ from pathlib import Path
 from building import a_record, a_run, evidence, written
 
 from gates.check import EvidenceSet
-from gates.claims.claim import Standing
-from gates.claims.reports import claims_of
-from gates.claims.sources import Sources
+from gates.claims.page import Standing
+from gates.claims.places import Sources
+from gates.claims.reports import Ruling, claims_of, rulings
 from gates.evidence.tests.test_records import TestOutcome
-from gates.stages.claims import Ruling, rulings
 
 STEP = '''\
 """One step of the training."""

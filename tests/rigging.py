@@ -10,7 +10,6 @@ id: T1
 title: Rigged
 implementation: [pkg]
 tests: [tests]
-proof: {killed_at_least: 0.8}
 entry_points:
   - run: [python, -c, "import pkg.core; assert pkg.core.entered() == 7"]
     criteria: [ENTRY]
@@ -23,8 +22,6 @@ criteria:
     text: Double a number
     code: [{symbol: "pkg.core:double"}]
     tests: [tests/test_good.py]
-    faults:
-      - {replace: "number * 2", by: "number ** 2", in: pkg/core.py}
   - {id: VACUOUS, text: Say something, code: [{symbol: "pkg.core:double"}], tests: [tests/test_vacuous.py]}
   - {id: HANG, text: Add what is there, code: [{symbol: "pkg.core:emptied"}], tests: [tests/test_hang.py]}
   - {id: ORDER, text: Remember, code: [{symbol: "pkg.core:remembered"}], tests: [tests/test_order.py]}

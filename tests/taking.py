@@ -5,10 +5,9 @@ from typing import Any
 from building import a_criterion, a_measure, a_task
 
 from gates.evidence.measurements import Measurements
-from gates.measuring.ledger import Attempt, Recalled
 from gates.measuring.machine import Machine
 from gates.measuring.samples import Samples
-from gates.measuring.taken import MeasurementRun, Taken
+from gates.measuring.taken import Attempt, MeasurementRun, Recalled, Taken
 from gates.task.task import Task
 
 PAIRS = 16

@@ -28,10 +28,8 @@ def test_what_is_done_at_once_is_read(tmp_path: Path) -> None:
   - {shared: "pkg.a:Tracker", use: "pkg.a:log", read: "pkg.a:count", workers: 4, failure_rate: 0.01, expected: 4000}
 """
     call, shared = load(tmp_path, text).concurrency
-    assert (call.name, call.count, call.places, call.rounds) == (
-        "pkg.a:train(0 | pkg.a:Config(seed=1))", 2, ("threads", "processes"), 20,
-    )  # fmt: skip
-    assert (shared.count, shared.places, shared.rounds) == (4, ("threads",), 300)
+    assert (call.name, call.count, call.rounds) == ("pkg.a:train(0 | pkg.a:Config(seed=1))", 2, 20)
+    assert (shared.count, shared.rounds) == (4, 300)
     assert shared.name == "pkg.a:log on one pkg.a:Tracker()"
 
 
@@ -48,7 +46,7 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
         ("concurrency: [{}]", "T1.yaml:5:15: expected either 'call' or 'shared'"),
         ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
         ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
-        ('concurrency: [{shared: "a:B", use: "a:c", read: "a:d", in: [processes]}]', "'in' goes with 'call'"),
+        ('concurrency: [{call: "a:b", in: [processes]}]', "'in' is gone: threads alone are started"),
         ('concurrency: [{call: "a:b", each: [[1]]}]', "'each' needs two lists of arguments or more"),
         ('concurrency: [{call: "a:b", each: [[1], [2]], workers: 3}]', "no 'args', no 'workers'"),
         ('concurrency: [{call: "a:b", criteria: [AC2]}]', "unknown criterion 'AC2'"),

@@ -10,7 +10,7 @@ import pytest
 from bar import committed, git
 from building import a_project, gates, written
 
-from gates.project.bytecode import PREFIX, of_its_sources, outdated
+from gates.project.files import PREFIX, of_its_sources, outdated
 
 SOURCE = "def double(x: float) -> float:\n    return 2 * x\n"
 OTHER = SOURCE.replace("2 * x", "x + x")

@@ -33,7 +33,7 @@ from bundling import a_cuda_task, handed
 from calculating import calculated, calculating
 from hot_steps import a_hot_run, a_hot_task, a_read, a_step, hot
 from leaking import a_holder, a_leaking_task, a_watch, growing, leaked
-from recording import a_recorded, a_trained_task, recorded, recorded_tests
+from recording import a_recorded, a_trained_task, recorded
 from regressing import a_regressing_task, compared, sides
 
 import gates
@@ -81,13 +81,11 @@ TASKS = {
     "of a rule": a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}], measures=[a_measure(when=["amx"])])]),
     "of no coverage": a_task(coverage_at_least=0),
     "of waivers": a_task(waivers=[a_waiver(), a_waiver(line=21), a_waiver(criterion="AC1", rule="BL002")]),
-    "of claims": a_task(claims=["report.md"]),
     "of calculations": calculating(),
     "of bundles": a_cuda_task(bundles=("a.json", "b.json")),
-    "of recorded tests": a_task(recorded_tests=[{"criteria": ["AC1"], "needs": ["scaler", "overflow"], "line": 7}]),
     "of leaks": a_leaking_task(),
     "of hot paths": a_hot_task(),
-    "of regressions": a_regressing_task({"criteria": ["AC1"]}, {"of": "items_per_s"}),
+    "of the base": a_regressing_task({}, {"of": "items_per_s"}),
     "of training steps": a_trained_task(),
 }
 gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
@@ -123,14 +121,12 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task, compared(sides(3.0))),
         all_evidence(task, compared(problem="baseline: no module named 'pkg'")),
         all_evidence(task, compared(changed=(), runs=())),
-        all_evidence(task, recorded_tests()),
-        all_evidence(task, recorded_tests(complete=False, troubles=("no seal",))),
         all_evidence(task, recorded(a_recorded(complete=False, problem="no such module"))),
     ]
 
 
 def test_there_is_something_to_test() -> None:
-    assert [g.name for g in GATES] == ["execution", "business-logic", "performance", "claims"]
+    assert [g.name for g in GATES] == ["execution", "business-logic", "performance"]
     assert {kind.__name__ for kind in KINDS} >= {"PytestRun", "SourceTree", "EntryPointRuns", "Measurements"}
     assert RULES.keys() >= {"amp-step-order", "no-cuda-amp"}
     assert {form.name for form in FORMATS} >= {"json", "markdown", "text"}
@@ -148,7 +144,7 @@ def test_no_evidence_never_passes(gate: Gate, task: Task) -> None:
 
 def test_check_that_a_task_does_not_ask_for_says_nothing() -> None:
     silent = {check.name: check for gate in GATES for check in gate.checks if not list(check.plan(a_task()))}
-    asked = {"calculations", "concurrency", "hot_path", "leaks", "proof", "recorded_tests", "regressions", "scaling"}
+    asked = {"calculations", "concurrency", "hot_path", "leaks", "scaling"}
     assert asked | {"training_steps"} <= silent.keys()
     nothing = TASKS["of nothing but a criterion"]
     assert [name for name, check in silent.items() if list(check.judge(a_task(), EvidenceSet()))] == []
@@ -206,9 +202,9 @@ def test_every_rule_id_in_the_source_is_documented() -> None:
     assert written <= pipeline.rule_texts().keys()
 
 
-NAMED = {"Calculations": "calculations", "Claims": "claims", "Concurrency": "concurrency", "HotPaths": "hot_paths",
-         "Leaks": "leaks", "RecordedTests": "recorded_tests", "Recording": "training_steps", "Scaling": "scaling",
-         "Regressions": "regressions"}  # fmt: skip
+NAMED = {"Calculations": "calculations", "Concurrency": "concurrency", "HotPaths": "hot_paths",
+         "Leaks": "leaks", "Recording": "training_steps",
+         "Scaling": "scaling"}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

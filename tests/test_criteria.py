@@ -6,7 +6,7 @@ from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task,
 from gates.criteria import stand, status
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Basis, Finding, Level, Location, Outcome, Status
-from gates.pipeline import applying, judge
+from gates.pipeline import discover, judge
 from gates.report import CriterionReport
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -48,7 +48,7 @@ def stands(*tests: TestOutcome, **changes: object) -> CriterionReport:
     task = a_task()
     records = [a_record(end, id=f"tests/test_core.py::test_{i}") for i, end in enumerate(tests)]
     evidence = all_evidence(task, a_run(*records, **changes))
-    gates = [judge(gate, task, evidence) for gate in applying(task)]
+    gates = [judge(gate, task, evidence) for gate in discover()]
     return stand(task, task.criteria[0], gates, a_run(*records, **changes))
 
 
@@ -80,6 +80,6 @@ def test_reasons_name_the_worst_first() -> None:
 
 def test_measure_is_traced_to_the_task_file() -> None:
     task = a_task(criteria=[a_criterion(measures=[a_measure()])])
-    gates = [judge(gate, task, all_evidence(task)) for gate in applying(task)]
+    gates = [judge(gate, task, all_evidence(task)) for gate in discover()]
     (trace,) = stand(task, task.criteria[0], gates, a_run()).measures
     assert (trace.outcome, trace.location, trace.detail) == (P, Location(path="tasks/T1.yaml", line=14), "2 [2, 2]")

@@ -5,18 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, a_context, a_project, a_task, evidence, gates, written
-from regressing import a_regressing_task, compared, sides
+from building import ROOT, a_project, gates
+from regressing import compared, sides
 
-from gates.checks.measures import past_runs as _past_runs
-from gates.checks.measures.past_runs import PastRuns, numbers_of, this_machine
-from gates.commands.history import HistoryRequest, perform
+from gates.commands import history
+from gates.commands.history import HistoryRequest, LoggedRun, Number, numbers_of, perform, this_machine
 from gates.config import Project, Settings
-from gates.errors import EvidenceUnavailable
-from gates.project import run_log
-from gates.project.run_log import LoggedRun, Number
 
-STEP = "step_time_s of bench against the baseline/work on a cpu"
+STEP = "step_time_s of bench against the base/work on a cpu"
 
 
 def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
@@ -35,22 +31,22 @@ def shown(root: Path, form: str = "text", last: int = 20) -> str:
 
 def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:
     runs = [a_run(1.0), a_run(2.0, task="T2"), a_run(3.0)]
-    assert [run_log.append(tmp_path, run) for run in runs] == ["", "", ""]
-    assert run_log.read(tmp_path, "T1") == (runs[0], runs[2])
+    assert [history.log_run(tmp_path, run) for run in runs] == ["", "", ""]
+    assert history.runs_of(tmp_path, "T1") == (runs[0], runs[2])
     assert (tmp_path / ".gates/.gitignore").read_text() == "*\n"
 
 
 def test_a_line_that_is_no_run_is_passed_over(tmp_path: Path) -> None:
-    run_log.append(tmp_path, a_run())
-    log = tmp_path / run_log.NAME
+    history.log_run(tmp_path, a_run())
+    log = tmp_path / history.NAME
     log.write_bytes(b'\xff\n{"task": "T1"}\n' + log.read_bytes() + b'{"task": "T1", "at"')
-    assert run_log.read(tmp_path, "T1") == (a_run(),)
-    assert run_log.read(tmp_path / "nowhere", "T1") == ()
+    assert history.runs_of(tmp_path, "T1") == (a_run(),)
+    assert history.runs_of(tmp_path / "nowhere", "T1") == ()
 
 
 def test_a_log_that_cannot_be_written_is_said_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / ".gates").write_text("a file")
-    assert "cannot be written" in run_log.append(tmp_path, a_run())
+    assert "cannot be written" in history.log_run(tmp_path, a_run())
 
 
 def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine_only(tmp_path: Path) -> None:
@@ -60,7 +56,7 @@ def test_history_tells_verdict_score_commit_and_time_and_numbers_of_this_machine
         a_run(9.0, machine="another"),
         a_run(2.0, dirty=True, decision="BLOCK", score=40, only="AC2"),
     ):
-        run_log.append(root, run)
+        history.log_run(root, run)
     lines = shown(root).splitlines()
     assert lines[0] == "T1  Doubling"
     assert lines[1].split() == ["2026-01-01T00:00:00Z", "PASS", "100/100", "c" * 12, "2.0", "s", "execution"]
@@ -84,35 +80,6 @@ def test_every_run_is_in_the_history(tmp_path: Path) -> None:
     assert "performance" in ended.out
     assert "step_time_s of bench/old on a cpu" in ended.out
     assert gates(root, "history", "T9").code == 2
-
-
-def test_only_runs_of_this_machine_that_measured_something_are_context(tmp_path: Path) -> None:
-    context = a_context(written(tmp_path / "p", {"a.txt": ""}))
-    with pytest.raises(EvidenceUnavailable, match="no earlier run on this machine"):
-        PastRuns.collect(a_regressing_task(), context)
-    for run in (a_run(1.0), a_run(2.0, machine="another"), a_run(numbers=()), a_run(3.0, task="T2"), a_run(4.0)):
-        run_log.append(context.root, run)
-    assert [one.numbers[0].value for one in PastRuns.collect(a_regressing_task(), context).runs] == [1.0, 4.0]
-    with pytest.raises(EvidenceUnavailable, match="names no 'regressions'"):
-        PastRuns.collect(a_task(), context)
-
-
-def section(*past: LoggedRun) -> list[tuple[str, ...]]:
-    seen = [compared(sides(2.0)), *([PastRuns(how="log", machine="m", runs=past)] if past else [])]
-    found = list(_past_runs.describe(a_regressing_task(), evidence(*seen)))
-    return list(found[0].rows) if found else []
-
-
-def test_the_report_shows_earlier_runs_beside_the_numbers_of_today() -> None:
-    ((name, now, earlier, least, most, course, last),) = section(a_run(1.0), a_run(4.0, dirty=True))
-    assert (name, now, earlier, least, most) == (STEP, "2.015 s", "2", "1", "4")
-    assert len(course) == 3
-    assert last == "cccccccccccc+ on 2026-01-01T00:00:00Z"
-
-
-def test_without_earlier_runs_of_a_number_there_is_no_section() -> None:
-    assert section() == []
-    assert section(a_run(numbers=(Number(name="other", value=1, unit="s", n=1),))) == []
 
 
 def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:

@@ -17,11 +17,9 @@ id: T1
 title: Squares
 implementation: [pkg]
 criteria:
-  - {id: AC1, text: Not slower than before}
+  - {id: AC1, text: Not slower than before, measures: [{from: step, ratio: [now, base], of: step_time_s, at_most: 2}]}
 measurements:
-  - {id: step, arms: {work: {call: "bench:make_step"}}, clock: cpu, pairs: 8, restarts: 1}
-regressions:
-  - {from: step, of: step_time_s, criteria: [AC1]BUILD}
+  - {id: step, arms: {work: {call: "bench:make_step"}}, clock: cpu, pairs: 8, restarts: 1BUILD}
 """
 
 
@@ -30,41 +28,27 @@ def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
     example = page.split("```yaml\n")[1].split("```")[0]
     path = tmp_path / "tasks/T1.yaml"
     written(tmp_path, {"tasks/T1.yaml": f"id: T1\ntitle: x\nimplementation: [pkg]\n{example}"})
-    limits = [(one.of, one.warns_at, one.block_at) for one in spec.load(path, tmp_path).regressions]
-    assert limits == [("step_time_s", 0.5, 1.0), ("peak_memory_bytes", 0.05, 0.2), ("run_time_s", 0.5, 1.0)]
+    limits = [(m.of, m.at_most) for c in spec.load(path, tmp_path).criteria for m in c.measures if m.against_base]
+    assert limits == [("step_time_s", 2.0), ("peak_memory_bytes", 1.2), ("run_time_s", 1.5)]
 
 
-REFUSED = {
-    "{from: stp, of: step_time_s}": "unknown measurement 'stp'; did you mean 'step'?",
-    "{from: step, of: step_time_s, arm: wrk}": "measurement 'step' has no arm 'wrk'; did you mean 'work'?",
-    "{from: two, of: step_time_s}": "expected 'arm': measurement 'two' has a, b",
-    "{from: tool, of: time_s}": "expected 'arm': the name of a benchmark of 'tool'",
-    "{from: raw, of: step_time_s}": "measurement 'raw' has no 'arms' that the gate times",
-    "{from: step, of: step_time}": "did you mean 'step_time_s'?",
-    "{from: step, of: step_time_s, warn_at: 2}": "expected 'warn_at' to be at most 'block_at', which is 1",
-    "{from: step, of: step_time_s, block_at: 0}": "expected greater than 0",
-    "{from: step, of: step_time_s, criteria: [AC9]}": "unknown criterion 'AC9'",
-}
+def test_a_task_that_asks_for_regressions_is_told_what_does_so_now(tmp_path: Path) -> None:
+    text = TASK.replace("BUILD", "") + "regressions:\n  - {from: step, of: step_time_s}\n"
+    root = written(tmp_path, {"tasks/T1.yaml": text})
+    ended = gates(root, "run", "T1")
+    assert ended.code == 2
+    assert "tasks/T1.yaml:8:1: 'regressions' is gone: write a criterion with measures: {from: ...," in ended.err
+
+
 MORE = """\
   - {id: two, arms: {a: {call: "b:a"}, b: {call: "b:b"}}}
   - {id: tool, run: [tool, "{out}"], read: pyperf}
   - {id: raw, run: [tool, "{out}"]}
-regressions:
-  - WRONG
 """
-
-
-@pytest.mark.parametrize("wrong", REFUSED)
-def test_what_is_wrong_with_a_regression_is_said_with_its_place(tmp_path: Path, wrong: str) -> None:
-    text = TASK.split("regressions:")[0] + MORE.replace("WRONG", wrong)
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    with pytest.raises(UsageError) as refused:
-        spec.load(root / "tasks/T1.yaml", root)
-    assert REFUSED[wrong] in str(refused.value)
-    assert str(refused.value).startswith("tasks/T1.yaml:12:")
-
-
-REFUSED_MEASURES = {
+REFUSED = {
+    "{from: stp, ratio: [now, base], of: step_time_s, at_most: 2}": "unknown measurement 'stp'; did you mean 'step'?",
+    "{from: step, ratio: [now, base], of: x, at_most: 2, arm: wrk}": "no arm 'wrk'; did you mean 'work'?",
+    "{from: tool, ratio: [now, base], of: time_s, at_most: 2}": "has no 'arms' that the gate times",
     "{from: two, ratio: [base, now], of: step_time_s, at_least: 1.3}": "expected 'arm': measurement 'two' has a, b",
     "{from: raw, ratio: [base, now], of: step_time_s, at_least: 1.3}": "has no 'arms' that the gate times",
     "{from: two, ratio: [base, a], of: step_time_s, at_least: 1.3}": "measurement 'two' has no arm 'base'",
@@ -72,13 +56,13 @@ REFUSED_MEASURES = {
 }
 
 
-@pytest.mark.parametrize("wrong", REFUSED_MEASURES)
+@pytest.mark.parametrize("wrong", REFUSED)
 def test_a_measure_against_the_base_names_one_arm(tmp_path: Path, wrong: str) -> None:
-    head = TASK.split("regressions:")[0].replace("than before}", f"than before, measures: [{wrong}]}}")
-    root = written(tmp_path, {"tasks/T1.yaml": head + MORE.split("regressions:")[0]})
+    asked = "{from: step, ratio: [now, base], of: step_time_s, at_most: 2}"
+    root = written(tmp_path, {"tasks/T1.yaml": TASK.replace("BUILD", "").replace(asked, wrong) + MORE})
     with pytest.raises(UsageError) as refused:
         spec.load(root / "tasks/T1.yaml", root)
-    assert REFUSED_MEASURES[wrong] in str(refused.value)
+    assert REFUSED[wrong] in str(refused.value)
     assert str(refused.value).startswith("tasks/T1.yaml:5:")
 
 
@@ -91,16 +75,13 @@ def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
     return two_commits(folder, before=files, after=slower(times))
 
 
-def test_a_slowed_change_blocks_with_a_report_and_the_next_one_shows_the_history(tmp_path: Path) -> None:
+def test_a_slowed_change_blocks_with_a_report(tmp_path: Path) -> None:
     root, env = a_repository(tmp_path / "p"), {"XDG_STATE_HOME": str(tmp_path / "state")}
     first = gates(root, "run", "T1", "--gate", "performance", env=env)
     assert first.code == 1
-    assert "it is more than 100 % worse" in first.out
+    assert "misses the target" in first.out
     page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
-    assert "## Regression" in page
-    assert "## History" not in page
-    assert gates(root, "run", "T1", "--gate", "performance", env=env).code == 1
-    assert "## History" in (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
+    assert "## Against the Base" in page
     assert gates(root, "run", "T1", "--base", "no-such", env=env).code == 2
     assert git(root, "status", "--porcelain") == ""
 

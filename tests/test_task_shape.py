@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.task.shape import is_typed, known_keys
+from gates.task.loading import is_typed, known_keys
 
 KEYS = {
     (): "entry_points",

@@ -7,9 +7,9 @@ from building import a_finding
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gates.criteria import decide, decide_gate, score_gate, score_task, share
 from gates.model import Decision, Finding, Level, Outcome, Planned, Severity
 from gates.report import ScoreLine
-from gates.verdict import decide, decide_gate, score_gate, score_task, share
 
 BADNESS = [Decision.PASS, Decision.INCONCLUSIVE, Decision.BLOCK]
 

@@ -33,7 +33,7 @@ from gates.model import Decision, Level, Outcome, Status
 from gates.render import json, markdown, text
 from gates.report import Report
 from gates.task import loading as spec
-from gates.task.bindings import Standing, Waiver, may_be_waived
+from gates.task.measurement import Standing, Waiver, may_be_waived
 from gates.task.task import Task
 
 SLOW = measured(samples(old=[1.0, 1.01] * 6, new=[1.01, 1.0] * 6))

@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.deciding import live, replay, simulate
 from benchmarks.deciding.live import Tally, promise
 from benchmarks.deciding.load import LOADS
+from benchmarks.deciding.windows import question
 from gates.measuring import machine
-from gates.measuring.rounds import question
 from gates.model import Outcome
 
 RESULTS = Path(__file__).parents[1] / "results" / "deciding.md"

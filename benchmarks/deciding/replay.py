@@ -5,9 +5,9 @@ from pathlib import Path
 
 from benchmarks.deciding import live, rules
 from benchmarks.deciding.load import load
+from benchmarks.deciding.windows import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.measuring import answers
 from gates.measuring.interval import NotEnough, compare, estimate
-from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, Window, adaptive, question, windows
 from gates.measuring.session import measure
 from gates.model import Outcome
 

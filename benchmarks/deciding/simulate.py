@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks.deciding.windows import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive
 from gates.measuring.machine import Machine
-from gates.measuring.rounds import BASELINE, CANDIDATE, MOST, Trace, Window, adaptive
 from gates.measuring.samples import Device, Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome

@@ -13,7 +13,7 @@ from gates.child import process
 from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, written
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import import_roots

@@ -154,8 +154,9 @@ def lines_of(step: Callable[[], object], of: str, places: Places) -> dict[str, o
         looking.look(step)
         steps += 1
     most = sorted(looking.taken.items(), key=lambda item: -item[1])[:MOST_LINES]
-    return {"lines": [[*line, looking.functions[line], value / steps, looking.counts[line] / steps]
-                      for line, value in most]}  # fmt: skip
+    return {
+        "lines": [[*line, looking.functions[line], value / steps, looking.counts[line] / steps] for line, value in most]
+    }
 
 
 class _Looking:
@@ -167,9 +168,10 @@ class _Looking:
         self._counting = of == "python_calls"
         self._file = os.open("/proc/self/statm", os.O_RDONLY) if of == "peak_memory_bytes" else -1
         self._now: Callable[[], float] = {
-            "python_calls": lambda: self._calls, "peak_memory_bytes": self._resident,
+            "python_calls": lambda: self._calls,
+            "peak_memory_bytes": self._resident,
             "step_cpu_time_s": time.process_time,
-        }.get(of, time.perf_counter)  # fmt: skip
+        }.get(of, time.perf_counter)
         self._stack: list[Line | None] = [None]
         self._last = 0.0
         self.taken: dict[Line, float] = defaultdict(float)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
 from gates.words import printable

@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
-from gates.claims.claim import Answer, Span, answer
-from gates.claims.page import Form, Line, Page
+from gates.claims.page import Answer, Form, Line, Page, Span, answer
 
 NUM = r"\d{1,9}(?:\.\d{1,6})?"
 ABOUT = r"(~|\u2248|about )?"
@@ -34,11 +32,9 @@ NOT_SUMMED = re.compile(
     re.IGNORECASE,
 )
 CELL = re.compile(rf"([-+\u2212]?{NUM})(?: ?/ ?({NUM}))?")
-HEADING_COUNT = re.compile(r"^([^(:|]{3,60}?) ?\((\d{1,5})(?: items?| tests?| total| entries)?\) ?:?$")
 MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining|among|selected|top)\b", re.IGNORECASE)
 POINTS_HEADING = re.compile(r"\bscor(?:e|es|ing)\b|breakdown|points|rating")
 WEIGHT = re.compile(r"%|\bweight", re.IGNORECASE)
-MAX_LISTED = 2000
 MAX_REST = 3  # lines that may stand between the parts of a score and its total
 ROUGHLY = 0.02  # of a number that says it is no exact one
 
@@ -64,7 +60,6 @@ def arithmetic(page: Page) -> Iterator[Found]:
     """Yield what a page computes, or could have."""
     yield from _scores(page)
     yield from _tables(page)
-    yield from _tallies(page)
     for line in page.prose:
         for match in EQUATION.finditer(line.text):
             yield from _equation(line, match)
@@ -219,26 +214,3 @@ def _column(name: str, index: int, rows: list[Line]) -> Iterator[Found]:
 def _cell(row: Line, index: int) -> Span:
     line, start, end = row.cell_span(index)
     return Span(line=line, start=start, end=end)
-
-
-def _tallies(page: Page) -> Iterator[Found]:
-    """Yield each heading or label with a number that is the number of entries right under it, or of a numbered list."""
-    for i, line in enumerate(page.lines):
-        match = HEADING_COUNT.match(line.text)
-        if not match or line.form not in {Form.HEADING, Form.TEXT}:
-            continue
-        below = (each for each in islice(page.lines, i + 1, None) if each.form is not Form.BLANK)
-        first = next(below, line)
-        form, indent = first.form, first.indent
-        entries, after = [first], ""
-        for each in islice(below, MAX_LISTED):
-            if each.form is not form and each.indent <= indent:
-                after = each.text
-                break
-            entries.append(each)
-        listed = sum(each.form is form and each.indent == indent for each in entries)
-        listed -= 2 * (first.form is Form.ROW)  # the head and the rule
-        counted = first.numbered and not any(map(MORE.search, [*(each.text for each in entries), after]))
-        if first.form in {Form.ITEM, Form.ROW} and (counted or listed == int(match[2])):
-            said = f"{match[2]} {match[1].strip()!r}"
-            yield _found(line, match, int(match[2]) == listed, said, f"{listed} listed under it")

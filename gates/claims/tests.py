@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gates.check import EvidenceSet
-from gates.claims.claim import Answer, Said, Span, answer
-from gates.claims.page import Form, Line, Page
+from gates.claims.page import Answer, Form, Line, Page, Said, Span, answer
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord, function_of
 

@@ -11,7 +11,7 @@ from gates.code.stub import refuses
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
 

@@ -7,17 +7,16 @@ from pathlib import Path
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claims.claim import Standing
-from gates.claims.reports import ClaimsSource, read
-from gates.claims.sources import Sources
+from gates.claims.page import Standing
+from gates.claims.places import Sources
+from gates.claims.reports import ClaimsSource, Ruling, numbers_left, read, row, rulings, summary
 from gates.config import Project
-from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.render import escape
-from gates.stages.claims import COLUMNS, Ruling, numbers_left, row, rulings, summary
 from gates.task import loading
 from gates.words import visible
 
+COLUMNS = ("Place", "Text", "Claimed", "Standing", "Evidence")
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
@@ -38,8 +37,6 @@ def perform(request: AuditRequest) -> tuple[str, int]:
     root, report = request.project.root, request.report
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
     source = read(report, shown, Sources(root))
-    if source.problem:
-        raise UsageError(f"{shown}: {source.problem}")
     found = rulings(source, _evidence(source, request))
     store.write_page(request.out, _markdown(source, found, request.task))
     standings = {each.answer.standing for each in found}

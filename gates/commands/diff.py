@@ -27,9 +27,10 @@ def perform(before: Path, after: Path | None = None) -> str:
     old, new = _result(before), _result(after)
     lines = [_head("A", before, old), _head("B", after, new), *_notes(old, new)]
     parts = {
-        "criteria": tuple(_criteria(old, new)), "findings": tuple(_findings(old, new)),
+        "criteria": tuple(_criteria(old, new)),
+        "findings": tuple(_findings(old, new)),
         "numbers": tuple(_numbers(old, new)),
-    }  # fmt: skip
+    }
     return "\n".join([*lines, *_shown(parts), ""])
 
 

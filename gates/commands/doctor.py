@@ -1,9 +1,9 @@
-"""What `gates doctor` does: tell what this machine can and cannot verify, and how well it measures."""
+"""What `gates doctor` does: tell what this machine can and cannot verify."""
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,9 @@ import psutil
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.measuring import machine
-from gates.measuring.bench import Launch, launch
-from gates.measuring.fitness import contended, disturbed, noise
-from gates.measuring.rounds import BASELINE, CANDIDATE, Trace, adaptive, detectable, windows
-from gates.measuring.session import Plan, measure
-from gates.measuring.wire import ArmFailed
-from gates.model import Outcome
-from gates.task.measurement import Arm
 from gates.words import printable
 
 HERE = Path(__file__).parents[1] / "measuring"
-LIMIT, SLOWED = 1.05, 1.10
-MEASURE_S = 60.0
-KEPT_S = 8.0
-TRIALS = 200
-MANY = 1000
 
 
 @dataclass(frozen=True)
@@ -35,21 +23,14 @@ class DoctorRequest:
 
     root: Path
     python: str
-    measure: bool = False
-    seconds: float = MEASURE_S
 
 
-def perform(request: DoctorRequest, *, say: Callable[[str], None]) -> tuple[str, int]:
-    """Look, measure where that was asked for, and return the page and the exit code."""
+def perform(request: DoctorRequest) -> str:
+    """Look, and return the page."""
     with guarded_folder() as folder:
         told = _interpreter(request, folder)
         lines = [*_machine(), "", *_verifiable(request, told)]
-        code = 0
-        if request.measure:
-            say(f"measuring for about {request.seconds:.0f} s; leave the machine alone")
-            measured, code = _measured(request, folder)
-            lines += ["", *measured]
-    return "\n".join(lines) + "\n", code
+    return "\n".join(lines) + "\n"
 
 
 def _machine() -> Iterator[str]:
@@ -111,51 +92,3 @@ def _verifiable(request: DoctorRequest, told: dict[str, Any]) -> Iterator[str]:
 
 def _can(what: str, there: bool, why: str) -> str:
     return f"can verify   {what}" if there else f"cannot       {what}: {why}"
-
-
-def _measured(request: DoctorRequest, folder: Path) -> tuple[list[str], int]:
-    """Time two equal arms against each other, and judge that over and over, as it is and with one arm slowed down."""
-    began = time.monotonic()
-
-    def start(seed: int) -> Launch:
-        arm = launch(Arm(call="_reference:make"), python=request.python, paths=[HERE], threads=1, seed=seed)
-        return replace(arm, cwd=folder)
-
-    budget = max(request.seconds - KEPT_S, 1.0)
-    plan = Plan(arms={BASELINE: start, CANDIDATE: start}, frozen="-", most=MANY, budget_s=budget)
-    try:
-        samples, taken = measure(plan, folder, lambda _samples, _taken: False)
-    except ArmFailed as error:
-        return [f"cannot measure: {error}"], 3
-    trace = Trace(samples=samples, taken=taken)
-    return [*_rates(trace), f"took         {time.monotonic() - began:.0f} s"], 0
-
-
-def _rates(trace: Trace) -> Iterator[str]:
-    taken = trace.taken
-    starts = len(set(taken.restarts))
-    yield f"measured     two equal arms, {taken.pairs} pairs, processes started {starts} times"
-    seen = noise(taken)
-    if seen:
-        yield f"noise floor  {seen.floor:.2%}: time of a second copy of an arm over that of the arm, {seen}"
-    for reason in (*disturbed(taken), *contended(taken)):
-        yield f"unfit        {reason}"
-    for pairs in (trace.most // 4, trace.most):
-        least = detectable(trace, pairs, TRIALS)
-        yield f"detectable   {f'a change of {least:.1%}' if least is not None else 'nothing'} with {pairs} pairs"
-    same = [adaptive(window, LIMIT)[0] for window in windows(trace, TRIALS, 1.0)]
-    slow = [adaptive(window, LIMIT)[0] for window in windows(trace, TRIALS, SLOWED)]
-    if not same:
-        yield f"error rates  not known: fewer than {trace.most} pairs in the time"
-        return
-    apart = max(1, taken.pairs // trace.most)
-    yield f"error rates  against a limit of {LIMIT - 1:.0%}; {TRIALS} overlapping windows, about {apart} independent"
-    yield f"             equal arms: {_share(same, Outcome.FAILED)} false BLOCK, {_share(same, Outcome.UNKNOWN)} open"
-    yield (
-        f"             {SLOWED - 1:.0%} slower: {_share(slow, Outcome.PASSED)} false PASS, "
-        f"{_share(slow, Outcome.FAILED)} BLOCK, {_share(slow, Outcome.UNKNOWN)} open"
-    )
-
-
-def _share(outcomes: list[Outcome], which: Outcome) -> str:
-    return f"{outcomes.count(which) / len(outcomes):.0%}"

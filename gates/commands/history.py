@@ -1,16 +1,88 @@
-"""What `gates history` shows: the runs of a task so far, and how its numbers went on this machine."""
+"""The log of runs, in `.gates/history.jsonl`, and what `gates history` shows of it; no verdict rests on it."""
 
+import fcntl
 import json
+import os
+import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
-from gates.checks.measures.past_runs import this_machine
+from pydantic import Field, ValidationError
+
+from gates.checks.measures.base.arms import CANDIDATE
+from gates.checks.measures.base.collect import Regressions
 from gates.config import Project
-from gates.project import run_log
-from gates.project.run_log import LoggedRun
+from gates.evidence.measurements import Measurements
+from gates.measuring import machine
+from gates.measuring.taken import MeasurementRun
+from gates.model import Decision, Model
+from gates.project.revision import processor
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import sparkline
+
+NAME = Path(".gates", "history.jsonl")
+MOST_BYTES = 16 * 1024 * 1024
+
+
+class Number(Model):
+    """The median of what a run measured, by a name that stays the same from run to run."""
+
+    name: str
+    value: float = Field(allow_inf_nan=False)
+    unit: str
+    n: int
+
+
+class LoggedRun(Model):
+    """One run: when, of which revision, on which machine, how it ended, and the medians of what it measured."""
+
+    task: str
+    at: str
+    commit: str | None
+    dirty: bool | None
+    digest: str
+    machine: str
+    decision: Decision
+    score: int
+    gates: tuple[str, ...]
+    only: str | None = None
+    duration_s: float
+    numbers: tuple[Number, ...] = ()
+
+    @property
+    def revision(self) -> str:
+        """Return the commit as people read it, with a plus where the work tree differed from it."""
+        return f"{self.commit[:12]}{'+' if self.dirty else ''}" if self.commit else "no commit"
+
+
+def log_run(root: Path, run: LoggedRun) -> str:
+    """Add a run to the log; return why it is not there, where that is so."""
+    path = root / NAME
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with suppress(FileExistsError), (path.parent / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(f"{run.model_dump_json()}\n")
+    except OSError as error:
+        return f"{path} cannot be written: {error.strerror or error}"
+    return ""
+
+
+def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
+    """Return the runs of a task, the oldest first; a line that is no run is passed over."""
+    found = []
+    with suppress(OSError), (root / NAME).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - MOST_BYTES))
+        for line in file.read().split(b"\n"):
+            with suppress(ValidationError):
+                found.append(LoggedRun.model_validate_json(line))
+    return tuple(run for run in found if run.task == task)
 
 
 @dataclass(frozen=True)
@@ -26,7 +98,7 @@ class HistoryRequest:
 def perform(request: HistoryRequest) -> str:
     """Return the runs of a task, the oldest first."""
     task = spec.of_project(request.task, request.project)
-    runs = run_log.read(request.project.root, task.id)[-request.last :]
+    runs = runs_of(request.project.root, task.id)[-request.last :]
     if request.form == "json":
         return json.dumps([run.model_dump(mode="json") for run in runs], indent=1) + "\n"
     return "\n".join([*_lines(task, runs), ""])
@@ -35,7 +107,7 @@ def perform(request: HistoryRequest) -> str:
 def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
     yield f"{task.id}  {task.title}"
     if not runs:
-        yield f"  no run is in {run_log.NAME}; `gates run {task.id}` adds one"
+        yield f"  no run is in {NAME}; `gates run {task.id}` adds one"
         return
     here = this_machine()
     for run in runs:
@@ -58,3 +130,26 @@ def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
         yield "  medians on this machine, the oldest first; no verdict rests on them"
     for (name, unit), values in courses.items():
         yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g} {unit}, {len(values)} runs"
+
+
+def this_machine() -> str:
+    """Return what tells this machine from others: numbers of different ones are not compared."""
+    return f"{processor()}; {machine.name()}"
+
+
+def numbers_of(measurements: Measurements | None, compared: Regressions | None) -> Iterator[Number]:
+    """Yield the median of every arm that was measured here; what a bundle brought is not of here."""
+    for run in measurements.runs if measurements else ():
+        yield from _numbers(run, run.id, None)
+    for one in compared.runs if compared else ():
+        yield from _numbers(one.run, f"{one.run.id} against the base", {CANDIDATE: one.arm})
+
+
+def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Iterator[Number]:
+    if run.samples is None or run.elsewhere:
+        return
+    for metric_name, metric in sorted(run.samples.metrics.items()):
+        for arm, values in metric.arms.items():
+            if arms is None or arm in arms:
+                shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
+                yield Number(name=shown, value=statistics.median(values), unit=metric.unit, n=len(values))

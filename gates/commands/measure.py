@@ -12,15 +12,13 @@ from gates import store
 from gates.bundles import SCHEMA, Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
 from gates.child.process import Stream
-from gates.config import Project
-from gates.context import Context
+from gates.config import Context, Project
 from gates.errors import UsageError
-from gates.evidence.bound_files import bind
+from gates.evidence.bundles import bind
 from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
 from gates.model import TaskIdentity
-from gates.project.bytecode import of_its_sources
-from gates.project.files import near
+from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, git, unlike_head
 from gates.task import loading as spec
 from gates.task.measurement import Measurement

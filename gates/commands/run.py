@@ -1,9 +1,11 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,31 +15,29 @@ from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
 from gates.check import EvidenceSet
 from gates.checks.measures.base.collect import Regressions
-from gates.checks.measures.past_runs import numbers_of, this_machine
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import since
-from gates.commands.preflight import check_waived_rules, refuse_what_is_missing
+from gates.commands.history import LoggedRun, log_run, numbers_of, this_machine
 from gates.commands.progress import shown
-from gates.config import Project
-from gates.context import Context
-from gates.errors import UsageError
+from gates.config import Context, Project
+from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import Measurements
-from gates.project import run_log
-from gates.project.bytecode import of_its_sources
-from gates.project.files import near
-from gates.project.history import asked_once
+from gates.project.files import near, of_its_sources
+from gates.project.history import History, asked_once
 from gates.project.policy import Policy, check_base
+from gates.project.two_states import base_of
 from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.report import Report
 from gates.scan.loading import check_rules
 from gates.stages.gate import Gate
 from gates.task import loading as spec
+from gates.task import yaml_source
+from gates.task.loading import is_typed
 from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
-from gates.task.types import report_path
-from gates.task.yaml_source import did_you_mean
+from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")
@@ -56,7 +56,6 @@ class Request:
     formats: tuple[str, ...]
     keep_going: bool
     repeat: int = 1
-    claims: tuple[Path, ...] = ()
     policy: Policy | None = None
     base: str | None = None
     goalposts: str | None = None
@@ -95,7 +94,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
         past = _logged(report, evidence, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
             past = past.model_copy(update={"numbers": ()})
-        if unlogged := run_log.append(request.project.root, past):
+        if unlogged := log_run(request.project.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
@@ -128,7 +127,7 @@ def _checked(request: Request, home: Path) -> Task:
         refuse_unknown_names(task, home)
     committed = request.project.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.project.root)
-    task = task.model_copy(update={"claims": (*task.claims, *_claims(request)), "bundles": bundles})
+    task = task.model_copy(update={"bundles": bundles})
     return smoked(task) if request.smoke else task
 
 
@@ -152,7 +151,7 @@ def _judged(
             earlier = None if taken else kept.earlier(root, state, installed.result())
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
         alone = of_its_sources(root, say)
-        showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
+        showing = shown(say, pipeline.discover(), before, quiet=request.quiet)
         with asked_once(), alone, showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
@@ -173,9 +172,9 @@ def _last(out: Path, task: Task) -> Report | None:
     return before if before and before.task.id == task.id else None
 
 
-def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> run_log.LoggedRun:
+def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> LoggedRun:
     """Return what the log keeps of a run."""
-    return run_log.LoggedRun(
+    return LoggedRun(
         task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
         digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
         score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
@@ -214,23 +213,112 @@ def _inside(asked: str, root: Path, home: Path) -> str:
     return str(home / path.relative_to(root))
 
 
-def _claims(request: Request) -> tuple[str, ...]:
-    """Return the files of claims as paths in the project; raise `UsageError` for one that is not there."""
-    paths = [Path(path).resolve() for path in request.claims]
-    for path in paths:
-        if not path.is_file():
-            raise UsageError(f"there is no file of claims {str(path)!r}")
-        if not path.is_relative_to(request.project.root):
-            raise UsageError(f"{path}: the file of claims lies outside of the project {str(request.project.root)!r}")
-    try:
-        return tuple(report_path(path.relative_to(request.project.root).as_posix()) for path in paths)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
 def _named(name: str, known: Sequence[N], what: str) -> N:
     """Return the one of a name; raise `UsageError` with a suggestion where there is none."""
     for one in known:
         if one.name == name:
             return one
     raise UsageError(f"there is no {what} {name!r}{did_you_mean(name, [one.name for one in known])}")
+
+
+PYTHON = re.compile(r"python[\d.]*")
+DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+MOST = 200  # names that a suggestion is looked for among
+
+
+def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
+    """Raise `UsageError` with `file:line:col` for each path, script and test of a task that was never there.
+
+    What the change under judgement took away is no mistake of the task: the gates say so.
+    """
+    wrong = [
+        (key, text)
+        for key, name in _named_by(task)
+        if (text := _missing(name, root)) and not _was_there(name, root, base)
+    ]
+    _refuse(task, path, wrong)
+
+
+def check_waived_rules(task: Task, path: Path) -> None:
+    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
+    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
+    known = pipeline.rule_texts() if named else {}
+    told = "there is no rule {!r}{}"
+    wrong: list[tuple[Key, str]] = [
+        (("waivers", i, "rule"), told.format(rule, did_you_mean(rule, known))) for i, rule in named if rule not in known
+    ]
+    _refuse(task, path, wrong)
+
+
+def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
+    """Raise `UsageError` for what is wrong, each with its place in the task file."""
+    if wrong:
+        document = yaml_source.read(path, task.path, is_typed)
+        raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
+
+
+def _named_by(task: Task) -> Iterator[tuple[Key, str]]:
+    """Yield each path of the project that a task names, with its place in the task."""
+    for key in ("implementation", "tests"):
+        yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
+    for i, criterion in enumerate(task.criteria):
+        yield from ((("criteria", i, "tests", j), name) for j, name in enumerate(criterion.tests))
+    for i, entry in enumerate(task.entry_points):
+        yield from _scripts(("entry_points", i, "run"), entry.run or ())
+    for i, one in enumerate(task.measurements):
+        yield from _scripts(("measurements", i, "run"), one.run or ())
+        for name, arm in one.arms.items():
+            for way in ("run", "time"):
+                yield from _scripts(("measurements", i, "arms", name, way), getattr(arm, way) or ())
+
+
+def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
+    """Yield the script that a command hands to Python."""
+    if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
+        yield (*key, 1), words[1]
+
+
+def _missing(name: str, root: Path) -> str:
+    """Return what is wrong with a path or a node id, or nothing."""
+    path, *parts = name.split("::")
+    there = root / path
+    if not there.exists():
+        pattern = set("*?") & set(path)
+        hint = "; patterns are not followed" if pattern else did_you_mean(path, _near(there, root))
+        return f"there is no {path!r} in the project{hint}"
+    test = parts[-1].partition("[")[0] if parts else ""
+    if test and there.is_file():
+        text = there.read_text(encoding="utf-8", errors="replace")
+        hint = did_you_mean(test, DEFINED.findall(text)[:MOST])
+        if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
+            return f"{path} has no test {test!r}{hint}"
+    return ""
+
+
+def _near(there: Path, root: Path) -> list[str]:
+    """Return what lies where a path should: in its nearest folder that is there."""
+    folder = next(each for each in there.parents if each.is_dir())
+    found = sorted(folder.iterdir()) if folder.is_relative_to(root) else []
+    return [each.relative_to(root).as_posix() for each in found if not each.name.startswith(".")][:MOST]
+
+
+def _was_there(name: str, root: Path, base: str | None) -> bool:
+    """Return whether the last commit, or the one that the change began at, has a path, and the test in it."""
+    path, _, test = name.partition("::")
+    test = test.rpartition("::")[2].partition("[")[0]
+    for history, commit in _earlier(root, base):
+        tree = history.tree(commit)
+        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
+            return True
+        blob = tree.get(path)
+        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
+            return True
+    return False
+
+
+def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        if head := history.commit("HEAD"):
+            yield history, head
+            yield history, base_of(history, base).commit

@@ -1,16 +1,128 @@
-"""What `gates trace` does: the traceability matrix from task files and sources, without running anything."""
+"""What `gates trace` does, and the matrix as text and as a Markdown page."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gates import store
 from gates.check import writable
 from gates.config import Project
+from gates.model import Location
+from gates.project.permalinks import Web
 from gates.project.revision import web_of
+from gates.render.escape import cell, inline, link
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
-from gates.tracing.matrix import Kind, Matrix
-from gates.tracing.pages import markdown, text
+from gates.tracing.matrix import Gap, Kind, Matrix, Row, TaskTrace
+from gates.words import counted, visible
+
+LISTED = 20
+HEAD = ("| Criterion | Requirement | Level | Code | Tests | Measures |", "|---|---|---|---|---|---|")
+
+
+def text(matrix: Matrix, *, whole: bool) -> str:
+    """Return the matrix for a terminal: each criterion with its lines, or of many tasks one line each."""
+    rows = matrix.by_task()
+    gaps = Counter(gap.criterion.split("/")[0] for gap in matrix.gaps)
+    lines: list[str] = []
+    for task in matrix.tasks:
+        lines += _task(task, rows[task.id]) if whole else [_summary(task, rows[task.id], gaps[task.id])]
+    lines += ["", *_totals(matrix), *_gaps(matrix)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def markdown(matrix: Matrix, web: Web | None) -> str:
+    """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
+    rows = matrix.by_task()
+    lines = ["# Traceability Matrix", ""]
+    for task in matrix.tasks:
+        lines += [f"## {inline(task.id)}: {inline(task.title)}", "", *HEAD]
+        lines += [_markdown_row(row, web) for row in rows[task.id]]
+        lines.append("")
+    lines += ["## Totals", "", *(f"- {inline(line)}" for line in _totals(matrix)), "", "## Gaps", ""]
+    lines += ["| What | Criterion | Where | Message | Fix |", "|---|---|---|---|---|"] if matrix.gaps else ["None."]
+    lines += [
+        f"| {gap.kind.value} | {inline(gap.criterion or '-')} | {link(gap.location, web)} | {inline(gap.message)} | "
+        f"{inline(gap.remediation)} |"
+        for gap in matrix.gaps
+    ]
+    lines += ["", *_loose("Tests without a Criterion", [(t.id, t.location) for t in matrix.loose_tests], web)]
+    lines += _loose("Public Code without a Criterion", [(f.name, f.location) for f in matrix.loose_code], web)
+    return "\n".join(lines)
+
+
+def _task(task: TaskTrace, rows: list[Row]) -> Iterator[str]:
+    yield f"{task.id}  {task.title}  [{task.path}]"
+    for row in rows:
+        yield from _row(row)
+
+
+def _row(row: Row) -> Iterator[str]:
+    criterion = row.criterion
+    yield f"  {criterion.id:<6} {criterion.level.value:<9} {criterion.text}"
+    for binding in criterion.code:
+        place = str(binding.location or "-")
+        yield f"    code     {place:<44} {binding.name}{f': {binding.problem}' if binding.problem else ''}"
+    for test in row.tests[:LISTED]:
+        yield f"    test     {test.location!s:<44} {test.id.partition('::')[2]}"
+    if len(row.tests) > LISTED:
+        yield f"    test     ... and {len(row.tests) - LISTED} more (--format markdown or json has all)"
+    for measure in criterion.measures:
+        yield f"    measure  {measure}"
+    for entry in criterion.entry_points:
+        yield f"    entry    {entry}"
+    for call in criterion.calls:
+        yield f"    call     {call}"
+
+
+def _summary(task: TaskTrace, rows: list[Row], gaps: int) -> str:
+    traced = sum(any(binding.location for binding in row.criterion.code) for row in rows)
+    stood = sum(
+        bool(row.tests or row.criterion.measures or row.criterion.entry_points or row.criterion.calls) for row in rows
+    )
+    many = f"{counted(len(rows), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
+    return f"{task.id}  {many}, {counted(gaps, 'gap')}  {task.title}"
+
+
+def _totals(matrix: Matrix) -> list[str]:
+    files = counted(matrix.unread_tasks, "task file")
+    unread = f" ({files} could not be read)" if matrix.unread_tasks else ""
+    criteria, tasks = counted(len(matrix.rows), "criterion", "criteria"), counted(len(matrix.tasks), "task")
+    return [
+        f"{criteria} of {tasks}{unread}; {counted(len(matrix.gaps), 'gap')}",
+        f"{len(matrix.loose_tests)} of {counted(matrix.tests, 'test')} bound to no criterion",
+        f"{len(matrix.loose_code)} of {counted(matrix.functions, 'public function')} outside of every criterion",
+    ]
+
+
+def _gaps(matrix: Matrix) -> Iterator[str]:
+    for kind in Kind:
+        found = [gap for gap in matrix.gaps if gap.kind is kind]
+        for gap in found[:LISTED]:
+            yield _gap(gap)
+        if len(found) > LISTED:
+            yield f"{kind.value}: ... and {len(found) - LISTED} more (--format json has all)"
+
+
+def _gap(gap: Gap) -> str:
+    where = f"{gap.location}: " if gap.location else ""
+    return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
+
+
+def _markdown_row(row: Row, web: Web | None) -> str:
+    criterion = row.criterion
+    code = [f"{cell(b.name)} {link(b.location, web) if b.location else inline(b.problem)}" for b in criterion.code]
+    tests = [f"{link(test.location, web)} {cell(test.id.partition('::')[2])}" for test in row.tests]
+    measures = [str(cell(name)) for name in (*criterion.measures, *criterion.entry_points, *criterion.calls)]
+    cells = ("<br>".join(part) or "-" for part in (code, tests, measures))
+    return f"| {criterion.id} | {inline(criterion.text)} | {criterion.level.value} | {' | '.join(cells)} |"
+
+
+def _loose(title: str, found: list[tuple[str, Location]], web: Web | None) -> list[str]:
+    if not found:
+        return [f"## {title}", "", "None.", ""]
+    return [f"## {title}", "", *(f"- {link(place, web)} {cell(name)}" for name, place in found), ""]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import hashlib
-import itertools
 import json
 import subprocess
 import tempfile
@@ -15,17 +14,17 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from gates.child import process
-from gates.context import Context
+from gates.config import Context
+from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
 from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
-from gates.measuring.ledger import Attempt, Ledger, Recalled, key_of
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import SPLIT, MeasurementRun, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, Attempt, Ledger, MeasurementRun, Recalled, Taken, frozen_digest, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
@@ -131,7 +130,6 @@ LIMIT_S = 60.0
 
 
 METHOD = "gates.measuring/1"
-LONGEST = 1000
 MOST_READ = 1_000_000  # bytes of a file whose syntax is read
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -257,7 +255,7 @@ def code_digest(task: Task, measurement: Measurement, context: Context) -> str:
 
     Nor does what no interpreter looks at: comments, docstrings, blanks.
     """
-    paths = files_of((*task.implementation, *own_files(task, measurement, context)), context.root)
+    paths = files_of((*task.implementation, *named_files(task, measurement, context)), context.root)
     whole = hashlib.sha256()
     for path in paths:
         whole.update(f"{context.shown(path)}\0{_meaning(path)}\n".encode(errors="replace"))
@@ -276,20 +274,6 @@ def _meaning(path: Path) -> str:
                     del node.body[0]
             source = ast.dump(tree).encode(errors="replace")
     return hashlib.sha256(source).hexdigest()
-
-
-def own_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
-    """Yield the files of the project that a measurement names: the module of a call, the scripts of a command."""
-    commands = [measurement.run or (), *((*(arm.run or ()), *(arm.time or ())) for arm in measurement.arms.values())]
-    modules = [arm.call.partition(":")[0] for arm in measurement.arms.values() if arm.call]
-    for command in commands:
-        modules += [word for flag, word in itertools.pairwise(command) if flag == "-m"]
-    inside = ("", "/__init__", "/__main__")
-    files = [f"{module.replace('.', '/')}{name}.py" for module in modules for name in inside]
-    for name in (*files, *itertools.chain.from_iterable(commands)):
-        for path in (root / name for root in import_roots(task, context)):
-            if len(str(path)) < LONGEST and path.is_file() and path.resolve().is_relative_to(context.root):
-                yield path.relative_to(context.root).as_posix()
 
 
 @lru_cache(maxsize=8)

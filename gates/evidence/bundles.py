@@ -1,6 +1,11 @@
-"""Bundles of measurements from other machines: read, and compared with the state of the project here."""
+"""Bundles of measurements from other machines: read, and compared with the files here that they speak of."""
 
-from collections.abc import Iterator, Mapping
+import ast
+import hashlib
+import os
+import stat
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -18,13 +23,14 @@ from gates.bundles import (
     signer_of,
 )
 from gates.check import Evidence
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bound_files import bind
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model
+from gates.project.files import files_of, import_roots, is_byproduct
 from gates.task.measurement import Measurement
 from gates.task.task import Task
+from gates.words import printable, visible
 
 FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
@@ -151,3 +157,133 @@ def _changes(runs: tuple[SeenRun, ...]) -> str:
     changed = list(dict.fromkeys(change for run in runs for change in run.changed))
     more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
     return f"{', '.join(changed[:10])}{more}"
+
+
+LONGEST = 250  # of a name on most file systems
+NATIVE = (".so", ".pyd")
+
+
+def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple[Path, ...]:
+    """Return them all, in the order of their paths.
+
+    What is imported is found by reading the source: what is imported by a name made at run time, or opened as data,
+    is not seen unless the task's `implementation` or the command names it.
+    """
+    root = context.root
+    named = set(_named(measurement, _roots(task, measurement, context), root))
+    if measurement.read == "pytest-benchmark":
+        named |= {folder / "conftest.py" for path in named for folder in path.parents if folder.is_relative_to(root)}
+    start = {
+        path for path in (*named, *_whole(task.implementation, root)) if path.is_file() and path.is_relative_to(root)
+    }
+    return tuple(sorted(_with_imports(start, _roots(task, measurement, context), root)))
+
+
+def named_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
+    """Yield the files of the project that a measurement names: the module of a call, the scripts of a command."""
+    for path in sorted(set(_named(measurement, _roots(task, measurement, context), context.root))):
+        if path.is_file() and path.resolve().is_relative_to(context.root):
+            yield path.relative_to(context.root).as_posix()
+
+
+def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
+    """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
+    try:
+        return tuple(_bound(path, context.root) for path in bound_files(task, measurement, context))
+    except OSError as error:
+        named = visible(context.shown(Path(str(error.filename))))
+        raise EvidenceUnavailable(f"{named} cannot be read: {error.strerror or error}") from error
+
+
+def _bound(path: Path, root: Path) -> BoundFile:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    executable = bool(path.stat().st_mode & stat.S_IXUSR)
+    return BoundFile(path=printable(path.relative_to(root).as_posix()), sha256=digest, executable=executable)
+
+
+def _roots(task: Task, measurement: Measurement, context: Context) -> list[Path]:
+    """Return where imports are looked for: as the project's interpreter does, beside a script first."""
+    scripts = [context.root / word for word in _words(measurement) if word.endswith(".py")]
+    return list(dict.fromkeys([*(path.parent for path in scripts if path.is_file()), *import_roots(task, context)]))
+
+
+def _words(measurement: Measurement) -> Iterator[str]:
+    """Yield the words of a measurement's commands, and for an option with a value that as well."""
+    commands = (measurement.run, *(way for arm in measurement.arms.values() for way in (arm.run, arm.time)))
+    for word in (word for command in commands for word in command or ()):
+        if len(word) < LONGEST and "{" not in word:
+            yield word.split("::")[0]
+            yield word.partition("=")[2]
+
+
+def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[Path]:
+    """Yield the files that a measurement names: scripts and folders of its commands, modules it runs or calls."""
+    modules = [(arm.call or "").partition(":")[0] for arm in measurement.arms.values()]
+    for word in filter(None, _words(measurement)):
+        path = Path(os.path.normpath(root / word))
+        if path != root and path.is_relative_to(root):
+            yield from _whole((word,), root)
+        if all(part.isidentifier() for part in word.split(".")):
+            modules += [word, f"{word}.__main__"]
+    for module in filter(None, modules):
+        yield from _files_of_module(module, roots)
+
+
+def _whole(paths: Iterable[str], root: Path) -> Iterator[Path]:
+    """Yield the files under some paths, those behind linked folders too."""
+    yield from files_of(tuple(paths), root)
+    for path in paths:
+        seen: set[str] = set()
+        for folder, inner, files in os.walk(root / path, followlinks=True):
+            real = os.path.realpath(folder)
+            if real in seen:
+                inner.clear()
+                continue
+            seen.add(real)
+            found = (Path(folder, name) for name in files)
+            yield from (file for file in found if file.is_file() and not is_byproduct(file.relative_to(root / path)))
+
+
+def _with_imports(start: set[Path], roots: list[Path], root: Path) -> set[Path]:
+    found, edge = set(start), list(start)
+    while edge:
+        path = edge.pop()
+        for target in _imported(path, roots) if path.suffix == ".py" else ():
+            if target not in found and target.is_relative_to(root):
+                found.add(target)
+                edge.append(target)
+    return found
+
+
+def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
+    """Yield the files that a module imports, wherever in it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is not for us to say what is wrong with somebody's escapes
+            tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _files_of_module(alias.name, roots)
+        elif isinstance(node, ast.ImportFrom):
+            base = list(path.parents[node.level - 1 : node.level]) if node.level else roots
+            for alias in node.names:
+                yield from _files_of_module(f"{node.module or ''}.{alias.name}", base)
+
+
+def _files_of_module(module: str, roots: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that importing a module runs: its own, and that of each package around it."""
+    parts = [part for part in module.split(".") if part.isidentifier()]
+    for base in roots:
+        yield from _if_file(base / "__init__.py")
+        for place in (base.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)):
+            yield from _if_file(place / "__init__.py", place.with_name(f"{place.name}.py"))
+            if place.parent.is_dir():
+                yield from (path for suffix in NATIVE for path in place.parent.glob(f"{place.name}.*{suffix}"))
+
+
+def _if_file(*paths: Path) -> Iterator[Path]:
+    yield from (path for path in paths if path.is_file())

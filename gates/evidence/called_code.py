@@ -11,8 +11,7 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
-from gates.config import reports_of
-from gates.context import Context
+from gates.config import Context, reports_of
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree

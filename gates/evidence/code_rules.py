@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Location, Model, Severity
 from gates.project.files import files_of

@@ -15,7 +15,7 @@ from gates.child.asking import command
 from gates.child.probing import Entry, Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import crash_of, said, warnings_of, written
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model

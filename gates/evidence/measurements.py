@@ -11,7 +11,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import attempts_key, handed_over, measures_of, run_again_and_again, time_arms
 from gates.evidence.bundles import answering

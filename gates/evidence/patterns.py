@@ -13,7 +13,7 @@ from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.patterns.pattern import Pattern
 from gates.scan.rule import Piece, Rule, Site
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
     ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,

@@ -1,6 +1,6 @@
 """What the recorder notes of one training step: events, steps of optimizers, gradients, an overflow, reads."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
@@ -15,7 +15,6 @@ class Happened(Model):
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
     matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
     `share` is the part of 1 that the loss was multiplied with, as for a mean over several backward passes.
-    In a test, `driven` is the number of the call of the project's code, made by the test, that led to it.
     """
 
     word: str
@@ -29,14 +28,12 @@ class Happened(Model):
     whole: bool = True
     share: float = 1.0
     thread: int = 0
-    driven: int | None = None
 
 
 class Attempt(Model):
     """One step of an optimizer, taken or left out (`skipped`), and what it was taken with.
 
-    `window` counts the updates of its scaler before it: steps of one window have one loss scale. `after` counts the
-    events before it.
+    `window` counts the updates of its scaler before it: steps of one window have one loss scale.
     """
 
     location: Location | None = None
@@ -48,8 +45,6 @@ class Attempt(Model):
     scale: float | None = None
     params: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
-    driven: int | None = None
-    after: int = 0
 
 
 class Compared(Model):
@@ -83,7 +78,7 @@ class Overflowed(Model):
 
     `changed` counts the parameters that are not bit by bit what they were, `state_changed` names the moments and
     counters that are not. `swallowed` says that the gradient was made finite where it was, neither cleared nor
-    computed again. `own` is whether the class of the scaler is the project's.
+    computed again.
     """
 
     location: Location | None = None
@@ -98,8 +93,6 @@ class Overflowed(Model):
     least: float | None = None
     rates_before: tuple[float | None, ...] = ()
     rates_after: tuple[float | None, ...] = ()
-    driven: int | None = None
-    own: bool = False
 
 
 class Logged(Model):
@@ -151,7 +144,7 @@ class Recorded(Model):
 
 
 NOTES = {"start", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
-         "after_overflow", "log", "injected", "scale", "test", "tested", "hidden", "spoiled"}  # fmt: skip
+         "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}  # fmt: skip
 
 
 def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:
@@ -175,7 +168,7 @@ def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
             "truncated": "truncated" in by_word,
             "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
             "events": [_fit(Happened, entry) for entry in entries if entry["word"] not in NOTES],
-            "attempts": list(_attempts(entries)),
+            "attempts": [_fit(Attempt, entry) for entry in by_word.get("attempt", [])],
             "compared": [_fit(Compared, entry) for entry in by_word.get("reference", [])],
             "overflows": [_fit(Overflowed, entry) for entry in by_word.get("overflow", [])],
             "injected": "injected" in by_word,
@@ -185,15 +178,6 @@ def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
             "logged": [_fit(Logged, entry) for entry in by_word.get("log", [])],
         }
     )
-
-
-def _attempts(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the attempts, each with how many events came before it."""
-    events = 0
-    for entry in entries:
-        events += entry["word"] not in NOTES
-        if entry["word"] == "attempt":
-            yield {**_fit(Attempt, entry), "after": events}
 
 
 def _fit(kind: type[Model], entry: Entry) -> Entry:

@@ -4,7 +4,7 @@ from datetime import date
 from typing import ClassVar, Self
 
 from gates.check import Evidence, EvidenceSet
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.task.task import Task
 

@@ -95,24 +95,14 @@ class Breach:
         return next((event for event in self.trace if event.word in self.rule.at), self.trace[-1])
 
 
-def parsed(orders: Iterable[RuntimeOrder]) -> list[tuple[RuntimeOrder, Order]]:
-    """Return each rule with its order compiled."""
-    return [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
-
-
 def broken_in(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Breach]:
-    """Yield what breaks an order in a run."""
-    return breaches(run.events, parsed(orders), ends=("done", "end") if run.complete and not run.truncated else ())
-
-
-def breaches(
-    events: Sequence[Happened], compiled: Sequence[tuple[RuntimeOrder, Order]], *, ends: tuple[str, ...]
-) -> Iterator[Breach]:
-    """Yield what breaks a rule, of each scaler with each of its optimizers; `ends` are the markers at the end."""
-    for scaler, optimizer in pairs(events):
-        places, word = _word(_about(events, scaler, optimizer), ends)
+    """Yield what breaks an order in a run, of each scaler with each of its optimizers."""
+    ends = ("done", "end") if run.complete and not run.truncated else ()
+    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+    for scaler, optimizer in pairs(run.events):
+        places, word = _word(_about(run.events, scaler, optimizer), ends)
         for rule, order in compiled:
-            trace = _broken(rule, order, places, word, whole="end" in ends)
+            trace = _broken(rule, order, places, word, whole=bool(ends))
             if trace:
                 yield Breach(rule, trace)
 
@@ -152,12 +142,13 @@ def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> li
     """Return the events of a scaler with an optimizer; what is about no optimizer counts in their own threads alone."""
     threads = {event.thread for event in events if optimizer in event.optimizers}
     return [
-        event for event in events
+        event
+        for event in events
         if event.word in WORDS
         and event.scaler in (None, scaler)
         and (optimizer in event.optimizers or (not event.optimizers and event.word in COMMON))
         and event.thread in threads
-    ]  # fmt: skip
+    ]
 
 
 def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:

@@ -8,13 +8,13 @@ from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
 from gates.code.syntax import SourceModule
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.code_rules import RuleTrace, bound_rules
 from gates.evidence.patterns import PatternTrace, trace_patterns
 from gates.model import Location, Model
 from gates.project.files import files_of
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
@@ -44,9 +44,10 @@ def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | N
 def _watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
     first, last = place.line or 1, place.last_line or place.line or 1
     inside = [
-        node for node in ast.walk(module.tree)
+        node
+        for node in ast.walk(module.tree)
         if isinstance(node, (*CHOICES, ast.Match)) and first <= node.lineno <= last
-    ]  # fmt: skip
+    ]
     for choice in inside:
         asked = choice.subject if isinstance(choice, ast.Match) else choice.test
         for node in ast.walk(asked):

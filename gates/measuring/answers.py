@@ -20,9 +20,8 @@ from gates.measuring.fitness import (
     rounding,
 )
 from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
-from gates.measuring.ledger import Attempt, pooled
 from gates.measuring.samples import Metric, Samples
-from gates.measuring.taken import Taken
+from gates.measuring.taken import Attempt, Taken, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
 

@@ -1,20 +1,11 @@
 """What a round of a measurement gives, gathered arm by arm until it is samples."""
 
 import math
-import random
-import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gates.measuring import answers
-from gates.measuring.answers import Source
 from gates.measuring.bench import Collected, Ended, Ran
-from gates.measuring.deciding import looks_until
-from gates.measuring.interval import NotEnough, smallest_effect
 from gates.measuring.samples import Device, Metric, Samples
-from gates.measuring.taken import Taken
-from gates.model import Model, Outcome
-from gates.task.task import Measure
 
 COPY = "a second copy of "
 STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"
@@ -130,94 +121,3 @@ class Gathered:
 
     def _add(self, metric: str, arm: str, value: float) -> None:
         self.values.setdefault(metric, {}).setdefault(arm, []).append(value)
-
-
-MOST = 64
-BASELINE, CANDIDATE = "base", "cand"
-
-
-class Trace(Model):
-    """Two equal arms, `base` and `cand`, timed in turn for long."""
-
-    samples: Samples
-    taken: Taken
-
-    @property
-    def most(self) -> int:
-        """Return how many pairs of it are a measurement."""
-        return MOST * self.taken.split
-
-
-@dataclass(frozen=True)
-class Window:
-    """Pairs of a trace that follow one another, the candidate slowed down by a factor."""
-
-    trace: Trace
-    first: int
-    factor: float = 1.0
-    swapped: bool = False
-
-    @property
-    def looks(self) -> tuple[int, ...]:
-        """Return after how many pairs a measurement would look; the last one is its end."""
-        return looks_until(self.trace.most, self.trace.taken.split)
-
-    def source(self, pairs: int) -> Source:
-        """Return the first pairs as a measurement would hand them over."""
-        end = self.first + pairs
-        metric, taken = self.trace.samples.metrics["step_time_s"], self.trace.taken
-        names = (CANDIDATE, BASELINE) if self.swapped else (BASELINE, CANDIDATE)
-        a, b = (metric.arms[name][self.first : end] for name in names)
-        arms = {BASELINE: a, CANDIDATE: tuple(value * self.factor for value in b)}
-        between = apart(2, taken.split)
-        copies = slice(copies_until(self.first, between), copies_until(end, between))
-        cut = {
-            name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
-            for name in ("stretch", "halves", "switches", "whole")
-        }
-        changed = metric.model_copy(update={"arms": arms})
-        return Source(
-            self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}}),
-            taken.model_copy(update={
-                **cut, "pairs": pairs, "most": self.trace.most, "restarts": taken.restarts[self.first : end],
-                "planned_starts": 0,  # later starts of a long trace last longer than those of a measurement
-                "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
-            }),
-        )  # fmt: skip
-
-
-def question(limit: float) -> Measure:
-    """Return the criterion that the candidate takes at most so many times as long as the baseline."""
-    return Measure.model_validate(
-        {"from": "trace", "of": "step_time_s", "ratio": [CANDIDATE, BASELINE], "at_most": limit}
-    )
-
-
-def windows(trace: Trace, count: int, factor: float, *, seed: int = 7) -> Iterator[Window]:
-    """Yield windows that begin where processes were started afresh, in either order of the arms."""
-    source = random.Random(seed)  # noqa: S311  # no secret
-    restarts = trace.taken.restarts
-    starts = [i for i in range(len(restarts) - trace.most + 1) if i == 0 or restarts[i] != restarts[i - 1]]
-    for _ in range(count if starts else 0):
-        yield Window(trace, source.choice(starts), factor, source.random() < 0.5)
-
-
-def adaptive(window: Window, limit: float) -> tuple[Outcome, int]:
-    """Decide as a measurement does, looking while the pairs come in; return the outcome and the pairs."""
-    asked = question(limit)
-    for pairs in window.looks:
-        outcome = answers.outcome(asked, window.source(pairs))
-        if outcome is not Outcome.UNKNOWN:
-            return outcome, pairs
-    return Outcome.UNKNOWN, window.looks[-1]
-
-
-def detectable(trace: Trace, pairs: int, count: int) -> float | None:
-    """Return the change that half of the measurements of so many pairs could tell from none."""
-    asked, seen = question(1.0), []
-    for window in windows(trace, count, 1.0):
-        try:
-            seen.append(smallest_effect(answers.estimated(asked, window.source(pairs)), asked))
-        except NotEnough:
-            continue
-    return statistics.median(seen) if seen else None

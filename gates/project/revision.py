@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from gates import __version__
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
 from gates.project.files import files_of, is_among

@@ -69,20 +69,15 @@ def _short(name: str) -> str:
 class TwoStates:
     """A commit and the work tree, by path relative to the project."""
 
-    def __init__(self, history: History, commit: str, root: Path, prefix: str | None = None) -> None:
+    def __init__(self, history: History, commit: str, root: Path) -> None:
         self._history = history
         self._commit = commit
         self._root = root
-        self._prefix = history.prefix if prefix is None else prefix
+        self._prefix = history.prefix
         self._tree = history.tree(commit, self._prefix)
         self.files = 0
         self.skipped: list[str] = []
         self._same: dict[str, bool] = {}
-
-    @property
-    def moved(self) -> bool:
-        """Return whether the project lay in another folder of the repository."""
-        return self._prefix != self._history.prefix
 
     def has(self, path: str) -> bool:
         """Return whether the commit has a plain file of this path."""
@@ -112,13 +107,6 @@ class TwoStates:
         }
         contents = self._history.read(blobs.values())
         return {name: contents[blob.oid] for name, blob in blobs.items() if blob.oid in contents}
-
-    def elsewhere(self, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-        """Return files of the whole repository that the commit has and that are gone, by their path in it."""
-        whole, top = self._history.whole_tree(self._commit), self._history.top
-        blobs = {p: b for p, b in whole.items() if b.plain and p.endswith(suffixes) and not os.path.lexists(top / p)}
-        contents = self._history.read(blobs.values())
-        return {path: contents[blob.oid] for path, blob in blobs.items() if blob.oid in contents}
 
     def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
         """Return the paths of the commit in a folder."""
@@ -156,17 +144,6 @@ class TwoStates:
         self.files = max(self.files, len(paths | old))
         now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
         return self.before(p for p in sorted(old) if not self._is_same(p)), now
-
-    def whole(
-        self, folders: Iterable[str], suffixes: str | tuple[str, ...]
-    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """Return the contents of all files under some paths, in the commit and in the work tree."""
-        folders = tuple(folders)
-        old, new = self.changed(folders, suffixes)
-        found = files_of(tuple(folder.split("::")[0] for folder in folders), self._root)
-        paths = (path.relative_to(self._root).as_posix() for path in found if path.name.endswith(suffixes))
-        same = {p: c for p in paths if p not in new and self._is_same(p) and (c := self._now(p)) is not None}
-        return {**same, **old}, {**same, **new}
 
     def _is_same(self, path: str) -> bool:
         if path not in self._same:

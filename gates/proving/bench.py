@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
 from gates.project.copies import copy_project, relocated

@@ -8,8 +8,7 @@ from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.config import reports_of
-from gates.context import Context
+from gates.config import Context, reports_of
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -19,12 +18,22 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Bench, Told
-from gates.proving.emptying import Emptying, Function, emptyings, is_listened_to, key_of, places_of, while_imported
-from gates.proving.exchanging import Exchange, exchanges, promises
+from gates.proving.cases import Baseline
+from gates.proving.emptying import (
+    Emptying,
+    Exchange,
+    Function,
+    emptyings,
+    exchanges,
+    is_listened_to,
+    key_of,
+    places_of,
+    promises,
+    while_imported,
+)
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles, is_docstring
-from gates.proving.targets import Baseline
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted
 
@@ -294,10 +303,11 @@ class _Trial:
         ways = [
             {
                 "text": way.text(subject.file, (mark := self._marks / f"{name}-{turn}"), self._places),
-                "mark": str(mark), "always": isinstance(way, Emptying) and way.always,
+                "mark": str(mark),
+                "always": isinstance(way, Emptying) and way.always,
             }
             for turn, way in enumerate(subject.tries)
-        ]  # fmt: skip
+        ]
         return {
             "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),

@@ -1,19 +1,97 @@
-"""Mutants of some lines, by the operators of the library mutmut, and of whole statements."""
+"""Mutants of some lines, by the operators of the library mutmut, and of whole statements; none is made twice."""
 
 import ast
 import contextlib
+import hashlib
 import io
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from gates.code.syntax import constant_truth, live_nodes
 from gates.errors import UsageError
 from gates.model import Location
-from gates.proving.making import Change
-from gates.proving.proof import Source
-from gates.proving.source import LOGGERS, LOGS, Text, is_docstring, is_log
+from gates.proving.source import LOGGERS, LOGS, Text, compiles, is_docstring, is_log, parsed
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file with a change, before anybody has looked whether it is one: the lines it speaks of, and the new text."""
+
+    title: str
+    file: Text
+    first: int
+    last: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change that is one, with a name that stays the same as long as the file does."""
+
+    id: str
+    title: str
+    location: Location
+    text: str
+    diff: str
+
+
+@dataclass
+class Maker:
+    """Makes the faults of one criterion."""
+
+    seen: set[str] = field(default_factory=set)
+
+    def make(self, changes: Iterable[Change], most: int | None = None) -> tuple[list[Fault], int]:
+        """Return the changes that are faults, so many at most, and how many changes were left."""
+        made: list[Fault] = []
+        left = 0
+        for change in changes:
+            if most is not None and len(made) >= most:
+                left += 1
+            elif fault := self.one(change):
+                made.append(fault)
+        return made, left
+
+    def one(self, change: Change) -> Fault | None:
+        """Return a change as a fault; `None` for what means the same as before, or as another fault, or nothing."""
+        before, after = change.file.text, change.text
+        if change.file.path.endswith(".py"):
+            if not compiles(after):
+                return None
+            before, after = change.file.form, _form(after)
+        form = _digest(change.file.path, after)
+        if form in self.seen or before == after:
+            return None
+        self.seen.add(form)
+        place = Location(path=change.file.path, line=change.first, last_line=change.last)
+        return Fault(form, change.title, place, change.text, change.file.diff(change.text))
+
+
+def spread(seed: str, changes: Iterator[Change]) -> Iterator[Change]:
+    """Yield changes in an order that is the same each time and goes through all lines before it comes back to one."""
+    by_line: dict[tuple[str, int], list[tuple[str, Change]]] = defaultdict(list)
+    for change in changes:
+        key = f"{seed}\0{change.file.path}\0{change.first}\0{change.title}"
+        by_line[change.file.path, change.first].append(
+            (hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), change)
+        )
+    lines = [sorted(each, key=lambda pair: pair[0]) for each in by_line.values()]
+    for turn in zip_longest(*sorted(lines, key=lambda each: each[0][0])):
+        yield from (pair[1] for pair in turn if pair)
+
+
+def _form(text: str) -> str:
+    return ast.dump(parsed(text))
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
 
 if TYPE_CHECKING:
     import libcst
@@ -70,7 +148,7 @@ def _change(
     begin = max(span[0] - more, 0)
     at = file.text.find(was, begin, span[1] + more)
     text = file.text[:at] + now + file.text[at + len(was) :] if at >= 0 else _rewritten(module, *nodes)
-    return Change(Source.GENERAL, f"{_short(was)} -> {_short(now)}", file, *lines, text)
+    return Change(f"{_short(was)} -> {_short(now)}", file, *lines, text)
 
 
 def _rewritten(module: "libcst.Module", was: "libcst.CSTNode", now: "libcst.CSTNode") -> str:
@@ -140,7 +218,7 @@ def from_statements(place: Location, file: Text) -> Iterator[Change]:
             continue
         for what, part, text in _spoilt(node, file):
             end = part.end_lineno or part.lineno
-            yield Change(Source.GENERAL, what, file, part.lineno, end, file.with_parts((part, text)))
+            yield Change(what, file, part.lineno, end, file.with_parts((part, text)))
 
 
 def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:

@@ -16,17 +16,14 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from gates import __version__
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.project.files import cache_folder, files_of
 from gates.project.revision import environment, git
-from gates.proving import targets
 from gates.proving.bench import Bench
-from gates.proving.cases import Case, Trial
-from gates.proving.general import operators
-from gates.proving.making import Fault
-from gates.proving.proof import LEAST, CriterionProof, End, Proof, TriedFault
-from gates.proving.targets import Baseline
+from gates.proving.cases import Baseline, Case, Trial, observe
+from gates.proving.general import Fault, operators
+from gates.proving.proof import PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault
 from gates.task.selection import narrowed
 from gates.task.task import Task
 from gates.words import printable
@@ -80,9 +77,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for: one criterion or all, how long, in how many copies, and whether to begin anew."""
+    """What is asked for: one criterion or all, which share of faults, how long, in how many copies, whether anew."""
 
     only: str | None
+    at_least: float
     budget_s: float
     jobs: int
     fresh: bool
@@ -99,7 +97,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     known = Known(asked.state, before, fresh=asked.fresh)
     bench = Bench(task, context, asked.reports, asked.jobs)
     say("looking at the evidence without a fault")
-    run, baseline = targets.observe(narrowed(task, asked.only), bench)
+    run, baseline = observe(narrowed(task, asked.only), bench)
     try:
         trial = Trial(task, bench, run, baseline, found)
     except EvidenceUnavailable as error:
@@ -109,7 +107,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     _Tries(bench, baseline, known, say).by_tests(cases, start + asked.budget_s)
     notes = _notes(baseline, known, changed=digest(task, context.root) != before)
     return Proof(
-        schema="gates.proof/2",
+        schema=PROOF_SCHEMA,
         task=task.id,
         title=task.title,
         digest=before,
@@ -119,7 +117,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
         budget_s=asked.budget_s,
         environment=environment(context),
         notes=tuple(notes),
-        criteria=tuple(_told(task, case, known, passed_by=trial.passed_by(case)) for case in cases),
+        criteria=tuple(_told(task, case, known, asked.at_least, passed_by=trial.passed_by(case)) for case in cases),
     )
 
 
@@ -176,7 +174,7 @@ def _in_turn(cases: Iterable[Case]) -> Iterator[Pair]:
 
 def _tried(case: Case, fault: Fault, end: End) -> TriedFault:
     return TriedFault(
-        id=fault.id, source=fault.source, title=fault.title, location=fault.location, diff=fault.diff, end=end,
+        id=fault.id, title=fault.title, location=fault.location, diff=fault.diff, end=end,
         tests=tuple(map(printable, case.tests.get(fault.id, ()))),
     )  # fmt: skip
 
@@ -186,9 +184,8 @@ def _by_test(case: Case, fault: Fault, result: dict[str, Any]) -> TriedFault:
     return _tried(case, fault, End(result["end"])).model_copy(update=told)
 
 
-def _told(task: Task, case: Case, known: Known, *, passed_by: bool) -> CriterionProof:
+def _told(task: Task, case: Case, known: Known, least: float, *, passed_by: bool) -> CriterionProof:
     criterion = case.criterion
-    least = task.proof.killed_at_least if task.proof else LEAST
     return CriterionProof(
         id=criterion.id,
         text=criterion.text,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
-from gates.render import _causes, _notes
+from gates.render import _causes
 from gates.render._causes import folded, told_once
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
 from gates.words import counted, in_order
@@ -103,13 +103,13 @@ def notes(report: Report) -> list[tuple[str, str]]:
     found = []
     if budgets := report.environment.get("budgets"):
         found.append(("Budgets", budgets))
-    if report.revision.dirty and (strays := _notes.strays(report)):
+    if report.revision.dirty and (strays := _causes.strays(report)):
         found.append(("Not of the commit", strays))
-    moved = _notes.goalposts(report)
+    moved = _causes.goalposts(report)
     if moved:
         found.append(("Policy changes", f"{len(moved)}; the first: {moved[0].message}"))
-    found += [("Policy changes", f"not compared: {why}") for why in _notes.uncompared(report)]
-    standing_ = _notes.waivers(report)
+    found += [("Policy changes", f"not compared: {why}") for why in _causes.uncompared(report)]
+    standing_ = _causes.waivers(report)
     found += [("Waiver", how) for how in standing_[:GAPS]]
     if len(standing_) > GAPS:
         found.append(("Waiver", f"{len(standing_) - GAPS} more: see business-logic.md"))

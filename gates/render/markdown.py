@@ -15,14 +15,14 @@ from pydantic import BaseModel
 from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
-from gates.render import _causes, _notes, _views, escape
+from gates.render import _causes, _views, escape
 from gates.render.format import Format
 from gates.report import GateReport, Report, ranked
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
-VIEWS = SimpleNamespace(**{f.__name__: f for f in (*_views.OFFERED, *_notes.OFFERED)})
+VIEWS = SimpleNamespace(**{f.__name__: f for f in _views.OFFERED})
 SUMMARY = "summary.md.j2"
 WHOLE = ("summary", "audit")
 ANY_GATE = "gate.md.j2"

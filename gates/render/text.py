@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gates.render import _notes, _views
+from gates.render import _causes, _views
 from gates.render.format import Format
 from gates.report import GateReport, Report
 from gates.words import counted, visible
@@ -36,8 +36,8 @@ def summary(report: Report, options: str = "") -> str:
 
 def _first_lines(report: Report) -> list[str]:
     """Return the lines that only some reports have: what is waived, what is not of the commit, how the bar stands."""
-    waived, moved = report.waived, [goal.message for goal in _notes.goalposts(report)]
-    standing = _notes.waivers(report)
+    waived, moved = report.waived, [goal.message for goal in _causes.goalposts(report)]
+    standing = _causes.waivers(report)
     budgets = report.environment.get("budgets")
     return [
         *([f"budgets: {budgets}"] if budgets else []),
@@ -48,9 +48,9 @@ def _first_lines(report: Report) -> list[str]:
             if len(standing) > WAIVERS
             else []
         ),
-        *([f"not of the commit: {_notes.strays(report)}"] if _notes.strays(report) else []),
+        *([f"not of the commit: {_causes.strays(report)}"] if _causes.strays(report) else []),
         *([f"policy changes: {len(moved)}; first: {moved[0]}"] if moved else []),
-        *(f"policy changes: not compared: {why}" for why in _notes.uncompared(report)),
+        *(f"policy changes: not compared: {why}" for why in _causes.uncompared(report)),
         *([f"since the last run: {_views.since(report)}"] if report.since else []),
     ]
 

@@ -1,6 +1,6 @@
-"""What every gate has: a name, a place among the others, and the checks that belong to it."""
+"""What every gate has: a name, a place among the others, and its checks; and the gates that there are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.check import Check, Evidence, EvidenceSet, discover
@@ -11,17 +11,12 @@ from gates.task.task import Task
 NONE_ASKED = "no-target"
 
 
-def always(_task: Task) -> bool:
-    """Return that a gate applies to every task."""
-    return True
-
-
 @dataclass(frozen=True)
 class Gate:
     """A label with a stage: the checks that belong to it, and what is said where a task asks for none of them.
 
-    `weight` is its share of the task's score; `code` the two letters of its rules. A gate that does not apply to a
-    task is no part of its run. `nothing_asked` is the rule and the sentence for a task that plans no check here.
+    `weight` is its share of the task's score; `code` the two letters of its rules.
+    `nothing_asked` is the rule and the sentence for a task that plans no check here.
     """
 
     name: str
@@ -30,7 +25,6 @@ class Gate:
     weight: int
     code: str
     checks: tuple[Check, ...]
-    applies: Callable[[Task], bool] = always
     nothing_asked: tuple[str, str] | None = None
 
     @property
@@ -73,3 +67,13 @@ def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding
 def checks_of(gate: str) -> tuple[Check, ...]:
     """Return the checks of a gate, by their places."""
     return tuple(check for check in discover() if check.gate == gate)
+
+
+EXECUTION = Gate("execution", "Execution Verification", stage=2, weight=40, code="EX", checks=checks_of("execution"))
+BUSINESS_LOGIC = Gate(
+    "business-logic", "Business Logic Verification", stage=2, weight=30, code="BL", checks=checks_of("business-logic")
+)
+PERFORMANCE = Gate(
+    "performance", "Performance Verification", stage=4, weight=30, code="PF", checks=checks_of("performance"),
+    nothing_asked=("PF001", "The task sets no performance target."),
+)  # fmt: skip

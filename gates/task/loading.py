@@ -3,16 +3,17 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from gates.config import Project
 from gates.errors import UsageError
+from gates.model import Model
 from gates.task import yaml_source
-from gates.task.shape import is_typed, known_keys
 from gates.task.task import TASK_ID, Spot, Task
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 from gates.words import printable
@@ -22,8 +23,14 @@ PAIRS = {"ratio", "reduction", "difference"}
 ARMED = (*sorted(PAIRS), "value", "slope")
 SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
+    "claims": "run `gates audit REPORT --task TASK`, which ends with 1 where a claim is contradicted",
+    "concurrency.in": "threads alone are started; what processes share is shown by a test that starts them",
     "emulate": "CUDA is not emulated; run what needs a device where one is",
     "properties": "write a hypothesis test and bind it with 'tests'",
+    "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
+    "criteria.faults": "BL016 stubs the code out, and `gates prove` makes faults of all that the tests run",
+    "recorded_tests": "name what trains under 'training_steps': {call: ..., needs: [overflow], criteria: [...]}",
+    "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
 }
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
@@ -169,7 +176,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
     if kind == "extra_forbidden":
         name = str(raw[-1])
-        gone = f"{name!r} is gone: {GONE[name]}" if len(raw) == 1 and name in GONE else ""
+        replaced = GONE.get(".".join(part for part in raw if isinstance(part, str)))
+        gone = f"{name!r} is gone: {replaced}" if replaced else ""
         hint = f"unknown key {raw[-1]!r}{did_you_mean(name, known_keys(raw[:-1]))}"
         return Problem(*document.key_place(raw), gone or hint)
     if kind == "missing":
@@ -258,18 +266,6 @@ def _loose_references(document: Document) -> Iterator[Problem]:
                 yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
             elif isinstance(name, str):
                 yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
-    yield from _loose_comparisons(document)
-
-
-def _comparisons(document: Document) -> Iterator[tuple[Key, dict[str, Any]]]:
-    """Yield what compares the work tree with the base: regressions, and measures of the arms `base` and `now`."""
-    for i, item in _entries(document, "regressions"):
-        yield ("regressions", i), item
-    for i, item in _entries(document, "criteria"):
-        measures = item.get("measures")
-        for j, measure in enumerate(measures if isinstance(measures, list) else []):
-            if isinstance(measure, dict) and any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
-                yield ("criteria", i, "measures", j), measure
 
 
 def _arms(measure: dict[str, Any], kind: str) -> list[str]:
@@ -277,38 +273,82 @@ def _arms(measure: dict[str, Any], kind: str) -> list[str]:
     return [arm for arm in (named if isinstance(named, list) else [named]) if isinstance(arm, str)]
 
 
-def _loose_comparisons(document: Document) -> Iterator[Problem]:
-    """Refuse a comparison by a measurement or an arm that there is not, or by one of several arms, unnamed."""
-    measurements = {
-        str(one.get("id")): "read" if one.get("read", "samples") != "samples" else one.get("arms")
-        for _, one in _entries(document, "measurements")
-    }
-    for key, item in _comparisons(document):
-        place, name, arm = document.place((*key, "from")), item.get("from"), item.get("arm")
-        arms = measurements.get(str(name))
-        if arms == "read" and isinstance(arm, str):  # its arms are the benchmarks that the tool finds
-            continue
-        if not isinstance(name, str):
-            continue
-        if name not in measurements:
-            yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, list(measurements))}")
-        elif arms == "read":
-            yield Problem(*place, f"expected 'arm': the name of a benchmark of {name!r}")
-        elif not isinstance(arms, dict):
-            yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
-        elif arm is None and len(arms) > 1:
-            yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
-        elif isinstance(arm, str) and arm not in arms:
-            place = document.place((*key, "arm"))
-            yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
-
-
 def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
     """Refuse arms that the measurement does not have, where it names its arms."""
-    found = next((item.get("arms") for _, item in _entries(document, "measurements") if item.get("id") == name), None)
-    arms: dict[str, Any] = found if isinstance(found, dict) else {}
+    found = next(item for _, item in _entries(document, "measurements") if item.get("id") == name)
+    arms: dict[str, Any] = named if isinstance(named := found.get("arms"), dict) else {}
+    if any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
+        yield from _loose_arm(document, key, measure, found)
+        return
     for kind in ARMED if arms else ():
         for arm in _arms(measure, kind):
-            if arm not in arms and set(_arms(measure, kind)) != {"base", "now"}:
+            if arm not in arms:
                 place = document.place((*key, kind))
                 yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")
+
+
+def _loose_arm(document: Document, key: Key, measure: dict[str, Any], found: dict[str, Any]) -> Iterator[Problem]:
+    """Refuse to compare an arm with the base that there is not, or one of several, unnamed."""
+    place, name, arm, arms = document.place((*key, "from")), found["id"], measure.get("arm"), found.get("arms")
+    if not isinstance(arms, dict):
+        yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
+    elif arm is None and len(arms) > 1:
+        yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
+    elif isinstance(arm, str) and arm not in arms:
+        place = document.place((*key, "arm"))
+        yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
+
+
+def known_keys(key: Key) -> list[str]:
+    """Return the keys that a mapping at this place may have."""
+    models = [form for form in _forms_at(_by_names(key)) if _is_model(form)]
+    return [name for model in models for name in _fields(model)]
+
+
+def is_typed(key: Key) -> bool:
+    """Return whether no model knows the type of a value at this place: what it looks like in JSON counts."""
+    return JsonValue in _forms_at(_by_names(key))
+
+
+def _by_names(key: Key) -> tuple[str, ...]:
+    return tuple(part for part in key if isinstance(part, str))
+
+
+@cache
+def _forms_at(names: tuple[str, ...]) -> tuple[object, ...]:
+    """Return what may stand at a place: models, plain types, or JSON, in which everything is JSON again."""
+    if not names:
+        return (Task,)
+    found: list[object] = []
+    around = _forms_at(names[:-1])
+    for form in around:
+        if form is JsonValue:
+            found.append(form)
+        elif _is_model(form) and names[-1] in _fields(form):
+            found += _unfolded(_fields(form)[names[-1]])
+    # a name that is no field is a key of a mapping, or one that pydantic gives to a member of a union
+    return tuple(found) or tuple(form for form in around if _is_model(form) and form is not Task)
+
+
+def _is_model(form: object) -> bool:
+    return isinstance(form, type) and issubclass(form, Model)
+
+
+def _fields(model: object) -> dict[str, object]:
+    """Return the annotation of each key that a user may write."""
+    assert isinstance(model, type)
+    assert issubclass(model, Model)
+    return {
+        field.alias or name: field.annotation
+        for name, field in model.model_fields.items()
+        if not isinstance(field.json_schema_extra, dict) or not field.json_schema_extra.get("readOnly")
+    }
+
+
+def _unfolded(annotation: object) -> Iterator[object]:
+    """Yield what a value of a type may be, through lists, mappings and unions."""
+    if annotation is JsonValue or get_origin(annotation) is None:
+        yield annotation
+        return
+    for inner in get_args(annotation):
+        yield from _unfolded(inner)

@@ -1,10 +1,14 @@
-"""The part of a task that says how its numbers are taken: by commands that hand over samples, or from arms."""
+"""What a task says of measurements, of the code that a criterion is bound to, and of waivers."""
 
-from typing import Annotated, ClassVar, Literal, Self
+import re
+from datetime import date, timedelta
+from enum import StrEnum
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, field_validator, model_validator
 
-from gates.task.types import ArmName, Callable, Command, Located, Name, Part, Seconds, Text
+from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.task.types import Callable, Command, InsidePath, Located, Name, Seconds, Text
 from gates.words import called, in_shell
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
@@ -57,6 +61,7 @@ class Measurement(Located):
 
     id: Name
     run: Command | None = None
+    build: Command | None = None
     smoke: tuple[Text, ...] = ()
     timeout_s: Seconds | None = None
     read: Literal["samples", "pytest-benchmark", "pyperf"] = "samples"
@@ -96,44 +101,117 @@ class Measurement(Located):
         return any("{device}" in word for word in self.run or ()) or any(arm.by_device for arm in self.arms.values())
 
 
-Compared = Literal[
-    "step_time_s", "step_cpu_time_s", "items_per_s", "run_time_s", "run_cpu_time_s", "peak_memory_bytes",
-    "process_peak_bytes", "time_s",
-]  # fmt: skip
-Share = Annotated[float, Field(gt=0, le=1000)]
+def _pattern(text: str) -> str:
+    try:
+        Pattern.parse(text)
+    except PatternError as error:
+        raise ValueError(f"{error}, in the pattern {text!r:.80}") from error
+    return text
 
 
-class Regression(Part):
-    """A number of a measurement, taken on the baseline revision and here in turn, and how much worse it may be.
+Symbol = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
+Used = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*(:[^\W\d][\w.]*)?$")]
 
-    `arm` may be left out where the measurement has one only. More than `block_at` over the baseline fails, more than
-    `warn_at` is a warning (0.5, or `block_at` if that is less): 1.0 is 100 %. `build` is run once in the baseline's
-    folder; `{root}` in it is the project's.
+
+class CodeBinding(Located):
+    """The code that implements a criterion: a symbol, a pattern, or a code rule.
+
+    `uses` are names that live code of the symbol must use, as its module writes them, or as `module:name`. A pattern
+    must fit live code of the implementation, or of the file or folder `in`, in `at_least` so many places.
+    `reached_from` is a symbol that this code must run with in a test.
     """
 
-    key: ClassVar[str] = "regressions"
-    shown: ClassVar[str] = "measured, in the performance gate"
-
-    from_: Name = Field(alias="from")
-    of: Compared
-    arm: ArmName | None = None
-    on: Literal["any", "cpu", "cuda", "rocm", "xpu", "mps"] = "any"
-    warn_at: Share | None = None
-    block_at: Share = 1.0
-    build: Command | None = None
+    symbol: Symbol | None = None
+    uses: tuple[Used, ...] = ()
+    rule: Name | None = None
+    pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
+    in_: InsidePath | None = Field(default=None, alias="in")
+    at_least: int = Field(default=1, ge=1)
+    reached_from: Symbol | None = None
 
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if self.warn_at is not None and self.warn_at > self.block_at:
-            raise ValueError(f"expected 'warn_at' to be at most 'block_at', which is {self.block_at:g}")
+    def _one_of(self) -> Self:
+        if sum(part is not None for part in (self.symbol, self.rule, self.pattern)) != 1:
+            raise ValueError("expected exactly one of 'symbol', 'pattern' and 'rule'")
+        if self.uses and not self.symbol:
+            raise ValueError("'uses' goes with 'symbol'")
+        for key, given in (("in", self.in_ is not None), ("at_least", self.at_least > 1)):
+            if given and not self.pattern:
+                raise ValueError(f"{key!r} goes with 'pattern'")
         return self
 
     @property
-    def warns_at(self) -> float:
-        """Return from where on it is a warning: a half, or where it fails if that is less."""
-        return min(0.5, self.block_at) if self.warn_at is None else self.warn_at
+    def name(self) -> str:
+        """Return what the binding is called in reports."""
+        if self.pattern:
+            return f"pattern {self.pattern}" + (f" in {self.in_}" if self.in_ else "")
+        return self.symbol or f"rule {self.rule}"
+
+
+WARNING = timedelta(days=14)
+LONGEST = timedelta(days=366)
+NEVER = frozenset({"EX001", "BL003", "BL004", "BL011", "BL012"})
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def _day(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str) or not ISO_DAY.fullmatch(value):
+        raise ValueError(f"expected a day such as 2026-12-31, found {value!r}")
+    try:
+        return date.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"expected a day of the calendar such as 2026-12-31, found {value!r}") from error
+
+
+class Standing(StrEnum):
+    """Whether a waiver works on a day, and if not, why."""
+
+    IN_FORCE = "in force"
+    ENDS_SOON = "ends soon"
+    ENDED = "ended"
+    TOO_LONG = "too long"
+
+
+class Waiver(Located):
+    """What is let pass of one criterion, all of it or one rule; it works until the day before `expires`."""
+
+    criterion: Name
+    rule: Annotated[str, Field(pattern=r"^[A-Z]{2}[0-9]{3}$")] | None = None
+    reason: Text
+    owner: Text
+    expires: Annotated[date, BeforeValidator(_day)]
+
+    @model_validator(mode="after")
+    def _may_be_waived(self) -> Self:
+        if self.rule and not may_be_waived(self.rule):
+            raise ValueError(f"{self.rule} can't be waived: it says whether the rest can be believed")
+        return self
+
+    def standing(self, today: date) -> Standing:
+        """Return whether the waiver works on a day; one for longer than a year does not until its last year."""
+        if self.expires <= today:
+            return Standing.ENDED
+        if self.expires - today > LONGEST:
+            return Standing.TOO_LONG
+        return Standing.ENDS_SOON if self.expires - today <= WARNING else Standing.IN_FORCE
+
+    def works(self, today: date) -> bool:
+        """Return whether the waiver works on a day."""
+        return self.standing(today) in {Standing.IN_FORCE, Standing.ENDS_SOON}
 
     @property
     def name(self) -> str:
-        """Return what is compared, as reports name it."""
-        return f"{self.of} of {self.from_}{'/' + self.arm if self.arm else ''} on {self.on}"
+        """Return what the waiver is called in reports, such as `AC5 PF001`."""
+        return f"{self.criterion} {self.rule}" if self.rule else self.criterion
+
+    @property
+    def title(self) -> str:
+        """Return the waiver with who answers for it, as sentences about it begin."""
+        return f"Waiver of {self.name} (owner {self.owner})"
+
+
+def may_be_waived(rule: str) -> bool:
+    """Return whether a rule can be waived: never one of the run itself, of belief, of the bar, or of waivers."""
+    return rule not in NEVER and not rule.startswith("GT")

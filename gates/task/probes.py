@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from gates.model import Level
-from gates.task.types import Callable, Distance, InsidePath, Located, Name, OneCall, Part, Seconds, Taken
+from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken
 
 
 class Leak(OneCall):
@@ -148,12 +148,11 @@ class Scale(OneCall):
         return self.model_copy(update={"restarts": min(self.restarts, 3), "budget_s": min(self.budget_s, 6.0)})
 
 
-Where = Literal["threads", "processes"]
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
 
 
 class Concurrent(Part):
-    """What several threads or processes do at once, and what must come of it: the same as alone.
+    """What several threads do at once, and what must come of it: the same as alone.
 
     Either `call`, which each of them calls (with `args`, or each with its own of `each`): what it returns, or the part
     of it that `take` names, must be what it returns alone. Or `shared`, which makes one object that all threads `use`,
@@ -174,7 +173,6 @@ class Concurrent(Part):
     times: Annotated[int, Field(ge=1, le=100_000)] = 1000
     expected: JsonValue = None
     workers: Annotated[int, Field(ge=2, le=16)] = 2
-    where: Annotated[tuple[Where, ...], Field(alias="in", min_length=1)] = ("threads", "processes")
     failure_rate: Annotated[float, Field(ge=0.003, le=1)] = 0.15
     tolerance: Distance | None = None
     relative: Distance | None = None
@@ -189,11 +187,10 @@ class Concurrent(Part):
             raise ValueError(
                 "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
             )
-        own = ("use", "read", "times", "expected") if self.call else ("each", "take", "where")
+        own = ("use", "read", "times", "expected") if self.call else ("each", "take")
         astray = [name for name in own if name in self.model_fields_set]
         if astray:
-            name = "in" if astray[0] == "where" else astray[0]
-            raise ValueError(f"'{name}' goes with {'shared' if self.call else 'call'!r}")
+            raise ValueError(f"'{astray[0]}' goes with {'shared' if self.call else 'call'!r}")
         if self.each and {"args", "workers"} & self.model_fields_set:
             raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
         if len(self.each) == 1:
@@ -206,11 +203,6 @@ class Concurrent(Part):
         if self.shared:
             return f"{self.use} on one {self.shared}({_shown(self.args)})"
         return f"{self.call}({' | '.join(map(_shown, self.each)) or _shown(self.args)})"
-
-    @property
-    def places(self) -> tuple[Where, ...]:
-        """Return in what it is run at once: an object is shared by threads only."""
-        return ("threads",) if self.shared else tuple(dict.fromkeys(self.where))
 
     @property
     def count(self) -> int:
@@ -263,34 +255,3 @@ class TrainingStep(OneCall):
     shown: ClassVar[str] = "shown by a training step"
 
     needs: tuple[Need, ...] = ()
-
-
-class Seen(StrEnum):
-    """What must be seen in the recorded tests, done by the project's own code."""
-
-    SCALER = "scaler"
-    AUTOCAST = "autocast"
-    OVERFLOW = "overflow"
-
-
-class TestsToRecord(Part):
-    """Tests that are run once more with torch's calls recorded; without `tests`, those bound to the `criteria`.
-
-    `needs` says what the project's code must have been seen to do in one of them: scale a loss (`scaler`), multiply in
-    half precision (`autocast`), leave out a step whose gradients overflowed (`overflow`).
-    """
-
-    key: ClassVar[str] = "recorded_tests"
-    shown: ClassVar[str] = "shown by recorded tests"
-
-    __test__ = False
-
-    criteria: Annotated[tuple[Name, ...], Field(min_length=1)]
-    tests: tuple[InsidePath, ...] = ()
-    needs: tuple[Seen, ...] = ()
-    timeout_s: Seconds | None = None
-
-    @property
-    def name(self) -> str:
-        """Return what these tests are called in reports."""
-        return f"recorded tests of {', '.join(self.criteria)}"

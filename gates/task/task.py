@@ -10,9 +10,8 @@ from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
 from gates import registry
 from gates.errors import UsageError
 from gates.model import Level, Location
-from gates.task.bindings import CodeBinding, DeclaredFault, ProofTarget, Waiver
-from gates.task.measurement import Measurement, Regression
-from gates.task.probes import Concurrent, HotPath, Leak, Scale, TestsToRecord, TrainingStep
+from gates.task.measurement import CodeBinding, Measurement, Waiver
+from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
 from gates.task.types import (
     ArmName,
     Callable,
@@ -22,7 +21,6 @@ from gates.task.types import (
     Metric,
     Name,
     Part,
-    ReportPath,
     Seconds,
     Text,
 )
@@ -123,7 +121,6 @@ class Criterion(Located):
     code: tuple[CodeBinding, ...] = ()
     tests: tuple[InsidePath, ...] = ()
     measures: tuple[Measure, ...] = ()
-    faults: tuple[DeclaredFault, ...] = ()
     changes: tuple[InsidePath, ...] = ()
 
 
@@ -170,17 +167,13 @@ class _Written(Located):
     entry_points: tuple[EntryPoint, ...] = ()
     rules: tuple[Name, ...] = ()
     training_steps: tuple[TrainingStep, ...] = ()
-    recorded_tests: tuple[TestsToRecord, ...] = ()
     criteria: Annotated[tuple[Criterion, ...], Field(min_length=1)]
     measurements: tuple[Measurement, ...] = ()
     leaks: tuple[Leak, ...] = ()
     hot_paths: tuple[HotPath, ...] = ()
     concurrency: tuple[Concurrent, ...] = ()
     scaling: tuple[Scale, ...] = ()
-    regressions: tuple[Regression, ...] = ()
-    claims: tuple[ReportPath, ...] = ()
     waivers: tuple[Waiver, ...] = ()
-    proof: ProofTarget | None = None
     coverage_at_least: Annotated[float, Field(ge=0, le=1)] = 0.8
     path: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
     digest: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})

@@ -16,16 +16,8 @@ def _inside(path: str) -> str:
     return PurePosixPath(head).as_posix() + colons + rest
 
 
-def report_path(path: str) -> str:
-    """Return the path of a report; raise `ValueError` for a file of claims in YAML, which is gone."""
-    if PurePosixPath(path).suffix.lower() in {".yaml", ".yml"}:
-        raise ValueError("files of claims in YAML are gone: ask for it in a criterion, or name a Markdown report")
-    return path
-
-
 Text = Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 InsidePath = Annotated[str, AfterValidator(_inside)]
-ReportPath = Annotated[InsidePath, AfterValidator(report_path)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*$")]
 ArmName = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=200)]
 Metric = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.:/-]*$")]

@@ -2,21 +2,105 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gates import garbage_collection
 from gates.code.sources import Sources
+from gates.code.symbols import Resolver
 from gates.code.syntax import Unparsed
 from gates.config import Settings
 from gates.errors import UsageError
 from gates.model import Location
 from gates.project.what_was_read import loose_paths
 from gates.task import loading as spec
+from gates.task.measurement import CodeBinding
+from gates.task.task import Criterion, Task
 from gates.tracing.file_facts import FileFacts, facts_of
-from gates.tracing.inherited import Heirs
-from gates.tracing.matrix import Gap, Kind, Matrix, join
-from gates.tracing.task_trace import TaskTrace, trace
+from gates.tracing.matrix import CodeTrace, CriterionTrace, Gap, Kind, Matrix, TaskTrace, join
+
+if TYPE_CHECKING:
+    from gates.evidence.patterns import PatternTrace
+
+
+def trace(task: Task, sources: Sources) -> TaskTrace:
+    """Resolve every binding of a task; nothing is run."""
+    code = _Code(task, Resolver(task, sources))
+    return TaskTrace(
+        id=task.id,
+        title=task.title,
+        path=task.path,
+        implementation=task.implementation,
+        tests=tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests)))),
+        criteria=tuple(_criterion(task, criterion, code) for criterion in task.criteria),
+        spots=task.spots,
+    )
+
+
+def _criterion(task: Task, criterion: Criterion, code: "_Code") -> CriterionTrace:
+    return CriterionTrace(
+        id=criterion.id,
+        text=criterion.text,
+        level=criterion.level,
+        asked_at=task.place(criterion),
+        code=tuple(found for binding in criterion.code for found in code.traced(binding)),
+        tests=criterion.tests,
+        measures=tuple(measure.name for measure in criterion.measures),
+        entry_points=tuple(entry.name for entry in task.entry_points if criterion.id in entry.criteria),
+        calls=tuple(_calls(task, criterion)),
+    )
+
+
+def _calls(task: Task, criterion: Criterion) -> Iterator[str]:
+    """Yield what else stands for a criterion: training steps, calculations, and whatever a task may name."""
+    for key in type(task).model_fields:
+        parts = getattr(task, key)
+        for part in parts if isinstance(parts, tuple) and key not in {"entry_points", "criteria"} else ():
+            if criterion.id in getattr(part, "criteria", ()):
+                name = str(getattr(part, "name", "") or getattr(part, "call", "") or getattr(part, "id", ""))
+                yield f"{key.replace('_', ' ')}: {name}"
+
+
+class _Code:
+    """Traces the bindings of one task; what only some need is read when the first one asks."""
+
+    def __init__(self, task: Task, resolver: Resolver) -> None:
+        self._task, self._resolver = task, resolver
+
+    @cached_property
+    def _patterns(self) -> "tuple[PatternTrace, ...]":
+        from gates.evidence.patterns import trace_patterns  # most tasks have none, and need not pay for the engine
+
+        return trace_patterns((b for c in self._task.criteria for b in c.code), self._resolver)
+
+    def traced(self, binding: CodeBinding) -> Iterator[CodeTrace]:
+        """Yield each place that a binding comes to, or the reason why there is none."""
+        if binding.rule:
+            yield self._told(binding, problem="applied by `gates run`", checked=False)
+            return
+        yield from self._fitting(binding) if binding.pattern else self._named(binding)
+
+    def _named(self, binding: CodeBinding) -> Iterator[CodeTrace]:
+        found = self._resolver.trace(binding)
+        missing = ", ".join(use.name for use in found.uses if not use.lines)
+        problem = found.problem or (f"does not use {missing}" if missing else "")
+        yield self._told(binding, found.location, problem, checked=found.checked)
+
+    def _fitting(self, binding: CodeBinding) -> Iterator[CodeTrace]:
+        wanted = (binding.pattern, binding.in_, binding.at_least)
+        for found in self._patterns:
+            if (found.pattern, found.within, found.at_least) != wanted:
+                continue
+            for place in found.places or (None,):
+                yield self._told(binding, place, found.problem, checked=found.checked)
+            return
+
+    def _told(
+        self, binding: CodeBinding, location: Location | None = None, problem: str = "", *, checked: bool = True
+    ) -> CodeTrace:
+        place = self._task.place(binding)
+        return CodeTrace(name=binding.name, asked_at=place, location=location, problem=problem, checked=checked)
 
 
 @dataclass(frozen=True)
@@ -51,11 +135,10 @@ def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_C
     broken += [spec.twins(name, paths) for name, paths in files.items() if len(paths) > 1]
     asked = tuple(traces.values()) if wanted is None else (traces[wanted],)
     criteria = {f"{task.id}/{criterion.id}" for task in traces.values() for criterion in task.criteria}
-    heirs = Heirs(collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests))), collector.file)
-    tests = heirs.with_inherited()
+    tests = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.tests)))
     code = collector.facts(tuple(dict.fromkeys(path for task in asked for path in task.implementation)))
     told = tuple(broken) if wanted is None else ()
-    matrix = join(asked, tests, code, criteria, heirs.foreign)
+    matrix = join(asked, tests, code, criteria)
     gaps = (*loose_names(asked, root, root / settings.rules), *matrix.gaps)
     return Collected(matrix=matrix.model_copy(update={"unread_tasks": len(told), "gaps": gaps}), broken=told)
 
@@ -76,11 +159,6 @@ class _Collector:
         """Return the facts of each Python file under some paths."""
         files = {self._sources.shown(path): path for path in self._sources.files(paths) if path.suffix == ".py"}
         return {name: self._of(name, path) for name, path in files.items()}
-
-    def file(self, name: str) -> FileFacts | None:
-        """Return the facts of one file of the project, nothing where it is not there."""
-        path = self._root / name
-        return self._of(name, path) if self._sources.is_file(path) else None
 
     def _of(self, name: str, path: Path) -> FileFacts:
         if name not in self._files:

@@ -4,16 +4,51 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from gates.evidence.tests.marked import WrittenTest
 from gates.model import Level, Location, Model
+from gates.task.task import Spot
 from gates.task.yaml_source import did_you_mean
 from gates.tracing.file_facts import FileFacts, WrittenFunction
-from gates.tracing.task_trace import CriterionTrace, TaskTrace
 
 AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
+
+
+class CodeTrace(Model):
+    """A binding and its lines, or why it has none; `checked` says that it was looked at."""
+
+    name: str
+    asked_at: Location
+    location: Location | None = None
+    problem: str = ""
+    checked: bool = True
+
+
+class CriterionTrace(Model):
+    """One criterion as its task file binds it; `tests` are the paths and node ids that it names."""
+
+    id: str
+    text: str
+    level: Level
+    asked_at: Location
+    code: tuple[CodeTrace, ...] = ()
+    tests: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+class TaskTrace(Model):
+    """A task with its criteria traced to code, and the paths that it speaks of; `spots` are where these stand."""
+
+    id: str
+    title: str
+    path: str
+    implementation: tuple[str, ...]
+    tests: tuple[str, ...]
+    criteria: tuple[CriterionTrace, ...]
+    spots: tuple[Spot, ...] = ()
 
 
 class Kind(StrEnum):
@@ -65,8 +100,8 @@ class Matrix(Model):
 class Written:
     """The tests of all files, found by path and by marker."""
 
-    def __init__(self, facts: dict[str, FileFacts], foreign: AbstractSet[str] = frozenset()) -> None:
-        self._foreign = foreign
+    def __init__(self, facts: dict[str, FileFacts]) -> None:
+        self._foreign = [name for each in facts.values() for name in each.foreign]
         self._tests = sorted((test for each in facts.values() for test in each.tests), key=lambda test: test.id)
         self._ids = [test.id for test in self._tests]
         self._marked: dict[str, list[WrittenTest]] = defaultdict(list)
@@ -82,7 +117,7 @@ class Written:
         return found + [test for sign in ("/", "::") for test in self._from(path + sign)]
 
     def may_be_foreign(self, path: str) -> str:
-        """Return a class that a path speaks of and that has tests from outside of the project perhaps, or nothing."""
+        """Return a class that a path speaks of and that has tests from another file perhaps, or nothing."""
         name = path.split("[")[0].rstrip("/")
         return next((one for one in sorted(self._foreign) if _is_under(one, name) or _is_under(name, one)), "")
 
@@ -106,13 +141,9 @@ def join(
     tests: dict[str, FileFacts],
     code: dict[str, FileFacts],
     criteria: set[str],
-    foreign: AbstractSet[str] = frozenset(),
 ) -> Matrix:
-    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`.
-
-    `foreign` are the classes of tests that extend what is not of the project.
-    """
-    written = Written(tests, foreign)
+    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`."""
+    written = Written(tests)
     rows = tuple(_row(task, criterion, written) for task in tasks for criterion in task.criteria)
     bound = {test.id for row in rows for test in row.tests}
     every = [test for facts in tests.values() for test in facts.tests]
@@ -150,7 +181,7 @@ def _gaps(row: Row, written: Written) -> Iterator[Gap]:
     for path in criterion.tests:
         if not written.under(path) and (heir := written.may_be_foreign(path)):
             yield Gap(kind=Kind.UNREAD, criterion=name, location=criterion.asked_at,
-                      message=f"{path} names no test, unless {heir} has it from a class outside of the project",
+                      message=f"{path} names no test, unless {heir} has it from a class of another file",
                       remediation="See with `gates run`.")  # fmt: skip
         elif not written.under(path):
             yield Gap(kind=Kind.DEAD, criterion=name, message=f"{path} names no test", location=criterion.asked_at,

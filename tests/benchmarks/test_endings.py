@@ -12,15 +12,15 @@ from benchmarks.endings.ending import CORE, FILE, PLAIN, SOUND, TASK, Ending, Ri
 from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.test_run import judge as _suite
+from gates.criteria import decide
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding
 from gates.proving.emptied_code import EmptiedCode
-from gates.stages.gates import BUSINESS_LOGIC
+from gates.stages.gate import BUSINESS_LOGIC
 from gates.task import loading as spec
 from gates.task.task import Task
-from gates.verdict import decide
 
 QUICK = [ending for ending in CORPUS if ending.quick and not ending.needs and not ending.outside]
 ORDINARY = [ending for ending in QUICK if [*ending.files] == [FILE] and not ending.env]

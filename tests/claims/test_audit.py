@@ -6,6 +6,11 @@ import pytest
 from building import a_project, gates, written
 from reporting import REPORT, a_reported_project
 
+from gates.check import EvidenceSet
+from gates.claims.page import Standing
+from gates.claims.places import Sources
+from gates.claims.reports import claims_of, rulings
+
 CODES = {"Score: 1/2 (50%)\n": 0, "1/2 (60%)\n": 1, "1/2 (50%)\n\n1/2 (60%)\n": 1, "Speedup: 1.72x\n": 3, "": 3}
 
 
@@ -46,3 +51,20 @@ def test_report_that_cannot_be_read_is_a_wrong_use(tmp_path: Path) -> None:
 def test_with_a_task_its_tests_answer_the_counts(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"r.md": "# Tests\n3 passed\n", "good.md": "# Tests\n1 passed\n"})
     assert [gates(project, "audit", page, "--task", "T1").code for page in ("r.md", "good.md")] == [1, 0]
+
+
+def test_a_task_with_claims_is_told_what_checks_them_now(tmp_path: Path) -> None:
+    ended = gates(a_project(tmp_path / "p", {"tasks/T2.yaml": "id: T2\nclaims: [r.md]\n"}), "run", "T2")
+    assert (ended.code, "'claims' is gone: run `gates audit REPORT --task TASK`" in ended.err) == (2, True)
+
+
+def test_our_own_reports_hold_what_they_say(tmp_path: Path) -> None:
+    skipped = "import pytest\n\n\n@pytest.mark.skip(reason='no device')\ndef test_gpu():\n    assert 1\n"
+    project = a_project(tmp_path / "p", {"tests/test_gpu.py": skipped})
+    assert gates(project, "run", "T1", "--out", "old").code == 0
+    pages = sorted((project / "old").glob("*.md"))
+    assert len(pages) == 5
+    for page in pages:
+        read = claims_of(page.read_text(encoding="utf-8"), page.name, Sources(project))
+        found = [one.answer for one in rulings(read, EvidenceSet())]
+        assert [one for one in found if one.standing is Standing.CONTRADICTED] == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gates.claims.reports import ClaimsSource, claims_of
-from gates.claims.sources import Sources, find_quote, joined
+from gates.claims.places import Sources, find_quote, joined
+from gates.claims.reports import claims_of
 
 SIZE = 50_000
 LIMIT_S = 20.0  # of CPU time, ten times what is needed; what is quadratic takes most of a minute
@@ -40,13 +40,6 @@ def test_quote_that_nearly_fits_everywhere_is_looked_for_in_time() -> None:
     find_quote(joined(["a" * 50] * 40_000), ("aa", "aab", "aa"))
     find_quote(joined(["xx = 1"] * 100_000 + ["y = 2"]), ("xx = 1",) * 50 + ("y = 2",))
     assert time.process_time() - before < LIMIT_S
-
-
-def test_claims_survive_being_saved(tmp_path: Path) -> None:
-    page = "# Tests\n3/4 (75%), 3 passed\n\n`f()` (a.py:3)\n\n**Decision**: PASS\n\nThings (1)\n1. a\n"
-    found = claims_of(page, "r.md", Sources(tmp_path))
-    assert len(found.claims) > 3
-    assert ClaimsSource.model_validate_json(found.model_dump_json()) == found
 
 
 def test_there_is_an_end_to_claims(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from building import a_record, a_run, evidence, written
 from reporting import REPORT, STEP, a_reported_project, audited, contradicted, not_understood, seen
 
 from gates.check import EvidenceSet
-from gates.claims.claim import Standing
+from gates.claims.page import Standing
 from gates.evidence.tests.test_records import TestOutcome
 
 LIES = {
@@ -15,7 +15,6 @@ LIES = {
     "skips counted as passes": ("4/6 tests passing (2 skipped due to no CUDA)", "6/6 tests passing", "4 passed"),
     "more tests": ("4/6 tests passing (2 skipped", "4/7 tests passing (2 skipped", "6 tests in all"),
     "exit code": ("**Exit Code**: 0", "**Exit Code**: 1", "exit code 0"),
-    "count of a list": ("Passed Tests (4)", "Passed Tests (5)", "4 listed"),
     "a skipped test passed": ("test_autocast - SKIPPED", "test_autocast - PASS", "skipped in this run"),
     "a passed test failed": ("test_overflow - PASS", "test_overflow - FAIL", "passed in this run"),
     "lines beyond the file": ("(lines 6-10)", "(lines 60-70)", "has 27 lines"),
@@ -61,6 +60,8 @@ def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
         "**Duration**: 1.1s (test execution)",
         "**Score**: 70/100",
         "**Results**: 4 passed, 2 skipped, 1 warning in 1.10s",
+        "#### Passed Tests (4)",
+        "#### Skipped Tests (2)",
         "### pkg/step.py (Lines 6-26)",
         "- Speedup: **2.0x** on cpu",
         "- The promised target is a speedup of 3x.",

@@ -7,7 +7,7 @@ import pytest
 from building import a_context, a_task, written
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bound_files import bind, bound_files
+from gates.evidence.bundles import bind, bound_files
 
 FILES: dict[str, str | bytes] = {
     "pkg/__init__.py": "",
@@ -109,6 +109,6 @@ def test_file_that_cannot_be_read_leaves_the_evidence_open(tmp_path: Path, monke
     task, context = a_task(), a_context(root)
     files = bound_files(task, task.measurements[0], context)
     (root / "pkg/core.py").unlink()
-    monkeypatch.setattr("gates.evidence.bound_files.bound_files", lambda *_: files)
+    monkeypatch.setattr("gates.evidence.bundles.bound_files", lambda *_: files)
     with pytest.raises(EvidenceUnavailable, match=r"^pkg/core.py cannot be read: No such file"):
         bind(task, task.measurements[0], context)

@@ -10,10 +10,9 @@ import pytest
 from building import a_context, a_criterion, a_measure, a_process, samples, written
 from bundling import a_bundle, a_bundled_run, a_cuda_task, put
 
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bound_files import bind
-from gates.evidence.bundles import Bundles, HandedIn, Standing
+from gates.evidence.bundles import Bundles, HandedIn, Standing, bind
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.measuring.taken import MeasurementRun

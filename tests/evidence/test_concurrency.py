@@ -1,4 +1,4 @@
-"""Concurrency, collected for real: callables of a project at once, in threads and in processes."""
+"""Concurrency, collected for real: callables of a project, several at once."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 HEAD = "import os, random, sys, threading, time\nSEEN = []\nMAIN = threading.main_thread()\n\n\n"
 
 
-def look(tmp_path: Path, body: str = "return 1", where: str = "threads", **changes: Any) -> tuple[Together, Finding]:
+def look(tmp_path: Path, body: str = "return 1", **changes: Any) -> tuple[Together, Finding]:
     """Run a callable of the cases at once, or one with a body of its own."""
     files = {**CASES, "pkg/__init__.py": "", "pkg/own.py": f"{HEAD}def work(*args):\n    {body}\n"}
     root = written(tmp_path / "project", files)
-    asked = {"call": "pkg.own:work", "in": [where], "failure_rate": 0.5, "budget_s": 5, **changes}
+    asked = {"call": "pkg.own:work", "failure_rate": 0.5, "budget_s": 5, **changes}
     if "shared" in asked:
-        del asked["call"], asked["in"]
+        del asked["call"]
     task = a_task(concurrency=[asked])
     concurrency = Concurrency.collect(task, a_context(root))
     assert not (root.parent / "project-evidence/concurrency/plugin").exists()
@@ -67,14 +67,6 @@ def test_error_that_is_raised_at_once_only_is_found(tmp_path: Path) -> None:
     assert str(finding.location) == "pkg/own.py:7"
 
 
-def test_file_that_two_processes_write_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "one.txt"
-    body = f"p = {str(path)!r}; open(p, 'w').write(str(args)); time.sleep(0.02); return open(p).read()"
-    seen, finding = look(tmp_path, body, "processes", each=[[1], [2]])
-    assert finding.outcome is F
-    assert seen.failed > 0
-
-
 @pytest.mark.parametrize("name", ["LockedTracker", "AppendingTracker", "DatabaseTracker"])
 def test_sound_tracker_passes(tmp_path: Path, name: str) -> None:
     seen, finding = look(tmp_path, **shared(name))
@@ -83,12 +75,11 @@ def test_sound_tracker_passes(tmp_path: Path, name: str) -> None:
     assert seen.overlap_s > 0
 
 
-def test_what_has_its_own_state_passes_in_threads_and_processes(tmp_path: Path) -> None:
-    for where in ("threads", "processes"):
-        seen, finding = look(tmp_path / where, where=where, call="sound_together:own_generator", each=[[1], [2]])
-        assert finding.outcome is P, finding.message
-        assert seen.met == 6
-        assert "fewer than 0.5 of the rounds fail" in finding.message
+def test_what_has_its_own_state_passes(tmp_path: Path) -> None:
+    seen, finding = look(tmp_path, call="sound_together:own_generator", each=[[1], [2]])
+    assert finding.outcome is P, finding.message
+    assert seen.met == 6
+    assert "fewer than 0.5 of the rounds fail" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -107,7 +98,7 @@ def test_what_has_its_own_state_passes_in_threads_and_processes(tmp_path: Path) 
     ],
 )
 def test_what_has_no_result_alone_is_unknown_with_the_reason(tmp_path: Path, body: str, said: str) -> None:
-    journal = tmp_path / "project-evidence/concurrency/0-threads.jsonl"
+    journal = tmp_path / "project-evidence/concurrency/0.jsonl"
     limit: dict[str, Any] = {"timeout_s": 2} if "sleep" in body else {}  # others may take their time to begin
     _, finding = look(tmp_path, body.replace("SELF", repr(str(journal))), **limit)
     assert finding.outcome is U
@@ -115,17 +106,8 @@ def test_what_has_no_result_alone_is_unknown_with_the_reason(tmp_path: Path, bod
     assert "\n" not in finding.message
 
 
-def test_process_that_ends_by_itself_among_others_is_unknown(tmp_path: Path) -> None:
-    _, finding = look(
-        tmp_path, "SEEN.append(1); len(SEEN) > 3 and os._exit(3); time.sleep(0.01); return 1", "processes"
-    )
-    assert finding.outcome is U
-    assert "ended by itself, with exit code 3" in finding.message
-
-
-@pytest.mark.parametrize("where", ["threads", "processes"])
-def test_what_is_not_there_is_unknown(tmp_path: Path, where: str) -> None:
-    _, finding = look(tmp_path, where=where, call="pkg.own:nothing")
+def test_what_is_not_there_is_unknown(tmp_path: Path) -> None:
+    _, finding = look(tmp_path, call="pkg.own:nothing")
     assert (finding.outcome, "pkg.own has no 'nothing'" in finding.message) == (U, True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from building import PATIENCE_S, QUICK, a_context, a_task, clean, written
 
 from gates.code.syntax import parse
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, copy_plugin, coverage_env, named_tests
 from gates.evidence.lines.public_code import functions_of

@@ -168,14 +168,13 @@ def test_what_cuda_calls_synchronising_is_counted_once(monkeypatch: pytest.Monke
     assert [str(other.message) for other in others] == ["another one"]
 
 
-def test_sampling_tells_phase_line_and_idleness() -> None:
+def test_sampling_tells_the_phase_and_the_line() -> None:
     sampling, watched = Sampling(PLACES, Feeding(PLACES)), Clock()
     sampling.watch(watched)
-    sampling.idle_of = lambda: True
     assert sampling.is_watched()
     with watched.during(OPTIMIZER):
         limit = time.monotonic() + PATIENCE_S
-        while not (found := [key for key in sampling.taken()[0] if key[0] == OPTIMIZER]) and time.monotonic() < limit:
+        while not (found := [key for key in sampling.taken() if key[0] == OPTIMIZER]) and time.monotonic() < limit:
             time.sleep(0.005)
     assert found[0][:2] == (OPTIMIZER, OPTIMIZER)
     assert found[0][2] is not None

@@ -8,13 +8,13 @@ import pytest
 from building import PATIENCE_S, QUICK, a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
 from gates.check import EvidenceSet
+from gates.criteria import decide
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
-from gates.stages.gates import BUSINESS_LOGIC, EXECUTION
+from gates.stages.gate import BUSINESS_LOGIC, EXECUTION
 from gates.task.task import Task
-from gates.verdict import decide
 
 GOOD = "def test_good() -> None:\n    assert print\n"
 BAD = "def test_bad() -> None:\n    assert 1 == 2\n"

@@ -15,7 +15,7 @@ from recording import read_journal
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.child.tracebacks import crash_of
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.recorded_step import Recorded
 from gates.evidence.runtime_orders import runtime_orders
 from gates.model import Finding, Outcome

@@ -8,10 +8,10 @@ import pytest
 from building import PATIENCE_S, a_context, a_criterion, a_task, evidence, pytest_options, written
 
 from gates.checks.test_run import judge as _suite
+from gates.criteria import decide
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
-from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion(tests=["tests"])], measurements=[])
 GOOD = "def test_good() -> None:\n    assert print\n"

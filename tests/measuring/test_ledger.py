@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from taking import an_attempt
 
-from gates.measuring.ledger import Attempt, Ledger, key_of, pooled
+from gates.measuring.taken import Attempt, Ledger, key_of, pooled
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,7 @@ from building import written
 from gates.model import Location
 from gates.project.copies import copy_project, relocated
 from gates.proving._worker.keeping import Copy
-from gates.proving.general import from_statements, general, operators
-from gates.proving.making import Change, Maker
-from gates.proving.proof import Source
+from gates.proving.general import Change, Maker, from_statements, general, operators
 from gates.proving.source import Text
 
 
@@ -88,7 +86,7 @@ def test_a_change_in_the_middle_of_a_line_with_other_signs_hits_its_place() -> N
 def test_faults_that_mean_the_same_are_made_once() -> None:
     file = a_text("x = 1\n")
     texts = ("x = 2\n", "x = (2)\n", "x = 1  # the same\n", "x = (\n")
-    same = [Change(Source.GENERAL, text, file, 1, 1, text) for text in texts]
+    same = [Change(text, file, 1, 1, text) for text in texts]
     made, left = Maker().make(same)
     assert ([fault.title for fault in made], left) == (["x = 2\n"], 0)
 

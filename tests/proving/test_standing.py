@@ -1,13 +1,12 @@
 import pytest
 
 from gates.model import Level, Location
-from gates.proving.page import markdown, text
-from gates.proving.proof import CriterionProof, End, Proof, Source, Standing, TriedFault
+from gates.proving.proof import CriterionProof, End, Proof, Standing, TriedFault, markdown, text
 
 
 def a_fault(end: End) -> TriedFault:
     place = Location(path="pkg/core.py", line=1)
-    return TriedFault(id="f", source=Source.GENERAL, title="t", location=place, diff="d", end=end)
+    return TriedFault(id="f", title="t", location=place, diff="d", end=end)
 
 
 def a_criterion(*faults: TriedFault, **changes: object) -> CriterionProof:

@@ -12,14 +12,14 @@ from gates.model import Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LINE = Location(path="pkg/a.py", line=7)
-ASKED: dict[str, Any] = {"call": "pkg.a:train", "in": ["threads"], "criteria": ["AC1"], "failure_rate": 0.15}
+ASKED: dict[str, Any] = {"call": "pkg.a:train", "criteria": ["AC1"], "failure_rate": 0.15}
 TRACKER: dict[str, Any] = {"shared": "pkg.a:Tracker", "use": "pkg.a:log", "read": "pkg.a:count", "workers": 4}
 DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, expected 1")
 
 
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
-    facts: dict[str, Any] = {"index": 0, "where": "threads", "process": a_process(), "complete": True, "rounds": 20,
+    facts: dict[str, Any] = {"index": 0, "process": a_process(), "complete": True, "rounds": 20,
                              "met": 20, "forced": 12, "pauses": 99, "overlap_s": 1.0, "alone": "1"}  # fmt: skip
     return Together.model_validate({**facts, **changes})
 
@@ -100,5 +100,5 @@ def test_section_tells_of_each_and_of_free_threading() -> None:
     task = a_task(concurrency=[ASKED])
     (section,) = _concurrency.describe(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
     assert section.title == "Concurrency"
-    assert section.rows[0][1:] == ("2 threads", "20 of 20", "0", "99 in 12 rounds", "0", "< 0.15", "passed")
+    assert section.rows[0][1:] == ("2", "20 of 20", "0", "99 in 12 rounds", "0", "< 0.15", "passed")
     assert section.facts[0][1].startswith("not available")

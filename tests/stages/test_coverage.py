@@ -9,12 +9,12 @@ from covering import TEST, a_function, executed
 from gates.check import EvidenceSet
 from gates.checks.coverage.judge import describe, judge, plan
 from gates.code.symbols import SymbolTrace
+from gates.criteria import decide
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.task.selection import narrowed
 from gates.task.task import Task
-from gates.verdict import decide
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()])
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE

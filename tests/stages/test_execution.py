@@ -8,12 +8,12 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 
 from gates.check import EvidenceSet
 from gates.child.process import Stream
+from gates.criteria import decide
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.stages.gates import EXECUTION as GATE
-from gates.verdict import decide
+from gates.stages.gate import EXECUTION as GATE
 
 TASK = a_task()
 BARE = a_task(entry_points=[])

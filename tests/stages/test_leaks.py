@@ -35,7 +35,7 @@ def test_leak_is_laid_to_the_line_that_keeps_it() -> None:
     finding = found(seen)
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.CRITICAL, "pkg/train.py:9")
     assert finding.actual == "live tensors by 1 MB [1 MB, 1 MB] an epoch"
-    assert "kept by `losses in epochs`" in finding.message
+    assert "kept by a list, which gets" in finding.message
     assert "allocated at pkg/model.py:3" in finding.message
     assert finding.evidence == "leaks/0-longer.jsonl"
 

@@ -1,9 +1,7 @@
 """Callables that come to something else at once than alone; what each is for is in its name."""
 
-import os
 import random
 import threading
-from pathlib import Path
 
 CONFIG: dict[str, float] = {}
 CACHE: dict[str, list[float]] = {}
@@ -106,11 +104,3 @@ def crossed() -> int:
         total = sum(range(200))
         with other:  # <- stands
             return total
-
-
-def one_file(number: int) -> str:
-    """Write a file that all have, and read it again."""
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"gates-planted-{os.getuid()}.txt"
-    for _ in range(5):
-        path.write_text(f"{number}\n" * 20_000, encoding="utf-8")
-    return path.read_text(encoding="utf-8")[:8]  # <- shared state

@@ -9,7 +9,7 @@ from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child import process
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun

@@ -157,5 +157,5 @@ def _finding(criterion: Criterion, outcome: Outcome, message: str) -> Finding:
 
 
 CHECK = Check(
-    name="assertions", gate="business-logic", order=35, rules=RULES, uses=(TestFiles,), plan=plan, judge=judge,
-)  # fmt: skip
+    name="assertions", gate="business-logic", order=35, rules=RULES, uses=(TestFiles,), plan=plan, judge=judge
+)

@@ -15,7 +15,7 @@ from gates.child.calculating.session import IMPORT_S
 from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import import_roots

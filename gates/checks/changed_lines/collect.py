@@ -9,8 +9,7 @@ from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.config import reports_of
-from gates.context import Context
+from gates.config import Context, reports_of
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
@@ -18,11 +17,10 @@ from gates.model import Location, Model
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.proving.bench import Bench, Told
-from gates.proving.general import from_statements, general, operators
-from gates.proving.making import Change, Fault, Maker, spread
+from gates.proving.cases import Baseline, statements
+from gates.proving.general import Change, Fault, Maker, from_statements, general, operators, spread
 from gates.proving.proof import End
 from gates.proving.source import Text
-from gates.proving.targets import Baseline, statements
 from gates.task.task import Task
 from gates.words import printable
 
@@ -71,14 +69,15 @@ class ChangedLines(Derived):
         survived = sorted((each for each in mutants if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
         missed = tuple(
             MissedMutant(
-                location=mutant.location, title=printable(mutant.title),
+                location=mutant.location,
+                title=printable(mutant.title),
                 tests=tuple(sorted(map(printable, baseline.noticing(mutant.location, passed)))),
             )
             for mutant in survived
-        )  # fmt: skip
-        return cls.model_validate({
-            **facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed,
-        })  # fmt: skip
+        )
+        return cls.model_validate(
+            {**facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed}
+        )
 
 
 def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Change]:

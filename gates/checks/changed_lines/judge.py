@@ -65,5 +65,5 @@ def _told(outcome: Outcome, message: str) -> Finding:
 
 
 CHECK = Check(
-    name="changed_lines", gate="business-logic", order=135, rules=RULES, uses=(ChangedLines,), plan=plan, judge=judge,
-)  # fmt: skip
+    name="changed_lines", gate="business-logic", order=135, rules=RULES, uses=(ChangedLines,), plan=plan, judge=judge
+)

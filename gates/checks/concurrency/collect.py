@@ -1,4 +1,4 @@
-"""Concurrency: callables of the project run several times at once, in threads and in processes of their own."""
+"""Concurrency: callables of the project run several times at once, in threads."""
 
 import json
 from typing import Self
@@ -10,7 +10,7 @@ from gates.child.calculating.likeness import Unseen, differences
 from gates.child.calculating.values import shown
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.model import Location, Model
 from gates.task.probes import Concurrent
 from gates.task.task import Task
@@ -45,10 +45,9 @@ class Switched(Model):
 
 
 class Together(Model):
-    """One thing that was done at once, in threads or in processes; rounds count where they were at it together."""
+    """One thing that was done at once, in threads; rounds count where they were at it together."""
 
     index: int
-    where: str
     process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
@@ -91,45 +90,46 @@ class Concurrency(Evidence):
         """Do each alone, and at once, in processes of its own."""
         probe = probing(task, context, "concurrency")
         seen = tuple(
-            _read(i, where, one, _asked(probe, one, where, f"{i}-{where}", one.timeout_s or context.timeout_s))
-            for i, one in enumerate(task.concurrency) for where in one.places
-        )  # fmt: skip
+            _read(i, one, _asked(probe, one, f"{i}", one.timeout_s or context.timeout_s))
+            for i, one in enumerate(task.concurrency)
+        )
         return cls(
             how="alone, then several at once: started together, with switches between threads as often as there can be",
-            commands=tuple(probe.commands), seen=seen,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            seen=seen,
+        )
 
-    def of(self, index: int, where: str) -> Together | None:
+    def of(self, index: int) -> Together | None:
         """Return what was seen of one thing that a task names."""
-        return next((each for each in self.seen if (each.index, each.where) == (index, where)), None)
+        return next((each for each in self.seen if each.index == index), None)
 
 
-def _asked(probe: Probe, one: Concurrent, where: str, name: str, limit_s: float) -> Probed:
+def _asked(probe: Probe, one: Concurrent, name: str, limit_s: float) -> Probed:
     each = one.each or (one.args,) * one.workers
     told = {"call": one.call, "each": each, "take": one.take, "shared": one.shared, "args": one.args, "use": one.use,
-            "read": one.read, "times": one.times, "workers": one.count, "where": where, "rounds": one.rounds,
+            "read": one.read, "times": one.times, "workers": one.count, "rounds": one.rounds,
             "budget_s": one.budget_s}  # fmt: skip
     return probe.ask(PROGRAM, name, told, limit_s)
 
 
-def _read(index: int, where: str, one: Concurrent, probed: Probed) -> Together:
+def _read(index: int, one: Concurrent, probed: Probed) -> Together:
     """Return what a journal tells."""
-    base = Together(index=index, where=where, process=probed.process, problem=probed.trouble, place=probed.place)
+    base = Together(index=index, process=probed.process, problem=probed.trouble, place=probed.place)
     try:
-        return base.model_copy(update=_facts(one, where, probed))
+        return base.model_copy(update=_facts(one, probed))
     except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
         return base.model_copy(update={"problem": f"the journal cannot be read: {type(error).__name__}"})
 
 
-def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
-    alone = {_key(where, entry): json.loads(str(entry["result"])) for entry in probed.of("alone")}
+def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
+    alone = {entry["worker"]: json.loads(str(entry["result"])) for entry in probed.of("alone")}
     differed = list(_differed(one, alone, probed.of("unlike")))
     rounds = probed.of("round")
     own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
     stood = next(iter(probed.of("stood")), {})
     return {
-        "problem": probed.trouble or _ended_early(probed), "unclear": _unclear(one, where, alone, probed),
-        "complete": not probed.trouble and bool(alone) and (where == "threads" or bool(probed.of("complete"))),
+        "problem": probed.trouble, "unclear": _unclear(one, alone, probed),
+        "complete": not probed.trouble and bool(alone),
         "alone": next((shown(value, 80) for value in alone.values()), ""),
         "alone_s": max((number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
         "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
@@ -141,11 +141,6 @@ def _facts(one: Concurrent, where: str, probed: Probed) -> dict[str, object]:
         "switched": tuple(_switched(probed)),
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
     }  # fmt: skip
-
-
-def _key(where: str, entry: Entry) -> object:
-    """Return whose result it is: each process has its own."""
-    return entry["process"] if where == "processes" else entry["worker"]
 
 
 def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
@@ -164,10 +159,10 @@ def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]
     return found
 
 
-def _unclear(one: Concurrent, where: str, alone: dict[object, object], probed: Probed) -> str:
+def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> str:
     """Return why what comes of it alone is no measure, or nothing where it is one."""
     for entry in probed.of("alone"):
-        first, again = alone[_key(where, entry)], json.loads(str(entry["again"]))
+        first, again = alone[entry["worker"]], json.loads(str(entry["again"]))
         unlike = _unlike(one, first, again)
         if unlike and isinstance(unlike[0], Unseen):
             return f"{NOTHING} ({unlike[0]})"
@@ -184,14 +179,6 @@ def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
     return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
 
 
-def _ended_early(probed: Probed) -> str:
-    for entry in probed.of("late"):
-        return f"process {int(number(entry['worker'])) + 1} did not come to its end in time"
-    for entry in probed.of("gone"):
-        return f"process {int(number(entry['worker'])) + 1} ended by itself, with exit code {entry['code']}"
-    return ""
-
-
 def _stood(entry: Entry) -> list[Stood]:
     threads = entry.get("threads")
     found = []
@@ -205,6 +192,7 @@ def _switched(probed: Probed) -> list[Switched]:
     return [
         Switched(place=place, function=str(told[2]), until=until)
         for entry in probed.of("line")
-        if isinstance(told := entry["place"], list) and (place := location(told))
+        if isinstance(told := entry["place"], list)
+        and (place := location(told))
         and (until := location(entry["until"]))
-    ]  # fmt: skip
+    ]

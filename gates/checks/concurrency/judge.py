@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.concurrency.collect import Concurrency, Differed, Together
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Concurrent
@@ -14,7 +13,7 @@ RULES = (
     RuleText(
         id="PF006",
         title="The same result concurrently as alone",
-        meaning="A callable runs alone, then in several threads or processes. Another result, an error or "
+        meaning="A callable runs alone, then in several threads. Another result, an error or "
         "a deadlock fails. Only rounds that overlapped count.",
     ),
 )
@@ -23,23 +22,20 @@ REMEDIATION = "Give each its own state, or hold one lock from the read to the wr
 
 
 def plan(task: Task) -> Iterator[Planned]:
-    """Plan one check for each thing that is done at once and where, and one for each criterion it stands for."""
+    """Plan one check for each thing that is done at once, and one for each criterion it stands for."""
     for i, one in enumerate(task.concurrency):
-        for where in one.places:
-            title = f"The same result concurrently, in {where}: {one.name}"
-            yield from checks(task, one, f"concurrency:{i}:{where}", title, "the same result concurrently")
+        title = f"The same result concurrently: {one.name}"
+        yield from checks(task, one, f"concurrency:{i}", title, "the same result concurrently")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each by what came of its rounds."""
     concurrency = evidence.get(Concurrency)
     for i, one in enumerate(task.concurrency):
-        for where in one.places:
-            seen = concurrency.of(i, where) if concurrency else None
-            said = _said(one, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Concurrency)}")
-            raw = f"concurrency/{i}-{where}.jsonl" if seen else None
-            check = f"concurrency:{i}:{where}"
-            yield from findings(task, one, said, rule="PF006", check=check, raw=raw, where=f"in {where}")
+        seen = concurrency.of(i) if concurrency else None
+        said = _said(one, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Concurrency)}")
+        raw = f"concurrency/{i}.jsonl" if seen else None
+        yield from findings(task, one, said, rule="PF006", check=f"concurrency:{i}", raw=raw)
 
 
 def _said(one: Concurrent, seen: Together) -> Said:
@@ -61,9 +57,10 @@ def _said(one: Concurrent, seen: Together) -> Said:
     if seen.bound > one.failure_rate * (1 + 1e-9):
         return _unknown(
             f"no failure in {seen.met} rounds shows only that fewer than {seen.bound:.2g} fail, asked is "
-            f"{one.failure_rate:.3g}", actual=f"fewer than {seen.bound:.2g}",
+            f"{one.failure_rate:.3g}",
+            actual=f"fewer than {seen.bound:.2g}",
             remediation="Give it a larger 'budget_s', or less to do.",
-        )  # fmt: skip
+        )
     return Said(Outcome.PASSED, _passed(one, seen), f"fewer than {seen.bound:.2g} fail", expected=asked)
 
 
@@ -111,10 +108,11 @@ def _stands(one: Concurrent, seen: Together) -> Said:
 
 def _where(seen: Together) -> str:
     return "; ".join(
-        f"thread {each.worker + 1} at {each.places[0]} ({each.functions[0]})" if each.places
+        f"thread {each.worker + 1} at {each.places[0]} ({each.functions[0]})"
+        if each.places
         else f"thread {each.worker + 1} outside the project"
         for each in seen.stood
-    )  # fmt: skip
+    )
 
 
 def _first(seen: Together) -> Location | None:
@@ -140,7 +138,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         text="Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
         "at 95 %." if concurrency else f"Not run: {evidence.why_missing(Concurrency)}.",
         facts=(("Free-threading", _free(seen)),) if seen else (),
-        columns=("Concurrent", "In", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
+        columns=("Concurrent", "Threads", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
         rows=tuple(_row(task.concurrency[each.index], each) for each in seen),
     )  # fmt: skip
 
@@ -148,7 +146,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(one: Concurrent, seen: Together) -> tuple[str, ...]:
     bound = f"< {seen.bound:.2g}" if seen.bound is not None and seen.complete else "-"
     return (
-        one.name, f"{one.count} {seen.where}", f"{seen.met} of {seen.rounds}", str(seen.failed),
+        one.name, str(one.count), f"{seen.met} of {seen.rounds}", str(seen.failed),
         f"{seen.pauses} in {seen.forced} rounds", str(seen.failed_forced), bound, _said(one, seen).outcome.value,
     )  # fmt: skip
 

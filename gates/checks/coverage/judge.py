@@ -11,7 +11,7 @@ from gates.evidence.tests.bound_tests import NAMED, stand_for, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task, measured_by
 
 RAW = "ExecutedLines.json"
@@ -79,11 +79,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             files[function.location.path].append(function)
     yield Section(
         title="Executed Code",
-        text=f"Public functions of which a line ran in the test run. Not all was seen: {doubt}." if doubt
+        text=f"Public functions of which a line ran in the test run. Not all was seen: {doubt}."
+        if doubt
         else "Public functions of which a line ran in the test run.",
         columns=("File", "Functions", "Executed", "Share", "Not executed"),
         rows=tuple(_file_row(path, functions) for path, functions in sorted(files.items())),
-    )  # fmt: skip
+    )
     yield Section(
         title="Tests That Executed the Code of Each Criterion",
         columns=("Criterion", "Code", "Executed by", "Of its own tests"),

@@ -7,7 +7,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.marked import Marker, Marks
 from gates.model import Location, Model

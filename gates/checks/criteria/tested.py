@@ -3,11 +3,10 @@
 import shlex
 from collections.abc import Iterator
 
-from gates.check import EvidenceSet
+from gates.check import About, EvidenceSet, about_criterion
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, ELSEWHERE, TestRecord
-from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome
 from gates.task.task import Criterion, Task
 from gates.words import counted

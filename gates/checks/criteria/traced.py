@@ -2,17 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from gates.check import EvidenceSet
+from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import RuleSite, RuleTrace
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
-from gates.judging import About, about_criterion
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
-from gates.task.bindings import CodeBinding
+from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
 
 NAMED = 50

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, for_criteria
 from gates.child.tracebacks import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.judging import for_criteria
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
@@ -174,11 +173,12 @@ def _without_result(seen: EntryRun) -> dict[str, object]:
 def _returned_failure(seen: EntryRun) -> dict[str, object]:
     """Say that a command came to its end and returned an exit code that says that it failed."""
     return {
-        "outcome": Outcome.FAILED, "actual": f"returned {seen.returned}",
+        "outcome": Outcome.FAILED,
+        "actual": f"returned {seen.returned}",
         "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
         "impact": "Who runs this command is told that it failed.",
         "remediation": "Mend what makes it fail; return 0 or None for success.",
-    }  # fmt: skip
+    }
 
 
 CHECK = Check(

@@ -142,5 +142,5 @@ def _noticed_by(symbol: EmptiedSymbol) -> str:
 
 
 CHECK = Check(
-    name="faults", gate="business-logic", order=30, rules=RULES, uses=(EmptiedCode,), plan=plan, judge=judge, page=page,
-)  # fmt: skip
+    name="faults", gate="business-logic", order=30, rules=RULES, uses=(EmptiedCode,), plan=plan, judge=judge, page=page
+)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loader, Seen
 from gates.child.probing import Entry, Probe, Probed, location, probing
-from gates.context import Context
+from gates.config import Context
 from gates.model import Location
 from gates.task.probes import HotPath
 from gates.task.task import Task
@@ -32,8 +32,9 @@ class HotPaths(Evidence):
         )
         return cls(
             how="what trains, in processes of its own, with the time and the reads of each step",
-            commands=tuple(probe.commands), seen=seen,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            seen=seen,
+        )
 
     def of(self, index: int) -> HotSeen | None:
         """Return what was seen of a task's hot path."""
@@ -117,7 +118,6 @@ def _step(together: list[Entry]) -> HotStep:
         for call, place, by, device, count in _rows(entry["reads"]):
             read = HotRead(call=str(call), location=location(place), by=str(by), device=str(device))
             reads[read] += int(str(count))
-    idle = [_numbers(entry["idle"]) for entry in together]
     return HotStep(
         seconds=sum(phases.values()),
         phases=dict(phases),
@@ -125,7 +125,6 @@ def _step(together: list[Entry]) -> HotStep:
         device=str(together[-1]["device"]),
         reads=tuple(read.model_copy(update={"count": count}) for read, count in reads.items()),
         lines=tuple(Seen(phase=phase, location=place, count=count) for (phase, place), count in lines.items()),
-        idle=(sum(each[0] for each in idle), sum(each[1] for each in idle)),
     )
 
 
@@ -157,8 +156,3 @@ def _late(entry: Entry, data: float) -> tuple[float, float]:
 
 def _rows(told: object) -> list[list[object]]:
     return [list(row) for row in told if isinstance(row, list)] if isinstance(told, list) else []
-
-
-def _numbers(told: object) -> tuple[int, int]:
-    first, second = told if isinstance(told, list) else (0, 0)
-    return int(str(first)), int(str(second))

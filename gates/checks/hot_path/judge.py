@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypedDict
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.hot_path.collect import HotPaths
 from gates.checks.hot_path.steps import (
     FLOOR_S,
@@ -20,7 +20,6 @@ from gates.checks.hot_path.steps import (
     counts,
     lines_of,
 )
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import HotPath
@@ -38,7 +37,7 @@ def sections(path: HotPath, seen: HotSeen) -> Iterator[Section]:
         return
     yield Section(
         title=f"Hot path: {path.name}",
-        text=_bottleneck(seen) + _idle(seen),
+        text=_bottleneck(seen),
         columns=("Phase", "Time a step", "Share of the time", "Without it at most", "Course", "Line seen most"),
         rows=tuple(_row(seen, name, share) for name, share in _shares(seen) if share.value > 0),
     )
@@ -68,14 +67,6 @@ def _bottleneck(seen: HotSeen) -> str:
         f"{len(seen.steps)} steps{runs} of {_time(step)} (median) on {seen.runs[0].device}; the first ones are left "
         f"out. Most of the time is spent in {name}, {share}{at}{gain}."
     )
-
-
-def _idle(seen: HotSeen) -> str:
-    """Tell how often the device had nothing to do, where there is one that can be asked."""
-    idle, all_of_them = (sum(step.idle[i] for step in seen.steps) for i in (0, 1))
-    if not all_of_them:
-        return ""
-    return f" The device had nothing to do in {idle / all_of_them:.0%} of {all_of_them} samples (launch gaps)."
 
 
 def _row(seen: HotSeen, name: str, share: Share) -> tuple[str, ...]:

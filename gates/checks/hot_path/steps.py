@@ -50,7 +50,7 @@ class Seen(Model):
 
 
 class HotStep(Model):
-    """One step: the seconds in each phase, the reads, the lines, and how often the device had nothing to do.
+    """One step: the seconds in each phase, the reads and the lines.
 
     `late` is how long the thread had to wait for a processor: in batches, and in all.
     """
@@ -61,7 +61,6 @@ class HotStep(Model):
     device: str = ""
     reads: tuple[HotRead, ...] = ()
     lines: tuple[Seen, ...] = ()
-    idle: tuple[int, int] = (0, 0)
 
     @property
     def stall(self) -> float:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, probing
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.measuring.deciding import slope
 from gates.model import Location, Model
 from gates.task.probes import Leak
@@ -167,12 +167,11 @@ class Allocated(Model):
 
 
 class Holder(Model):
-    """A container that grew with every epoch: its owner, its rate, and the line after which it was larger.
+    """A container that grew with every epoch: its rate, and the line after which it was larger.
 
     `entry` is about how many bytes an entry holds, `tensors` and `graphs` how many of them the newest ones lead to.
     """
 
-    owner: str
     kind: str
     rate: float
     entry: float
@@ -216,8 +215,9 @@ class Leaks(Evidence):
         runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
         return cls(
             how="each callable over and over, in processes of their own, memory read after each epoch",
-            commands=tuple(probe.commands), runs=runs,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            runs=runs,
+        )
 
     def run(self, index: int) -> LeakRun | None:
         """Return what was seen of a task's callable."""

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.leaks.collect import METHOD, Allocated, Drift, Holder, LeakRun, Leaks, Rung, Watched, kept, theil_sen
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Leak
@@ -43,9 +42,10 @@ WORDS = {
     "heap": "the C library's heap", "private": "the process's own memory",
 }  # fmt: skip
 FORMS = {
-    "called": "it is called once an epoch", "returned": "what it returns is called once an epoch",
+    "called": "it is called once an epoch",
+    "returned": "what it returns is called once an epoch",
     "stepped": "what it returns makes a step each epoch",
-}  # fmt: skip
+}
 IMPACT = "A run that is long enough ends for want of memory."
 
 
@@ -92,9 +92,10 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         filled = [f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling]
         return _unknown(
             f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
-            + (f": {'; '.join(filled)}" if filled else ""), actual="not decided",
+            + (f": {'; '.join(filled)}" if filled else ""),
+            actual="not decided",
             remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
-        )  # fmt: skip
+        )
     return Said(
         Outcome.PASSED, f"no memory keeps growing over {last.epochs} epochs: {_grew(last.rungs)}",
         _grew(last.rungs), expected="no growth above the tolerance",
@@ -147,12 +148,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     rows = [row for i, leak in enumerate(task.leaks) for row in _rows(leak, leaks.run(i) if leaks else None)]
     yield Section(
         title="Memory",
-        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first." if leaks
+        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first."
+        if leaks
         else f"Not run: {evidence.why_missing(Leaks)}.",
         facts=tuple((run.name, FORMS.get(run.last.form, "did not run")) for run in (leaks.runs if leaks else ())),
         columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
         rows=tuple(rows),
-    )  # fmt: skip
+    )
 
 
 def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
@@ -196,9 +198,8 @@ def said_of(place: Place) -> str:
     """Return in words what is known of where."""
     words = []
     if place.holder:
-        owner = f"`{place.holder.owner}`" if place.holder.owner else f"a {place.holder.kind}"
         at = f" at {place.holder.location}" if place.holder.location else ""
-        words.append(f"kept by {owner}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
+        words.append(f"kept by a {place.holder.kind}, which gets {place.holder.rate:.3g} entries more each epoch{at}")
     if place.allocated:
         words.append(f"allocated at {place.allocated.location}")
     return ", ".join(words) or "no line of the project was found for it"

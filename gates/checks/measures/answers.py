@@ -6,17 +6,16 @@ from functools import partial
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.base.collect import Regressions, measurement_of
+from gates.checks.measures.base.arms import BASELINE, CANDIDATE, by_sides, measurement_of
+from gates.checks.measures.base.collect import Regressions
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source, correct
-from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison, by_sides, of_measure, of_regression
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun
 from gates.model import Level, Outcome
-from gates.task.measurement import Regression
 from gates.task.task import Criterion, Measure, Task
 from gates.words import shown
 
@@ -93,22 +92,13 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, i
         yield criterion, i, measure, got
 
 
-def regressions_of(task: Task, evidence: EvidenceSet) -> list[Answer]:
-    """Return what the blocking limit of each regression is answered; it shares the error with the targets."""
-    return _shared(task, evidence)[len([*targets_of(task)]) :]
-
-
 def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
-    """Return the answers to all targets, then those to all regressions: a failure that shares no error is none."""
+    """Return the answers to all targets; a failure that shares no error is none."""
     told = []
     for criterion, i, measure in targets_of(task):
         asked = criterion.measures[i]
-        got = compared(task, of_measure(asked), measure, evidence) if asked.against_base else answer(measure, evidence)
+        got = compared(task, asked, measure, evidence) if asked.against_base else answer(measure, evidence)
         told.append((measure, got, level_of(criterion, measure)))
-    for one in task.regressions:
-        comparison = of_regression(one)
-        limit = comparison.measures[0]
-        told.append((limit, compared(task, comparison, limit, evidence), _level(task, one)))
     found = [got for _, got, _ in told]
     family = [i for i, (_, got, level) in enumerate(told)
               if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level is Level.MUST]  # fmt: skip
@@ -119,33 +109,35 @@ def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
     return found
 
 
-def _level(task: Task, regression: Regression) -> Level:
-    """Return how binding a regression is: as the criteria that it stands for, or else required for itself."""
-    levels = {criterion.level for criterion in task.criteria_of(regression)}
-    return next((level for level in Level if level in levels), Level.MUST)
+def compared(task: Task, asked: Measure, measure: Measure, evidence: EvidenceSet) -> Answer:
+    """Return what a measure against the base is answered by itself.
 
-
-def compared(task: Task, comparison: Comparison, limit: Measure, evidence: EvidenceSet) -> Answer:
-    """Return what a limit of a comparison with the base is answered by itself."""
+    Where there is nothing to compare, one that equal sides meet asks for nothing; one that promises a gain stays open.
+    """
     seen = evidence.get(Regressions)
-    run = seen.of(task, comparison) if seen else None
-    problem = (run.problem if run else seen.problem) if seen else evidence.why_missing(Regressions)
-    if seen and not seen.changed:
-        problem = f"nothing has changed since {seen.shown}: there is nothing to compare"
-    elif seen and seen.is_new:
-        problem = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
-    if run and run.samples and limit.on not in {"any", run.samples.device.type}:
+    if seen is None:
+        return Answer(Outcome.UNKNOWN, None, problem=evidence.why_missing(Regressions))
+    run, none = seen.of(task, asked), ""
+    if not seen.changed:
+        none = f"nothing has changed since {seen.shown}: there is nothing to compare"
+    elif seen.is_new:
+        none = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
+    if none:
+        equal = 1.0 if measure.kind == "ratio" else 0.0
+        is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
+        return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
+    if run and run.samples and measure.on not in {"any", run.samples.device.type}:
         there = run.samples.device.type
-        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {limit.on}")
-    got = told_by(run, limit, problem)
-    if got.seen is not None and (differing := _differing(task, comparison, run)):
+        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
+    got = told_by(run, measure, run.problem if run else seen.problem)
+    if got.seen is not None and (differing := _differing(task, asked, run)):
         return replace(got, outcome=Outcome.UNKNOWN, problem=differing, remedy=ALIKE)
     return got
 
 
-def _differing(task: Task, comparison: Comparison, run: MeasurementRun | None) -> str:
+def _differing(task: Task, asked: Measure, run: MeasurementRun | None) -> str:
     """Return why the two sides did not do the same work, where the task asks for that and they tell their results."""
-    if run is None or run.taken is None or not measurement_of(task, comparison).same_result:
+    if run is None or run.taken is None or not measurement_of(task, asked).same_result:
         return ""
     digests = [set(values) for values in run.taken.digests.values()]
     if len(digests) == 2 and all(len(values) == 1 for values in digests):
@@ -266,9 +258,10 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
     reasons = [
         f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
-        for handed in _all(evidence) for run in handed.runs
+        for handed in _all(evidence)
+        for run in handed.runs
         if _speaks(run, measure) and not speaks_to(run, measure)
-    ]  # fmt: skip
+    ]
     refused = [f"{one.path} is refused: {one.why}" for one in _all(evidence) if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
 

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import Never
 
 from gates.check import Check, EvidenceSet
-from gates.checks.measures import handed_in, machine, method, past_runs, regressions
+from gates.checks.measures import handed_in, machine
 from gates.checks.measures.answers import Answer, answers_of, level_of, targets_of
+from gates.checks.measures.base.arms import comparisons_of
 from gates.checks.measures.base.collect import Regressions
-from gates.checks.measures.past_runs import PastRuns
 from gates.evidence.bundles import Bundles
 from gates.evidence.measurements import Measurements
-from gates.measuring.comparison import comparisons_of
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Outcome, Planned, Row, RuleText, Severity
@@ -173,11 +172,7 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
 
 
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
-REGRESSIONS = Check(
-    "regressions", NAME, 60, regressions.RULES, (Regressions,), regressions.plan, regressions.judge,
-    regressions.describe, row=Row.MEASURE,
-)  # fmt: skip
-PAST_RUNS = Check("past_runs", NAME, 70, (), (PastRuns,), _nothing, _nothing, past_runs.describe)
+BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
 HANDED_IN = Check("bundles", NAME, 80, handed_in.RULES, (Bundles,), handed_in.plan, handed_in.judge, handed_in.describe)
-MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, method.describe)
+MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)

@@ -1,15 +1,22 @@
-"""The part of the performance gate on measuring itself: was the machine fit, and how often was it tried?"""
+"""Measuring itself: was the machine fit, how often was it tried, and how were the numbers taken?"""
 
+import statistics
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
-from gates.evidence.measurements import Measurements
-from gates.measuring.fitness import contended, noise
+from gates.checks.measures.base.arms import comparisons_of
+from gates.checks.measures.base.collect import Regressions
+from gates.evidence.measurements import Measurements, command
+from gates.measuring.deciding import LEAST_RESTARTS
+from gates.measuring.fitness import TIMED, contended, noise
+from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.report import Section
 from gates.task.measurement import Measurement
 from gates.task.task import Task
+from gates.words import counted, in_shell
 
 RULES = (
     RuleText(
@@ -140,3 +147,132 @@ def _said(
         remediation="" if outcome is Outcome.PASSED else remedy or REMEDY[rule],
         command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
     )  # fmt: skip
+
+
+MOST = 10
+_LOOKED = (
+    " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
+    "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
+    "over the restarts. Failures of several required targets share the error by Holm's procedure."
+)
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
+    if not any(True for _ in targets_of(task)):
+        return
+    yield from _outlooks(task, evidence)
+    measurements = evidence.get(Measurements)
+    runs = measurements.runs if measurements else ()
+    if measurements is None:
+        yield Section(title="Measurements", text=f"None: {evidence.why_missing(Measurements)}.")
+    for run in (*runs, *_taken_elsewhere(task, evidence)):
+        yield _describe_run(task, run)
+    yield Section(
+        title="Method",
+        text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
+        "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
+        + (_LOOKED if any(run.taken for run in runs) else ""),
+    )
+    yield from (_sample_table(run) for run in runs if run.samples)
+
+
+def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what is compared with what, where anything is."""
+    if not comparisons_of(task):
+        return
+    seen = evidence.get(Regressions)
+    if seen is None:
+        yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
+        return
+    more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
+    none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""
+    facts = (
+        ("Base", seen.shown),
+        ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
+        ("The benchmark of here, run on both", ", ".join(seen.lent)),
+        *((f"{one.run.id}/{one.arm}", one.run.ended) for one in seen.runs if one.run.taken),
+    )
+    text = f"Not compared: {seen.problem}." if seen.problem else none
+    yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
+
+
+def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
+    wanted = {measure.from_ for _, _, measure in targets_of(task)}
+    for one in task.measurements:
+        if one.arms and one.id in wanted:
+            yield from (run for run in any_from_elsewhere(task, one.id, evidence) if run.taken)
+
+
+def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of what the gate timed itself how small an effect it could have seen, and what would settle what is open."""
+    rows = []
+    for criterion, _, measure, got in answers_of(task, evidence):
+        if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
+            by = got.clock or measure.of
+            floor = noise(got.run.taken, by) if by in TIMED else None
+            more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
+            needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
+            rows.append((
+                criterion.id, measure.name, f"{smallest_effect(got.seen, measure):.2%}",
+                f"{floor.floor:.2%}" if floor else "-", needed,
+            ))  # fmt: skip
+    if rows:
+        columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
+        yield Section(title="What could be seen", columns=columns, rows=tuple(rows))
+
+
+def _describe_run(task: Task, run: MeasurementRun) -> Section:
+    title = f"Measurement {run.id} on {run.device}"
+    where = (("From", run.elsewhere),) if run.elsewhere else ()
+    asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
+              in_shell(command(task, run.id, run.device))), *where)  # fmt: skip
+    if run.samples is None:
+        return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
+    samples = run.samples
+    facts = [*asked, ("Device", f"{samples.device.type}: {samples.device.name}"),
+             ("Capabilities", ", ".join(samples.device.capabilities) or "none stated"),
+             ("Timing", samples.timing or "not told"), *(facts_of(run, run.taken) if run.taken else ()),
+             ("Environment", _together(samples.environment)), ("Settings", _together(samples.settings))]  # fmt: skip
+    return Section(title=title, facts=tuple((name, value) for name, value in facts if value))
+
+
+def _together(named: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {value}" for name, value in sorted(named.items()))
+
+
+def _sample_table(run: MeasurementRun) -> Section:
+    assert run.samples is not None
+    rows = []
+    for name, metric in sorted(run.samples.metrics.items()):
+        for arm, values in sorted(metric.arms.items()):
+            numbers = (f"{each:.4g}" for each in (min(values), statistics.median(values), max(values)))
+            rows.append((name, metric.unit, arm, str(len(values)), *numbers))
+    columns = ("Metric", "Unit", "Arm", "Samples", "Least", "Median", "Most")
+    return Section(title=f"Samples of {run.id} on {run.device}", columns=columns, rows=tuple(rows), appendix=True)
+
+
+def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
+    """Yield each fact with its name."""
+    starts = taken.starts
+    alone = ": how they differ is not in the interval" if 0 < starts < LEAST_RESTARTS else ""
+    split = f", each of {taken.most // taken.split} split into {taken.split}" if taken.split > 1 else ""
+    yield "Pairs", f"{taken.pairs} of at most {taken.most}{split}, ended: {taken.ended}"
+    started = f"{counted(starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
+    yield "Processes", started if starts else "one for each sample"
+    yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
+    seen = noise(taken)
+    yield f"A second copy of {taken.baseline}", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
+    for arm, values in taken.stretch.items():
+        yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
+    if taken.waiting is not None:
+        yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
+    unsettled = sum(not one.settled for one in taken.warmups)
+    if taken.warmups:
+        yield "Warm-up", f"{len(taken.warmups)} times, {unsettled} of them without settling"
+    yield (
+        "Decides by",
+        {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
+    )
+    yield "Attempt", str(len(run.earlier.attempts) + 1)
+    yield "Laid down before the first sample", taken.frozen[:16]

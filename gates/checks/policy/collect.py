@@ -11,7 +11,7 @@ from gates import rules
 from gates.check import Evidence
 from gates.checks.policy import settings, task_file, tests
 from gates.checks.policy.change import Move, Part, moved
-from gates.context import Context
+from gates.config import Context
 from gates.errors import UsageError
 from gates.model import Location
 from gates.project.history import History
@@ -32,33 +32,18 @@ class Earlier:
 
 
 def find_earlier(task: Task, history: History, commit: str, root: Path, kept: Path) -> Earlier:
-    """Find the task of the same id, in the project or where it was before it moved; then one of the same path."""
+    """Find the task of the same id, in the project; then one of the same path."""
     earlier = Earlier(TwoStates(history, commit, root))
     states = earlier.states
     inside = {**states.led(states.before_settings().tasks, spec.SUFFIXES), **states.led(task.path, spec.SUFFIXES)}
     order = sorted(inside, key=lambda path: (path != task.path, path not in states.gone(), path))
     ordered = {path: inside[path] for path in order}
     earlier.task, earlier.path = next(_of_id(task, ordered, kept, earlier.unread), (None, ""))
-    if earlier.task is None:
-        _look_elsewhere(earlier, task, history, commit, root, kept)
     if earlier.task is None and task.path in inside and not earlier.unread:
         earlier.task = _read(task.path, inside[task.path], kept, earlier.unread)
     if earlier.task is None and task.path not in inside and states.lies(task.path):
         earlier.unread.append(f"{task.path} (at the base: no file, or a link or submodule that is not followed)")
     return earlier
-
-
-def _look_elsewhere(earlier: Earlier, task: Task, history: History, commit: str, root: Path, kept: Path) -> None:
-    """Look among the files of the repository that are gone: the project may have been in another folder."""
-    gone = earlier.states.elsewhere(spec.SUFFIXES)
-    ordered = {
-        path: gone[path] for path in sorted(gone, key=lambda path: (not f"/{path}".endswith(f"/{task.path}"), path))
-    }
-    for found, path in _of_id(task, ordered, kept, earlier.unread):
-        earlier.task = found
-        if f"/{path}".endswith(f"/{task.path}"):
-            earlier.states = TwoStates(history, commit, root, path.removesuffix(task.path))
-        return
 
 
 def _of_id(task: Task, files: Mapping[str, bytes], kept: Path, unread: list[str]) -> Iterator[tuple[Task, str]]:
@@ -170,9 +155,9 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
     moves += tests.compare(was_tests, tests_now, fate)
     moves += tests.others(old, new, {path for path, found in was_tests.items() if found})
     moves += settings.compare(*states.named(settings.WATCHED))
-    unread += [f"{path} now" for path in settings.unreadable(states.named(settings.WATCHED)[1])]
+    unread += [f"{path}: {why} now" for path, why in settings.unreadable(states.named(settings.WATCHED)[1]).items()]
     moves += _other_tasks({task.path, was.path}, states)
-    moves += () if states.moved else _workflows(states)
+    moves += _workflows(states)
     moves += _overridden(states)
     return moves, [*unread, *states.skipped], before is None and not unread
 

@@ -3,14 +3,14 @@
 The walk knows the model's fields and not their number: what a task can say is compared as soon as the model has it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gates.checks.policy.change import Move, Part, moved
 from gates.checks.policy.tests import Fate
 from gates.model import Level, Location, Model
-from gates.task.bindings import Waiver
+from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
 
@@ -28,17 +28,13 @@ UPPER = {
     "failure_rate",
 }
 TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
-ASKED = {"proof"}  # where it is gone, nothing is asked
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
-SETS = {"criteria", "uses", "rules", "needs", "claims"}
+SETS = {"criteria", "uses", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
 PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
 ALIKE = 0.5
-DISTANCES = ("tolerance", "relative")  # how far a result may be off what a task states, by both together
-NINE_DIGITS, NOTHING = 1e-9, 1e-12
-ROUNDING = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -89,15 +85,10 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
         old, new = getattr(before, name), getattr(after, name, None)
         if (key in SILENT and not (key == "text" and isinstance(before, Criterion))) or _plain(old) == _plain(new):
             continue
-        if key in DISTANCES and _states_result(before) and _states_result(after):
-            yield from (where.move(*step) for step in _wider(key, before, after))
-            continue
         if _is_models(old) or _is_models(new):
             yield from _items(key, old or (), new or (), where, fate)
         elif isinstance(old, Model) and isinstance(new, Model):
             yield from _models(old, new, where.at(new, key), fate)
-        elif isinstance(old, Model) and new is None and key in ASKED:
-            yield where.move(Part.BAR, key, "asked for", "removed")
         elif isinstance(old, tuple) and isinstance(new, tuple) and key in {*PATHS, *SETS, "when"}:
             yield from _words_of(key, old, new, where, fate)
         else:
@@ -281,45 +272,6 @@ def _words(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _wider(key: str, before: Model, after: Model) -> Iterator[tuple[Part, str, object, object]]:
-    """Yield once for both keys what is allowed now and was not, at the result that is stated."""
-    changed = [name for name in DISTANCES if getattr(before, name) != getattr(after, name)]
-    if key == changed[0] and _allows_more(before, after, [*_numbers(getattr(before, "expected", None))]):
-        yield Part.BAR, *_both_sides(changed, before, after)
-
-
 def _states_result(one: Model) -> bool:
     """Return whether a part of a task states a result within a tolerance."""
-    return {*DISTANCES, "expected", "raises"} <= type(one).model_fields.keys()
-
-
-def _allows_more(before: Model, after: Model, numbers: Iterable[float]) -> bool:
-    return any(_allowed(after, number) > _allowed(before, number) * ROUNDING for number in numbers)
-
-
-def _both_sides(changed: list[str], before: Model, after: Model) -> tuple[str, object, object]:
-    """Return key and values where one key says it all, and else what each state says."""
-    values = [getattr(one, changed[0]) for one in (before, after)]
-    if len(changed) == 1 and None not in values:
-        return changed[0], *values
-    return changed[0], _distance(before), _distance(after)
-
-
-def _distance(one: Model) -> str:
-    said = [f"{key} {getattr(one, key):g}" for key in DISTANCES if getattr(one, key) is not None]
-    return " or ".join(said) or "nine digits"
-
-
-def _allowed(one: Model, number: float) -> float:
-    tolerance, relative = (getattr(one, key) for key in DISTANCES)
-    if tolerance is None and relative is None:
-        return 0.0 if isinstance(number, int) else max(NINE_DIGITS * abs(number), NOTHING)
-    return max(tolerance or 0.0, (relative or 0.0) * abs(number))
-
-
-def _numbers(value: Any) -> Iterator[float]:  # noqa: ANN401  # JSON
-    """Yield the numbers in a result."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        yield value
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        yield from _numbers(inner)
+    return {"tolerance", "relative", "expected", "raises"} <= type(one).model_fields.keys()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gates.check import Evidence
 from gates.child.probing import Entry, Probe, Probed, location, number, probing
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.measuring.deciding import quantile
 from gates.model import Location, Model
 from gates.task.probes import Scale
@@ -143,8 +143,9 @@ class Scaling(Evidence):
         seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
         return cls(
             how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",
-            commands=tuple(probe.commands), seen=seen,
-        )  # fmt: skip
+            commands=tuple(probe.commands),
+            seen=seen,
+        )
 
     def of(self, index: int) -> Scaled | None:
         """Return what was seen of one step."""
@@ -224,8 +225,9 @@ def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:
         exponent = math.log(max(value, floor) / before) / math.log(ratio)
         place = location([path, line])
         if place is not None and value / whole >= LEAST_SHARE:
-            grown = Grown(place=place, function=function, least=before, most=value, exponent=exponent,
-                          share=value / whole)  # fmt: skip
+            grown = Grown(
+                place=place, function=function, least=before, most=value, exponent=exponent, share=value / whole
+            )
             found.append((value - before * ratio**limit, grown))
     # to look at a line takes its time, too: where that hides the growth, the line that grows fastest comes first
     beyond = any(excess > 0 for excess, _ in found)

@@ -3,9 +3,8 @@
 import statistics
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, checks, findings
 from gates.checks.scaling.collect import Power, Scaled, Scaling
-from gates.judging import Said, checks, findings
 from gates.model import Finding, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Scale
@@ -117,11 +116,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     seen = scaling.seen if scaling else ()
     yield Section(
         title="Complexity",
-        text=f"By which power of a size a step grows: {METHOD}." if scaling
+        text=f"By which power of a size a step grows: {METHOD}."
+        if scaling
         else f"Not run: {evidence.why_missing(Scaling)}.",
         columns=("Step", "Sizes", "At each", "Exponent", "Asked", "Rounds", "Device", "Outcome", "Line"),
         rows=tuple(_row(task.scaling[each.index], each) for each in seen),
-    )  # fmt: skip
+    )
 
 
 def _row(scale: Scale, seen: Scaled) -> tuple[str, ...]:

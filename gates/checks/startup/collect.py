@@ -15,7 +15,7 @@ from gates.child.places import HERE
 from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model

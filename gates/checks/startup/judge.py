@@ -85,9 +85,10 @@ def _startup_section(seen: Startup) -> Section:
         columns=("Module", "Ended", "Error", "Place"),
         rows=tuple(
             (module.name, module.ending.value, module.error, str(module.location or module.path))
-            for module in seen.modules if module.ending is not Ending.IMPORTED
+            for module in seen.modules
+            if module.ending is not Ending.IMPORTED
         )[:LISTED],
-    )  # fmt: skip
+    )
 
 
 RAW = "Startup.json"
@@ -142,10 +143,9 @@ def _build(seen: Startup) -> Finding:
         return _unseen("EX007", "build", f"The package was not built: {built.problem}")
     facts = {"rule": "EX007", "check": "build", "level": Level.SHOULD, "actual": built.ending.value, "evidence": RAW}
     if built.ending is BuildEnding.NONE:
-        return Finding.model_validate({
-            **facts, "outcome": Outcome.NOT_APPLICABLE,
-            "message": f"There is no package to build: {built.problem}.",
-        })  # fmt: skip
+        return Finding.model_validate(
+            {**facts, "outcome": Outcome.NOT_APPLICABLE, "message": f"There is no package to build: {built.problem}."}
+        )
     if built.ending is BuildEnding.FAILED:
         return Finding.model_validate({
             **facts, "outcome": Outcome.FAILED, "severity": Severity.MEDIUM if built.compiled else Severity.HIGH,
@@ -154,10 +154,9 @@ def _build(seen: Startup) -> Finding:
             "impact": "Nobody can install this version.", "remediation": "Mend what the backend names.",
             "command": "python -m pip wheel --no-deps --no-build-isolation .",
         })  # fmt: skip
-    return Finding.model_validate({
-        **facts, "outcome": Outcome.PASSED,
-        "message": f"{built.backend} built {built.wheel}, {built.files} files.",
-    })  # fmt: skip
+    return Finding.model_validate(
+        {**facts, "outcome": Outcome.PASSED, "message": f"{built.backend} built {built.wheel}, {built.files} files."}
+    )
 
 
 def _imports(seen: Startup) -> Iterator[Finding]:
@@ -253,5 +252,5 @@ def _unseen(rule: str, check: str, message: str, *, location: Location | None = 
 
 
 CHECK = Check(
-    name="startup", gate="execution", order=40, rules=RULES, uses=(Startup,), plan=plan, judge=judge, page=page,
-)  # fmt: skip
+    name="startup", gate="execution", order=40, rules=RULES, uses=(Startup,), plan=plan, judge=judge, page=page
+)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gates.child import process
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Model
 from gates.project.copies import copy_project

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from gates.check import Said, absent, unseen
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.logging import judge_last_values, judge_norms
-from gates.checks.training_steps.orders import BACKWARD, judge_windows
+from gates.checks.training_steps.orders import BACKWARD, judge_last_values, judge_norms, judge_windows
 from gates.evidence.recorded_step import Compared, Happened, Recorded
-from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
 from gates.task.probes import Need
 

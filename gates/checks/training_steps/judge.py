@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.in_tests import RECORDED_TESTS
-from gates.checks.training_steps.logging import judge_logged
-from gates.checks.training_steps.orders import judge_order
+from gates.checks.training_steps.orders import judge_logged, judge_order
 from gates.checks.training_steps.overflow import judge_overflow, judge_schedule
 from gates.evidence.recorded_step import Recorded
-from gates.judging import Said, about_criterion, for_criteria, in_the_way, unseen
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
@@ -67,8 +64,9 @@ def _judged(
     if seen is None:
         why = evidence.why_missing(Recording)
         fix = "Run the whole gate, with an interpreter that has torch."
-        said = [Said(Outcome.UNKNOWN, f"The training step was not recorded: {why}", "not run", level=level,
-                     remediation=fix)]  # fmt: skip
+        said = [
+            Said(Outcome.UNKNOWN, f"The training step was not recorded: {why}", "not run", level=level, remediation=fix)
+        ]
     else:
         said = list(look(seen, frozenset(step.needs)))
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
@@ -108,11 +106,12 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     recording = evidence.get(Recording)
     yield Section(
         title="Training Steps",
-        text="Run on the CPU, recorded; what they show is semantics, never speed." if recording
+        text="Run on the CPU, recorded; what they show is semantics, never speed."
+        if recording
         else f"Not run: {evidence.why_missing(Recording)}.",
         columns=("Call", "Ended", "Steps", "Matrix products", "Gradients off by", "Parameters", "Overflow"),
         rows=tuple(_row(step) for step in (recording.steps if recording else ())),
-    )  # fmt: skip
+    )
 
 
 def _row(step: StepRecording) -> tuple[str, ...]:
@@ -149,5 +148,3 @@ CHECK = Check(
     row=Row.TEST,
     label="recorded run",
 )
-
-__all__ = ["CHECK", "RECORDED_TESTS"]

@@ -1,11 +1,13 @@
-"""The order of a scaled step, judged on the calls that really happened."""
+"""What calls and logs of a training step show: their order, windows, the loss scale, norms, last values."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gates.evidence.recorded_step import Happened, Recorded
+from gates.check import Said, absent
+from gates.checks.training_steps.collect import StepRecording
+from gates.evidence.recorded_step import Attempt, Happened, Recorded
 from gates.evidence.runtime_orders import ENDS, Breach, RuntimeOrder, broken_in, pairs
-from gates.judging import Said
 from gates.model import Level, Location, Outcome, Severity
+from gates.task.probes import Need
 
 BACKWARD = {"backward", "scaled_backward"}
 NEAR = 1e-3
@@ -79,3 +81,113 @@ def said_of(breach: Breach) -> Said:
 
 def _first(events: Sequence[Happened]) -> Location | None:
     return next((event.location for event in events if event.word in ENDS), None)
+
+
+BESIDE = 0.05
+
+
+def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
+    """Judge whether the scale of each scaler is in what was logged or returned, at each step, also where it changes."""
+    runs = [run for run in (step.plain, step.overflow) if run is not None and run.complete]
+    scalers = _scalers([attempt for run in runs for attempt in run.attempts])
+    names = {scaler: _names(runs, scaler) for scaler in scalers}
+    steps = sum(len(run.attempts) for run in runs)
+    if not any(run.logged for run in runs):
+        yield absent("nothing was logged or returned by this training step", needed=True)
+    elif all(names.values()):
+        shown = ", ".join(sorted(set().union(*names.values()))[:3])
+        also = ", also where an overflow lowered it" if len(runs) > 1 else ""
+        yield Said(Outcome.PASSED, f"The loss scale was logged at each of {steps} steps, as {shown}{also}.", shown,
+                   expected="the loss scale at each step")  # fmt: skip
+    else:
+        keys = sorted({name for run in runs for record in run.logged for name in record.values})
+        unlogged = next(scaler for scaler in scalers if not names[scaler])
+        whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
+        yield Said(
+            Outcome.FAILED, f"No logged value is the loss scale{whose} at each step.", f"logged: {', '.join(keys[:8])}",
+            expected="the loss scale at each step", impact="A collapsing scale would not be seen.",
+            remediation="Log scaler.get_scale() with each step's other values.", subject="scale not logged",
+        )  # fmt: skip
+
+
+def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
+    """Return the scalers to be logged: those that scale, before those that only might, before none at all."""
+    might = {attempt.scaler for attempt in attempts if attempt.scaler is not None}
+    scale = {attempt.scaler for attempt in attempts if attempt.scaler is not None and attempt.scale != 1.0}
+    return [*sorted(scale or might)] or [None]
+
+
+def _names(runs: Sequence[Recorded], scaler: int | None) -> set[str]:
+    """Return the names under which the scale of a scaler was logged in each run that it stepped in."""
+    found = [set(_names_of_scale(run, used)) for run in runs if (used := _used(run, scaler))]
+    return set.intersection(*found) if found else set()
+
+
+def _used(run: Recorded, scaler: int | None) -> list[float | None]:
+    """Return the scales that a scaler stepped with, once for all of the steps between two of its updates."""
+    mine = [attempt for attempt in run.attempts if attempt.scaler == scaler]
+    return [
+        attempt.scale
+        for i, attempt in enumerate(mine)
+        if not i or attempt.window is None or attempt.window != mine[i - 1].window
+    ]
+
+
+def _names_of_scale(run: Recorded, used: list[float | None]) -> Iterator[str]:
+    """Yield the names under which the scale of each step was logged: as it was in the step, or after it."""
+    names = {(record.to, name) for record in run.logged for name in record.values}
+    for to, name in sorted(names):
+        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+        if _in_order(used, values) or (len(used) > 1 and _in_order(used[1:], values[:-1]) and len(values) >= len(used)):
+            yield f"{name} ({to})"
+
+
+def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
+    """Whether the wanted values are among the others, in their order, and nothing but scales is."""
+    rest = iter(values)
+    return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= {
+        *wanted, *values[-1:]
+    }  # fmt: skip
+
+
+def judge_last_values(run: Recorded) -> Iterator[Said]:
+    """Tell of the numbers that end, in what was logged or returned, as infinite or as none at all."""
+    last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
+    for name, (value, record) in last.items():
+        if value is None:
+            yield Said(
+                Outcome.FAILED,
+                f"The last value of {name!r} ({record.to}) is not finite.",
+                "not finite",
+                record.location,
+                expected="a finite number",
+                level=Level.SHOULD,
+                subject=f"not finite {name}",
+                impact="What is reported says nothing.",
+                remediation="Compute sums and metrics in float32.",
+            )
+
+
+def judge_norms(run: Recorded) -> Iterator[Said]:
+    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
+    first = next((one for one in run.compared if one.length), None)
+    if first is None:
+        return
+    mine = [one for one in run.compared if one.optimizer == first.optimizer]
+    scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]
+    wanted = [one.length * scale for one, scale in zip(mine, scales, strict=False) if one.length and scale >= 2]
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
+        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < BESIDE for want, got in pairs) for pairs in runs):
+            yield Said(
+                Outcome.FAILED,
+                f"The logged value {name!r} ({to}) is the length of the gradients times the loss scale.",
+                f"{values[0]:g}",
+                first.location,
+                expected=f"{first.length:g}",
+                level=Level.SHOULD,
+                impact="The log shows the loss scale, not the gradients.",
+                subject=f"scaled norm {name}",
+                remediation="Unscale the gradients before their norm is taken.",
+            )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from gates.check import Said, absent, unseen
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import Overflowed, Recorded
-from gates.judging import Said, absent, unseen
 from gates.model import Level, Outcome
 from gates.task.probes import Need
 
@@ -22,8 +22,9 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         elif why := hidden(step.plain):
             yield unseen(why, needed=needed)
         else:
-            yield absent("no scaler was used in this training step, so nothing is asked to handle an overflow",
-                         needed=needed)  # fmt: skip
+            yield absent(
+                "no scaler was used in this training step, so nothing is asked to handle an overflow", needed=needed
+            )
         return
     crashed = _crashed(run)
     if crashed:

@@ -7,7 +7,7 @@ from gates.check import Check, EvidenceSet
 from gates.evidence.run_date import RunDate
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
-from gates.task.bindings import LONGEST, Standing, Waiver
+from gates.task.measurement import LONGEST, Standing, Waiver
 from gates.task.task import Task
 from gates.words import counted
 

@@ -97,7 +97,6 @@ def _takes_two(function: Callable[..., object]) -> bool:
 
 
 ENOUGH_S = 0.01  # of work of each thread in a round
-ENOUGH_OF_PROCESS_S = 0.04
 MOST = 2000
 
 

@@ -18,8 +18,6 @@ from .tensors import Graphs, storage_of, tensors_among, torch_of_project
 KINDS = (list, dict, set, deque)
 MOST_NAMED = 6
 NEWEST = 8
-DEEP = 2
-SEARCHES = 40  # of all objects
 
 
 class Growing:
@@ -46,15 +44,13 @@ class Growing:
         weighed = sorted(((held_by(_newest(each)), i) for i, each in enumerate(grew)), reverse=True)[:MOST_NAMED]
         chosen = [grew[i] for _, i in weighed]
         del grew
-        search = Owners(chosen)
-        owners = [search.name(each) for each in chosen]
         lines = Watch(chosen, places).lines_of(epoch)
-        for (size, _), owner, line, each in zip(weighed, owners, lines, chosen, strict=True):
+        for (size, _), line, each in zip(weighed, lines, chosen, strict=True):
             rate = (self._sizes[id(each)][-1] - self._sizes[id(each)][0]) / (len(self._sizes[id(each)]) - 1)
             path, number = line or (None, None)
             tensors = [one for one in reached(_newest(each)) if hasattr(type(one), "untyped_storage")]
             graphs = sum(getattr(one, "grad_fn", None) is not None for one in tensors)
-            yield {"owner": owner, "kind": type(each).__name__, "rate": rate, "entry": size / NEWEST, "path": path,
+            yield {"kind": type(each).__name__, "rate": rate, "entry": size / NEWEST, "path": path,
                    "line": number, "tensors": len(tensors), "graphs": graphs}  # fmt: skip
 
     def _grew(self, each: object) -> bool:
@@ -74,70 +70,6 @@ def _newest(each: Any) -> list[Any]:  # noqa: ANN401
     if isinstance(each, dict):
         return [*each.values()][-NEWEST:]
     return [*each][-NEWEST:]
-
-
-class Owners:
-    """Finds the names by which containers are reached; each search among all objects is dear, so there are few."""
-
-    def __init__(self, others: list[Any]) -> None:
-        self._others = others
-        self._left = SEARCHES
-
-    def name(self, thing: object, depth: int = 0) -> str:
-        """Return a global, an attribute or a variable that a container is reached by; empty where none is found."""
-        referrers = self._referrers(thing)
-        for each in referrers:
-            if found := self._named(each, thing):
-                return found
-        around = [each for each in referrers if isinstance(each, (list, tuple, dict))] if depth < DEEP else []
-        return next((found for each in around if (found := self.name(each, depth + 1))), "")
-
-    def _referrers(self, thing: object) -> list[Any]:
-        """Return what refers to something, without what we hold ourselves."""
-        if not self._left:
-            return []
-        self._left -= 1
-        found = gc.get_referrers(thing)
-        return [each for each in found if each is not self._others and not _is_ours(each)]
-
-    def _named(self, each: Any, thing: object) -> str:  # noqa: ANN401
-        if isinstance(each, types.CellType):
-            return self._of_cell(each)
-        frame = getattr(each, "gi_frame", None) or getattr(each, "cr_frame", None) or each
-        if isinstance(frame, types.FrameType):
-            names = [name for name, value in [*frame.f_locals.items()] if value is thing]
-            return f"{names[0]} in {frame.f_code.co_name}" if names else ""
-        if isinstance(each, dict):
-            return self._of_dict(each, thing)
-        names = [name for name, value in [*getattr(each, "__dict__", {}).items()] if value is thing]
-        return _attribute(each, names[0]) if names else ""
-
-    def _of_dict(self, each: Any, thing: object) -> str:  # noqa: ANN401
-        name = next((key for key, value in [*each.items()] if value is thing and isinstance(key, str)), "")
-        if not name:
-            return ""
-        module = each.get("__name__") if "__builtins__" in each or "__spec__" in each else None
-        if isinstance(module, str):
-            return f"{module}.{name}"
-        holder = next((o for o in self._referrers(each) if getattr(o, "__dict__", None) is each), None)
-        return _attribute(holder, name) if holder is not None else ""
-
-    def _of_cell(self, cell: types.CellType) -> str:
-        for each in self._referrers(cell):
-            for function in self._referrers(each) if isinstance(each, tuple) else ():
-                if isinstance(function, types.FunctionType) and function.__closure__ is each:
-                    at = [one is cell for one in each or ()].index(True)
-                    return f"{function.__code__.co_freevars[at]} in {function.__qualname__}"
-        return ""
-
-
-def _is_ours(each: object) -> bool:
-    return isinstance(each, types.FrameType) and each.f_code.co_filename.startswith(HERE)
-
-
-def _attribute(holder: object, name: str) -> str:
-    kind = holder if isinstance(holder, type) else type(holder)
-    return f"{kind.__qualname__}.{name}"
 
 
 class Watch:
@@ -264,7 +196,7 @@ class Locating:
                 yield {"rung": rung, "path": path, "line": line, "size": size}
 
     def holders(self, epoch: Callable[[], None]) -> "Iterator[dict[str, Any]]":
-        """Yield the containers that grew with each epoch, with their owners and the lines that make them grow."""
+        """Yield the containers that grew with each epoch, and the lines that make them grow."""
         yield from self._growing.told(epoch, self.places)
 
     def _by_line(self) -> "dict[str, Counter[Place]]":

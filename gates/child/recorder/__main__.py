@@ -15,8 +15,7 @@ from torch import Tensor
 
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given, Hidden, Spoiled
-from .journal import begun, found, returned_by, safely
-from .observing import Scene
+from .observing import Scene, begun, found, returned_by, safely
 from .overflow import Overflow
 from .reference import Reference
 from .steps import Steps

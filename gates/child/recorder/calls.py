@@ -13,8 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .journal import safely
-from .observing import Scene, dtype_name
+from .observing import Scene, dtype_name, safely
 
 Call = Callable[..., Any]
 Before = Callable[..., None]

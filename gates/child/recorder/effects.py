@@ -49,10 +49,6 @@ class Clearing(Observer):
             self._scene.journal.tell("uncleared", optimizers=[self._scene.number(optimizer)])
         self._used[id(optimizer)] = now
 
-    def over(self) -> None:
-        """Begin anew: the next test may have an optimizer where another one was."""
-        self._used.clear()
-
 
 def _gradients(optimizer: Optimizer) -> Iterator[Tensor]:
     return (param.grad for param in held(optimizer) if param.grad is not None)
@@ -80,10 +76,6 @@ class Given(Observer):
         if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
             self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
 
-    def over(self) -> None:
-        """Begin anew."""
-        self._cleared.clear()
-
 
 def _has_gradient(param: Tensor) -> bool:
     return param.grad is not None and bool(param.grad.any())
@@ -108,10 +100,6 @@ class ByHand(Observer):
             before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
             if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
                 self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
-
-    def over(self) -> None:
-        """Begin anew."""
-        self._scaled.clear()
 
 
 def _length(optimizer: Optimizer) -> float:
@@ -153,7 +141,7 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 class Hidden(Observer):
-    """Tells each ask once a test, in torch's own words, and whether such an answer ended the run."""
+    """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -167,10 +155,6 @@ class Hidden(Observer):
         """Tell that the run ended because a device was not there."""
         if error is self._refusal:
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
-
-    def over(self) -> None:
-        """Tell the next test's asks again."""
-        self._asked.clear()
 
     def _autocast(
         self,

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from ..places import HERE, Place, Places
-from .journal import is_looking
+from .observing import is_looking
 
 Call = Callable[..., Any]
 METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",

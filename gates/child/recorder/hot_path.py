@@ -24,8 +24,7 @@ from torch.optim import Optimizer
 from ..places import HERE, Place, Places
 from .clock import DATA, FORWARD, OTHER, Clock, Phases
 from .host_reads import HostReads
-from .journal import Journal, begun, found, returned_by
-from .observing import held
+from .observing import Journal, begun, found, held, returned_by
 
 DEEPEST = 200
 WIDEST = 64
@@ -124,16 +123,14 @@ Sample = tuple[str, str, Place | None]  # the clock's phase, the phase that it i
 
 
 class Sampling:
-    """Counts samples of one thread, by phase and line, and how often its accelerator had nothing to do."""
+    """Counts samples of one thread, by phase and line."""
 
     def __init__(self, places: Places, feeding: Feeding) -> None:
         self._places = places
         self._feeding = feeding
         self._count: Counter[Sample] = Counter()
-        self._idle: Counter[bool] = Counter()
         self._watched: tuple[int, Clock] | None = None
         self._over = threading.Event()
-        self.idle_of: Callable[[], bool] | None = None
         threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
 
     def watch(self, clock: Clock) -> None:
@@ -148,23 +145,20 @@ class Sampling:
         """Return whether this is the thread that trains, as far as is known."""
         return self._watched is None or self._watched[0] == threading.get_ident()
 
-    def taken(self) -> tuple[dict[Sample, int], dict[bool, int]]:
-        """Return the samples since the last time that it was asked, and those of the accelerator."""
+    def taken(self) -> dict[Sample, int]:
+        """Return the samples since the last time that it was asked."""
         count, self._count = self._count, Counter()
-        idle, self._idle = self._idle, Counter()
-        return dict(count), dict(idle)
+        return dict(count)
 
     def _run(self) -> None:
         while not self._over.wait(EVERY_S):
-            watched, idle_of = self._watched, self.idle_of
+            watched = self._watched
             if watched is None:
                 continue
             frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
             if frame is not None:
                 self._count[self._sample(watched[1].phase, frame)] += 1
             del frame
-            if idle_of is not None:
-                self._idle[idle_of()] += 1
 
     def _sample(self, phase: str, frame: FrameType) -> Sample:
         waits = phase in {OTHER, FORWARD} and self._feeding.makes_batches(frame)
@@ -252,20 +246,19 @@ class HotPath:
     def _stepped(self, optimizer: Optimizer) -> None:
         """Tell of the step that has ended; begin the next one."""
         spent, late = self._clocks.own.taken(), self._clocks.late.taken()
-        samples, idle = self._sampling.taken()
+        samples = self._sampling.taken()
         number = self._journal.number(optimizer, "optimizer")
         device = next((param.device.type for param in held(optimizer)), "")
         self._journal.tell(
             "step", optimizer=number, phases=spent, late=late, device=device,
             samples=[[*sample, count] for sample, count in samples.items()],
             reads=[[*read, count] for read, count in self._reads.taken().items()],
-            idle=[idle.get(True, 0), sum(idle.values())],
         )  # fmt: skip
         self._feeding.looping(sys._getframe(1))  # noqa: SLF001
-        self._next(number, device)
+        self._next(number)
         self._clocks.own.taken(), self._clocks.late.taken()  # what was told took its time, too
 
-    def _next(self, number: int, device: str) -> None:
+    def _next(self, number: int) -> None:
         if number in self._round:  # of several optimizers, all have stepped
             self._round.clear()
             self._rounds += 1
@@ -277,8 +270,6 @@ class HotPath:
             self.end(stopped=True)
         self._sampling.watch(self._clocks.own)
         self._reads.hear_cuda()
-        if device == "cuda" and self._rounds > 1:
-            self._sampling.idle_of = stream_is_idle
 
     def _loading(self, loader: Any) -> None:  # noqa: ANN401
         """Tell of a loader: its workers, and where its samples are made."""
@@ -311,8 +302,3 @@ def main() -> None:
     call = found(asked["call"], journal)
     returned_by(lambda: call(*asked["args"]))
     path.end(stopped=False)
-
-
-def stream_is_idle() -> bool:
-    """Return whether the accelerator has done all that it was asked for; asking makes nobody wait."""
-    return bool(torch.cuda.default_stream().query())

@@ -75,8 +75,9 @@ class Overflow(Observer):
                     return
 
     def _begin(self, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> None:
-        self._watch = watched(self._scene, optimizer, scaler, infinite)
-        self._scene.journal.tell("injected", optimizers=[self._scene.number(optimizer)], scale=self._watch.scale)
+        scale, now = self._scene.scale_of(scaler), rates(optimizer)
+        self._watch = Watch(optimizer, scaler, infinite, copied(optimizer), _state(optimizer), now, scale)
+        self._scene.journal.tell("injected", optimizers=[self._scene.number(optimizer)], scale=scale)
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Note that the gradients, and with them the infinite one, were cleared."""
@@ -141,36 +142,17 @@ class Overflow(Observer):
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
-        self._scene.journal.tell("overflow", **told_of(self._scene, watch, self._scene.scale_of(watch.scaler)))
-
-
-def watched(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> Watch:
-    """Take down what a step whose gradients are infinite must not change."""
-    return Watch(
-        optimizer=optimizer,
-        scaler=scaler,
-        infinite=infinite,
-        params=copied(optimizer),
-        state=_state(optimizer),
-        rates=rates(optimizer),
-        scale=scene.scale_of(scaler),
-    )
-
-
-def told_of(scene: Scene, watch: Watch, scale: float | None) -> dict[str, Any]:
-    """Return what there is to tell of an overflow after which the loss scale is this one."""
-    missing = {} if watch.taken else watch.compared()
-    return {
-        "optimizers": [scene.number(watch.optimizer)],
-        "scale_before": watch.scale,
-        "scale_after": scale,
-        "backoff": _backoff(watch.scaler),
-        "least": _least(watch.scaler),
-        "rates_before": watch.rates,
-        "rates_after": rates(watch.optimizer),
-        **missing,
-        **watch.facts,
-    }
+        facts = {
+            "optimizers": [self._scene.number(watch.optimizer)],
+            "scale_before": watch.scale,
+            "scale_after": self._scene.scale_of(watch.scaler),
+            "backoff": _backoff(watch.scaler),
+            "least": _least(watch.scaler),
+            "rates_before": watch.rates,
+            "rates_after": rates(watch.optimizer),
+        }
+        seen = watch.facts if watch.taken else {**watch.compared(), **watch.facts}
+        self._scene.journal.tell("overflow", **{**facts, **seen})
 
 
 def _hooked(param: Tensor, grad: Tensor) -> Tensor:

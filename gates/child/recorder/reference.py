@@ -137,8 +137,9 @@ class Reference(Observer):
         for kept in calls:
             off = max(off, _again(kept, expected))
         pairs = [(param, expected.get(id(param))) for param in held(optimizer)]
-        known = [(_used(param).double().flatten() / divisor, true.flatten()) for param, true in pairs
-                 if true is not None]  # fmt: skip
+        known = [
+            (_used(param).double().flatten() / divisor, true.flatten()) for param, true in pairs if true is not None
+        ]
         if not known:
             return {"why_not": "no gradient of a recorded call"}
         actual, true = torch.cat([pair[0] for pair in known]), torch.cat([pair[1] for pair in known])

@@ -1,7 +1,6 @@
 """What makes a step: scaled losses, backward passes, unscaling, optimizers that step or leave it out, updates."""
 
 import functools
-import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -16,8 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all
-from .journal import safely
-from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates, safely
 
 MOST_NODES = 50_000
 PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
@@ -122,9 +120,6 @@ class Steps:
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
         self._scene.let_know(lambda each: each.ready(optimizer))
         self._tell("step", scaler, optimizer)
-        code = getattr(inspect.unwrap(type(scaler).step), "__code__", None)
-        self._scene.here.scaler = scaler
-        self._scene.here.own = code is not None and self._scene.journal.places.shown(code.co_filename) is not None
         self._scene.let_know(lambda each: each.before_step(optimizer))
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
@@ -141,7 +136,6 @@ class Steps:
         scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
         scene.let_know(lambda each: each.after_step(optimizer))
         scene.attempts += 1
-        scene.here.scaler = None
 
     def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         self._tell("update", scaler)

@@ -13,7 +13,7 @@ from pydantic import Field
 from gates.check import Evidence
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.public_code import Body, functions_of, innermost
 from gates.evidence.lines.traced import FOLDER, TEST, Traced, Where
@@ -167,9 +167,10 @@ class ExecutedLines(Evidence):
         """Return the functions that begin within some lines of a file."""
         first, last = location.line or 1, location.last_line or location.line or 1
         return [
-            f for f in (*self.functions, *self.aside)
+            f
+            for f in (*self.functions, *self.aside)
             if f.location.path == location.path and first <= (f.location.line or 0) <= last
-        ]  # fmt: skip
+        ]
 
     def doubt(self, tests: Iterable[str] | None = None) -> str:
         """Return what may have run unseen in some tests (in all where none is named), or nothing."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import FOLDER
 from gates.project.history import Blob, History

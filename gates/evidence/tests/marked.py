@@ -9,7 +9,7 @@ from typing import TypeGuard
 
 from gates.code.sources import Sources
 from gates.code.syntax import SourceModule, Unparsed, live_statements
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.tests.test_records import ELSEWHERE, Event, Unrun
 from gates.model import Location, Model
 from gates.project.files import is_aside

@@ -13,7 +13,7 @@ from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
 from gates.child.channel import Channel
 from gates.child.process import ProcessRun
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, GatesError
 from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
 from gates.evidence.lines.traced import FOLDER

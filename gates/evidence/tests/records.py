@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-from gates.context import Context
+from gates.config import Context
 from gates.evidence.tests.test_records import (
     UNAWAITED,
     CollectError,

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gates.check import Earlier
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import TEST, Traced
 from gates.evidence.lines.units import Units, lines_of

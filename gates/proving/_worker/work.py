@@ -176,9 +176,10 @@ class Worker:
         listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
         places = {key: key.rpartition(":") for key in listen}
         facts = {
-            "compiled": True, "run": list(listen.values()),
+            "compiled": True,
+            "run": list(listen.values()),
             "listen": {key: (str(self._root / path), int(line)) for key, (path, _, line) in places.items()},
-        }  # fmt: skip
+        }
         limit_s = float(self._plan["collect_s"]) + max((float(fault["limit_s"]) for fault in faults), default=0)
         session = self._session(tests, limit_s, *EACH, **facts)
         self._copy.restore()

@@ -27,7 +27,7 @@ from gates.evidence.source_tree import SourceTree, Watchful
 from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages.gates import BUSINESS_LOGIC as GATE
+from gates.stages.gate import BUSINESS_LOGIC as GATE
 from gates.task.loading import load
 from gates.task.selection import narrowed
 from gates.task.task import Task
@@ -270,7 +270,6 @@ def test_share_of_exactly_the_limit_passes_whatever_a_product_comes_to() -> None
 
 INSTEAD: dict[str, dict[str, object]] = {
     "hot_paths": {"call": "pkg.core:double", "limits": {"host_reads": 0}},
-    "recorded_tests": {"tests": ["tests/test_core.py"], "needs": ["scaler"]},
     "scaling": {"call": "pkg.core:double", "over": {"n": [1, 2, 4]}, "of": "python_calls", "exponent": {"at_most": 1}},
     "leaks": {"call": "pkg.core:double"},
     "training_steps": {"call": "pkg.core:double"},

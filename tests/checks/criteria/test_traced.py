@@ -14,7 +14,7 @@ from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
-from gates.stages.gates import BUSINESS_LOGIC as GATE
+from gates.stages.gate import BUSINESS_LOGIC as GATE
 from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -7,8 +7,8 @@ from building import a_finding, a_task, evidence
 from gates.checks.policy.change import Part
 from gates.checks.policy.collect import Goalposts, Mode
 from gates.checks.policy.judge import describe, judge, plan
+from gates.criteria import decide
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
-from gates.verdict import decide
 
 F, P, U = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN
 

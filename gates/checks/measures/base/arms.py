@@ -10,24 +10,50 @@ from functools import partial
 from pathlib import Path
 
 from gates.child.places import HERE
-from gates.context import Context
-from gates.evidence._timed import attempt, attempts_key, times_of, turns
-from gates.measuring import machine
+from gates.config import Context
+from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Bench, Launch, launch
-from gates.measuring.comparison import BASELINE, CANDIDATE, Comparison
 from gates.measuring.deciding import looks_until
-from gates.measuring.ledger import Recalled, key_of
-from gates.measuring.samples import BadSamples, Metric, Samples
+from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
-from gates.measuring.taken import SPLIT, Taken, frozen_digest
+from gates.measuring.taken import SPLIT, Recalled, Taken, frozen_digest, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import Blob, History, name_of
 from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
-from gates.task.task import Task
+from gates.task.task import Measure, Task
 
 PROSE = (".md", ".rst")
+BASELINE, CANDIDATE = "baseline", "candidate"
+SIDES = {"base": BASELINE, "now": CANDIDATE}
+
+
+def comparisons_of(task: Task) -> tuple[Measure, ...]:
+    """Return the measures that compare an arm here with the same arm at the base revision."""
+    return tuple(m for criterion in task.criteria for m in criterion.measures if m.against_base)
+
+
+def by_sides(measure: Measure) -> Measure:
+    """Return a measure with its arms named as the samples of a comparison name them."""
+    return measure.model_copy(update={measure.kind: tuple(SIDES[arm] for arm in measure.arms)})
+
+
+def measurement_of(task: Task, measure: Measure) -> Measurement:
+    """Return the measurement whose arm is compared."""
+    return next(one for one in task.measurements if one.id == measure.from_)
+
+
+def arm_of(measure: Measure, measurement: Measurement) -> str:
+    """Return the arm that is compared: the one named, or the only one."""
+    return measure.arm or next(iter(measurement.arms), "")
+
+
+def device_of(measure: Measure, measurement: Measurement) -> str:
+    """Return the device that the arm is told; one that is told none runs on any."""
+    if not measurement.by_device:
+        return "any"
+    return "cpu" if measure.on == "any" else measure.on
 
 
 @dataclass(frozen=True)
@@ -179,10 +205,10 @@ class Sides:
 
 
 def compare_arms(
-    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Comparison], folder: Path
+    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Measure], folder: Path
 ) -> tuple[Samples, Taken, Recalled]:
-    """Time an arm on both sides until the regressions are decided; raise `ArmFailed` where a side cannot run."""
-    measures = [measure for regression in asked for measure in regression.measures]
+    """Time an arm on both sides until the measures are decided; raise `ArmFailed` where a side cannot run."""
+    measures = [by_sides(one) for one in asked]
     facts = {
         "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
         "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],
@@ -212,53 +238,3 @@ def _check_code(
         refuse_other_code(
             f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
         )
-
-
-METRIC = "time_s"
-Times = Mapping[str, float]
-
-
-def compare_benchmarks(sides: Sides, measurement: Measurement, device: str, folder: Path) -> dict[str, Samples]:
-    """Return the samples of each benchmark that both sides have; raise `ArmFailed` where a side cannot run.
-
-    The first run of a side is not counted: it finds cold caches, and it is asked what it loads.
-    """
-    for side, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
-        notes = Noted(folder / f"{side}.loaded.txt")
-        _run(sides, side, measurement, device, folder / f"{side}-first", notes)
-        refuse_other_code(
-            f"the {side}", notes.files, measurement.run or (), folder=sides.folders[side], other=sides.folders[other],
-            is_ours=sides.is_ours,
-        )  # fmt: skip
-    taken: list[dict[str, Times]] = []
-    for number in turns(measurement):
-        order = (BASELINE, CANDIDATE) if number % 2 == 0 else (CANDIDATE, BASELINE)
-        taken.append({side: _run(sides, side, measurement, device, folder / f"{side}-{number}") for side in order})
-    names = set.intersection(*(set(times) for pair in taken for times in pair.values()))
-    return {
-        name: _samples(measurement, [{side: pair[side][name] for side in pair} for pair in taken]) for name in names
-    }
-
-
-def _run(
-    sides: Sides, side: str, measurement: Measurement, device: str, log: Path, notes: Noted | None = None
-) -> Times:
-    """Run the tool once on a side and read what it wrote."""
-    out = log.with_suffix(".benchmark.json")
-    words = tuple(word.replace("{out}", str(out)) for word in measurement.run or ())
-    made = sides.launch(side, Arm(run=words), measurement, device, seed=1)
-    made = notes.watching(made) if notes else made
-    limit = measurement.timeout_s or sides.context.timeout_s
-    try:
-        return times_of(side, made, out, measurement.read, limit_s=limit, log=log)
-    except BadSamples as error:
-        raise ArmFailed(str(error)) from error
-
-
-def _samples(measurement: Measurement, pairs: list[dict[str, float]]) -> Samples:
-    arms = {side: tuple(pair[side] for pair in pairs) for side in (BASELINE, CANDIDATE)}
-    return Samples(
-        schema="gates.samples/1", device=machine.processor(), settings={"runs": str(len(pairs))},
-        timing=f"{measurement.read}, run on both sides in turn; of each run the median",
-        metrics={METRIC: Metric(unit="s", direction="lower", paired=True, arms=arms)},
-    )  # fmt: skip

@@ -1,6 +1,5 @@
 """Regressions: arms timed on the baseline revision and here in turn, the baseline laid out in a folder of its own."""
 
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,23 +7,31 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.measures.base.arms import Baseline, Sides, compare_arms, compare_benchmarks, find_baseline
+from gates.checks.measures.base.arms import (
+    Baseline,
+    Sides,
+    arm_of,
+    compare_arms,
+    comparisons_of,
+    device_of,
+    find_baseline,
+    measurement_of,
+)
 from gates.child import process
 from gates.child.guardian import remove
-from gates.context import Context
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import own_files
-from gates.measuring.comparison import Comparison, arm_of, comparisons_of, device_of
+from gates.evidence.bundles import named_files
 from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import is_among
 from gates.project.history import History
-from gates.task.measurement import Arm, Measurement
+from gates.task.measurement import Measurement
 from gates.task.selection import cut_short
-from gates.task.task import Task
-from gates.words import in_shell, printable
+from gates.task.task import Measure, Task
+from gates.words import printable
 
 FOLDER = "regressions"
 
@@ -59,7 +66,7 @@ class Regressions(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Lay the baseline out where something has changed since, and measure both sides in turn."""
         if not comparisons_of(task):
-            raise EvidenceUnavailable(f"{task.path} names no 'regressions'")
+            raise EvidenceUnavailable(f"{task.path} compares no arm with the base")
         history = History(context.root)
         baseline = find_baseline(task, history, context)
         seen = cls(
@@ -75,16 +82,11 @@ class Regressions(Evidence):
         finally:
             remove(tree)
 
-    def of(self, task: Task, comparison: Comparison) -> MeasurementRun | None:
-        """Return the run that answers a comparison."""
-        measurement = measurement_of(task, comparison)
-        wanted = (comparison.from_, arm_of(comparison, measurement), device_of(comparison, measurement))
+    def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
+        """Return the run that answers a measure."""
+        measurement = measurement_of(task, measure)
+        wanted = (measure.from_, arm_of(measure, measurement), device_of(measure, measurement))
         return next((one.run for one in self.runs if (one.run.id, one.arm, one.run.device) == wanted), None)
-
-
-def measurement_of(task: Task, comparison: Comparison) -> Measurement:
-    """Return the measurement whose arm is compared."""
-    return next(one for one in task.measurements if one.id == comparison.from_)
 
 
 def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
@@ -103,13 +105,13 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         is_ours=lambda path: path in ours or is_among(path, task.implementation),
     )  # fmt: skip
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
-    runs = tuple(run for group in _groups(task) for run in _run(sides, group, own.evidence, note))
+    runs = tuple(_run(sides, group, own.evidence, note) for group in _groups(task))
     return {
         "runs": runs, "lent": tuple(map(printable, shared)),
         "commands": tuple(
             CommandRecord(
-                purpose=f"regression of {one.run.id}",
-                argv=(f"{one.arm}: {_arm_name(task, one)}", "on", baseline.commit[:12], "and", "here"),
+                purpose=f"{one.run.id} against the base",
+                argv=(f"{one.arm} of {one.run.id}", "on", baseline.commit[:12], "and", "here"),
                 ended=one.run.ended, duration_s=one.run.duration_s,
             )
             for one in runs
@@ -119,7 +121,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
 
 def _build(task: Task, root: Path, context: Context) -> None:
     """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
-    builds = dict.fromkeys(one.build for one in comparisons_of(task) if one.build)
+    builds = dict.fromkeys(build for one in comparisons_of(task) if (build := measurement_of(task, one).build))
     for number, words in enumerate(builds):
         argv = context.argv(words, root=str(context.root))
         try:
@@ -136,12 +138,11 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
     What belongs to the implementation stays as it was: that is what is compared.
     """
-    for regression in comparisons_of(task):
-        measurement = measurement_of(task, regression)
-        arm = arm_of(regression, measurement)
-        arms = {arm: measurement.arms[arm]} if measurement.arms else {arm: Arm(run=measurement.run)}
-        one = measurement.model_copy(update={"arms": arms})
-        for path in own_files(task, one, context):
+    for asked in comparisons_of(task):
+        measurement = measurement_of(task, asked)
+        arm = arm_of(asked, measurement)
+        one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+        for path in named_files(task, one, context):
             if not is_among(path, task.implementation):
                 target = root / path
                 target.unlink(missing_ok=True)
@@ -152,51 +153,36 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Group:
-    """The regressions that one comparison answers; without an `arm`, by the benchmarks of another tool."""
+    """The measures that one comparison answers."""
 
     measurement: Measurement
     arm: str
     device: str
-    regressions: tuple[Comparison, ...]
+    measures: tuple[Measure, ...]
 
 
 def _groups(task: Task) -> Iterator[_Group]:
-    found: dict[tuple[str, str, str], list[Comparison]] = {}
-    for regression in comparisons_of(task):
-        measurement = measurement_of(task, regression)
-        arm = arm_of(regression, measurement) if measurement.arms else ""  # a tool runs all its benchmarks at once
-        key = (measurement.id, arm, device_of(regression, measurement))
-        found.setdefault(key, []).append(regression)
-    for (_, arm, device), regressions in found.items():
-        yield _Group(cut_short(measurement_of(task, regressions[0]), task), arm, device, tuple(regressions))
+    found: dict[tuple[str, str, str], list[Measure]] = {}
+    for asked in comparisons_of(task):
+        measurement = measurement_of(task, asked)
+        key = (measurement.id, arm_of(asked, measurement), device_of(asked, measurement))
+        found.setdefault(key, []).append(asked)
+    for (_, arm, device), measures in found.items():
+        yield _Group(cut_short(measurement_of(task, measures[0]), task), arm, device, tuple(measures))
 
 
-def _run(sides: Sides, group: _Group, folder: Path, note: str) -> Iterator[RegressionRun]:
-    """Yield what one comparison gives: an arm's run, or those of the benchmarks of another tool."""
-    name = f"{group.measurement.id}-{group.arm}-{group.device}" if group.arm else f"{group.measurement.id}"
-    facts = MeasurementRun(id=group.measurement.id, device=group.device, process=None, samples=None)
-    logs = folder / name
+def _run(sides: Sides, group: _Group, folder: Path, note: str) -> RegressionRun:
+    """Return what one comparison gives."""
+    one, arm = group.measurement, group.arm
+    run = MeasurementRun(id=one.id, device=group.device, process=None, samples=None)
+    logs = folder / f"{one.id}-{arm}-{group.device}"
     logs.mkdir(parents=True, exist_ok=True)
-    seen: dict[str, dict[str, object]]
     try:
-        if not group.measurement.arms:
-            found = compare_benchmarks(sides, group.measurement, group.device, logs)
-            seen = {arm: {"samples": one} for arm, one in found.items()}
-        else:
-            samples, taken, earlier = compare_arms(
-                sides, group.measurement, group.arm, group.device, group.regressions, logs
-            )
-            seen = {group.arm: {"samples": samples, "taken": taken, "earlier": earlier}}
+        samples, taken, earlier = compare_arms(sides, one, arm, group.device, group.measures, logs)
     except ArmFailed as error:
-        problem = f"{printable(str(error))}{note}"
-        seen = {arm_of(one, group.measurement): {"problem": problem} for one in group.regressions}
-    for one in group.regressions:
-        arm = arm_of(one, group.measurement)
-        seen.setdefault(arm, {"problem": f"there is no benchmark {arm!r} on both sides"})
-    for number, arm in enumerate(sorted({arm_of(one, group.measurement) for one in group.regressions})):
-        run = facts.model_copy(update=seen[arm])
-        shown = arm if arm.isidentifier() else f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', arm)[:80]}-{number}"
-        yield RegressionRun(arm=arm, run=_kept(run, folder / f"{group.measurement.id}-{shown}-{group.device}.json"))
+        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
+    run = run.model_copy(update={"samples": samples, "taken": taken, "earlier": earlier})
+    return RegressionRun(arm=arm, run=_kept(run, logs.with_suffix(".json")))
 
 
 def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
@@ -205,8 +191,3 @@ def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
         return run
     path.write_text(run.samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     return run.model_copy(update={"raw": f"{FOLDER}/{path.name}"})
-
-
-def _arm_name(task: Task, one: RegressionRun) -> str:
-    measurement = next(m for m in task.measurements if m.id == one.run.id)
-    return measurement.arms[one.arm].name if measurement.arms else in_shell(measurement.run or ())
