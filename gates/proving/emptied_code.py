@@ -134,18 +134,13 @@ class EmptiedCode(Derived):
 def _held(earlier: Earlier | None, subjects: Iterable["_Subject"], taken: set[str]) -> tuple[AskedTest, ...]:
     """Give what an earlier run saw to the symbols all whose tests hold; return what it saw of the tests."""
     before = earlier.get(EmptiedCode) if earlier else None
-    known = {(told.criterion, told.symbol): told for told in before.symbols} if before else {}
-    asked = {(test.criterion, test.test): test for test in before.tests} if before else {}
-    found: dict[tuple[str, str], AskedTest] = {}
+    known, held = {(one.criterion, one.symbol): one for one in before.symbols} if before else {}, set()
     for subject in subjects:
-        told = known.get((subject.told.criterion, subject.told.symbol))
-        own = {_asked(subject, test) for test in (*subject.tests, *subject.idle)}
-        if told is None or told.why or not subject.tries or not taken.issuperset((*subject.tests, *subject.idle)):
-            continue
-        subject.told = told.model_copy(update={"location": subject.told.location})
-        subject.tries = []
-        found |= {key: asked[key] for key in own & asked.keys()}
-    return tuple(found[key] for key in sorted(found))
+        tests, told = (*subject.tests, *subject.idle), known.get((subject.told.criterion, subject.told.symbol))
+        if told and not told.why and subject.tries and taken.issuperset(tests):
+            subject.told, subject.tries = told.model_copy(update={"location": subject.told.location}), []
+            held |= {_asked(subject, test) for test in tests}
+    return tuple(test for test in before.tests if (test.criterion, test.test) in held) if before else ()
 
 
 @dataclass
