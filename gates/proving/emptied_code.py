@@ -166,8 +166,7 @@ def _subjects(
             promise = trace.promise if trace else None
             places = tree.ways(binding) or ((promise,) if promise else ())
             if not binding.rule and places:
-                subject = _subject(criterion, binding, places, own, beside, baseline, context, promise)
-                yield subject
+                yield _subject(criterion, binding, places, own, beside, baseline, context, promise)
 
 
 def _subject(
