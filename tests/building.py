@@ -284,6 +284,16 @@ measurements:
     run: [python, bench.py, "{out}"]
 """
 
+LIGHT = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:%s"}]
+"""
+
 MEASURES = """\
 import json, pathlib, sys, time
 from pkg.core import double

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import ROOT, a_context, a_project, a_task, evidence, gates, written
+from building import a_context, a_project, a_task, evidence, gates, written
 from regressing import a_regressing_task, compared, sides
 
 from gates.checks.measures import past_runs as _past_runs
@@ -117,8 +117,3 @@ def test_without_earlier_runs_of_a_number_there_is_no_section() -> None:
 
 def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:
     assert [(one.name, one.n) for one in numbers_of(None, compared(sides(2.0)))] == [(STEP, 16)]
-
-
-@pytest.mark.parametrize("path", ["gates/commands/history.py", "gates/commands/diff.py"])
-def test_what_is_shown_is_printed_by_the_command_line_alone(path: str) -> None:
-    assert "print(" not in (ROOT / path).read_text(encoding="utf-8")
