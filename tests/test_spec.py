@@ -1,10 +1,9 @@
 """The loader of task files: every kind of bad input, with its exact place; YAML 1.1 kept out; finding by id."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from building import TASK_FILE, written
+from building import TASK_FILE, loaded, refused, written
 
 from gates.errors import UsageError
 from gates.model import Level
@@ -39,16 +38,7 @@ def complaints(tmp_path: Path, text: str | bytes) -> list[str]:
 
 
 def said(tmp_path: Path, text: str | bytes) -> str:
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    with pytest.raises(UsageError) as caught:
-        spec.load(root / "tasks" / "T1.yaml", root)
-    assert caught.value.exit_code == 2
-    return str(caught.value)
-
-
-def loaded(tmp_path: Path, text: str) -> Any:
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    return spec.load(root / "tasks" / "T1.yaml", root)
+    return f"tasks/T1.yaml:{refused(tmp_path, text)}"
 
 
 def test_good_file_loads_with_defaults_and_lines(tmp_path: Path) -> None:
