@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from bar import unmoved
 from covering import executed, started
 from forking import forked
@@ -24,6 +25,7 @@ from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context
+from gates.errors import UsageError
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.measurements import Measurements
@@ -38,6 +40,7 @@ from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.report import Report
 from gates.stages.gate import Gate
+from gates.task.loading import load
 from gates.task.task import Task
 
 T = TypeVar("T")
@@ -284,6 +287,16 @@ measurements:
     run: [python, bench.py, "{out}"]
 """
 
+LIGHT = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+criteria:
+  - id: AC1
+    text: Double a number
+    code: [{symbol: "pkg.core:%s"}]
+"""
+
 MEASURES = """\
 import json, pathlib, sys, time
 from pkg.core import double
@@ -362,6 +375,29 @@ def gates(project: Path, *args: str | Path, env: Mapping[str, str] | None = None
         cwd=project, env=clean(env), capture_output=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def collected(task: Task, context: Context, *kinds: type[Evidence]) -> EvidenceSet:
+    """What is seen of a task for real: all of these kinds, one after the other."""
+    seen = EvidenceSet()
+    for kind in kinds:
+        seen.collect(kind, task, context)
+        assert seen.get(kind), seen.why_missing(kind)
+    return seen
+
+
+def loaded(root: Path, text: str | bytes) -> Task:
+    """The task of a file with this text."""
+    return load(written(root, {"tasks/T1.yaml": text}) / "tasks/T1.yaml", root)
+
+
+def refused(root: Path, text: str | bytes) -> str:
+    """What is said of such a file, which is none of a task, from its place on: `7:1: ...`."""
+    with pytest.raises(UsageError) as caught:
+        loaded(root, text)
+    assert caught.value.exit_code == 2
+    assert str(caught.value).startswith("tasks/T1.yaml:")
+    return str(caught.value).removeprefix("tasks/T1.yaml:")
 
 
 def clean(env: Mapping[str, str] | None = None) -> dict[str, str]:

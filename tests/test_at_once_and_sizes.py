@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from gates.errors import UsageError
-from gates.task import loading as spec
-from gates.task.task import Task
+from building import loaded, refused
 
 HEAD = """id: T1
 title: A task
@@ -15,19 +12,12 @@ criteria: [{id: AC1, text: It works}]
 """
 
 
-def load(tmp_path: Path, text: str) -> Task:
-    """Load a task with one more part."""
-    path = tmp_path / "T1.yaml"
-    path.write_text(HEAD + text, encoding="utf-8")
-    return spec.load(path, tmp_path)
-
-
 def test_what_is_done_at_once_is_read(tmp_path: Path) -> None:
     text = """concurrency:
   - {call: "pkg.a:train", each: [[0], [{$call: "pkg.a:Config", kwargs: {seed: 1}}]], take: digest, criteria: [AC1]}
   - {shared: "pkg.a:Tracker", use: "pkg.a:log", read: "pkg.a:count", workers: 4, failure_rate: 0.01, expected: 4000}
 """
-    call, shared = load(tmp_path, text).concurrency
+    call, shared = loaded(tmp_path, HEAD + text).concurrency
     assert (call.name, call.count, call.rounds) == ("pkg.a:train(0 | pkg.a:Config(seed=1))", 2, 20)
     assert (shared.count, shared.rounds) == (4, 300)
     assert shared.name == "pkg.a:log on one pkg.a:Tracker()"
@@ -35,7 +25,7 @@ def test_what_is_done_at_once_is_read(tmp_path: Path) -> None:
 
 def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
     text = 'scaling: [{call: "pkg.a:make", over: {batch: [8, 16, 32]}, kwargs: {width: 4}, exponent: {at_most: 1.15}}]'
-    (scale,) = load(tmp_path, text).scaling
+    (scale,) = loaded(tmp_path, HEAD + text).scaling
     assert (scale.argument, scale.sizes, scale.of) == ("batch", (8, 16, 32), "step_time_s")
     assert scale.name == "step_time_s of pkg.a:make(width=4, batch=n)"
 
@@ -43,7 +33,7 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("concurrency: [{}]", "T1.yaml:5:15: expected either 'call' or 'shared'"),
+        ("concurrency: [{}]", "5:15: expected either 'call' or 'shared'"),
         ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
         ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
         ('concurrency: [{call: "a:b", in: [processes]}]', "'in' is gone: threads alone are started"),
@@ -59,6 +49,4 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(UsageError) as error:
-        load(tmp_path, text)
-    assert said in str(error.value)
+    assert said in refused(tmp_path, HEAD + text)

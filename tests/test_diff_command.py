@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from building import (
+    LIGHT,
     NEW,
     a_criterion,
     a_measure,
@@ -27,15 +28,6 @@ from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Revision
 from gates.task.task import Task
 
-LIGHT = """\
-id: T1
-title: Doubling
-implementation: [pkg]
-criteria:
-  - id: AC1
-    text: Double a number
-    code: [{symbol: "pkg.core:%s"}]
-"""
 FAILED = a_run(a_record(TestOutcome.FAILED))
 
 

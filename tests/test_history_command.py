@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-from building import ROOT, a_project, gates
+from building import a_project, gates
 from regressing import compared, sides
 
 from gates.commands import history
@@ -84,8 +83,3 @@ def test_every_run_is_in_the_history(tmp_path: Path) -> None:
 
 def test_only_the_candidate_of_a_comparison_is_a_number_of_today() -> None:
     assert [(one.name, one.n) for one in numbers_of(None, compared(sides(2.0)))] == [(STEP, 16)]
-
-
-@pytest.mark.parametrize("path", ["gates/commands/history.py", "gates/commands/diff.py"])
-def test_what_is_shown_is_printed_by_the_command_line_alone(path: str) -> None:
-    assert "print(" not in (ROOT / path).read_text(encoding="utf-8")

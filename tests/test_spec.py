@@ -1,10 +1,9 @@
 """The loader of task files: every kind of bad input, with its exact place; YAML 1.1 kept out; finding by id."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from building import TASK_FILE, written
+from building import TASK_FILE, loaded, refused, written
 
 from gates.errors import UsageError
 from gates.model import Level
@@ -39,16 +38,7 @@ def complaints(tmp_path: Path, text: str | bytes) -> list[str]:
 
 
 def said(tmp_path: Path, text: str | bytes) -> str:
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    with pytest.raises(UsageError) as caught:
-        spec.load(root / "tasks" / "T1.yaml", root)
-    assert caught.value.exit_code == 2
-    return str(caught.value)
-
-
-def loaded(tmp_path: Path, text: str) -> Any:
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    return spec.load(root / "tasks" / "T1.yaml", root)
+    return f"tasks/T1.yaml:{refused(tmp_path, text)}"
 
 
 def test_good_file_loads_with_defaults_and_lines(tmp_path: Path) -> None:
@@ -80,8 +70,6 @@ UNKNOWN_KEYS = {
         "8:29: unknown key 'timout_s'; did you mean 'timeout_s'?",
     ),
     "reserved line": (SMALL + "line: 3\n", "7:1: unknown key 'line'"),
-    "reserved path": (SMALL + "path: x\n", "7:1: unknown key 'path'"),
-    "reserved digest": (SMALL + "digest: x\n", "7:1: unknown key 'digest'"),
     "reserved line of a criterion": (SMALL + "    line: 3\n", "7:5: unknown key 'line'"),
 }
 
@@ -98,13 +86,10 @@ BAD = {
     "anchor": (SMALL.replace("[pkg]", "&a [pkg]"), "3:17: anchors and aliases are not allowed"),
     "alias": (SMALL + "tests: *a\n", "7:8: anchors and aliases are not allowed"),
     "tag": (SMALL.replace("Doubling", "!!str Doubling"), "2:8: the tag"),
-    "python tag": (SMALL.replace("Doubling", "!!python/object/apply:os.getcwd []"), "2:8: the tag"),
     "two documents": (SMALL + "---\nid: T2\n", "7:1: a second document; one file holds one task"),
     "merge key": (SMALL.replace("title:", "<<: {title: x}\ntitle:"), "2:1: unknown key '<<'"),
     "list at the top": ("- id: T1\n", "1:1: expected a mapping"),
-    "text at the top": ("T1\n", "1:1: expected a mapping"),
     "empty": ("", "1:1: the file is empty"),
-    "only a comment": ("# nothing\n", "1:1: the file is empty"),
     "null": ("~\n", "1:1: expected a mapping"),
     "tab": (SMALL + "\ttests: [tests]\n", "7:1: not valid YAML"),
     "open bracket": (SMALL + "tests: [a\n", "not valid YAML"),
@@ -120,7 +105,6 @@ BAD = {
     "empty title": (SMALL.replace("Doubling", "''"), "2:1: 'title' is empty, expected some text"),
     "blank title": (SMALL.replace("Doubling", "'  '"), "2:8: title: expected some text"),
     "bad id": (SMALL.replace("id: T1", "id: 1T"), "1:5: id: expected a letter"),
-    "id that is a path": (SMALL.replace("id: T1", "id: a/b"), "1:5: id: expected a letter"),
     "bad level": (SMALL + "    level: shuold\n", "7:12: expected 'must', 'should' or 'advisory', found 'shuold'"),
     "empty run": (SMALL + "entry_points:\n  - run: []\n", "8:5: 'run' is empty"),
     "run that is text": (SMALL + "entry_points:\n  - run: python x\n", "8:10: entry_points[0].run: expected a list"),
@@ -131,7 +115,6 @@ BAD = {
     "coverage is no number": (SMALL + "coverage_at_least: nan\n", "7:20: coverage_at_least: expected"),
     "path outside": (SMALL + "tests: [../other]\n", "7:9: expected a path inside the project, found '../other'"),
     "absolute path": (SMALL + "tests: [/etc]\n", "7:9: expected a path inside the project, found '/etc'"),
-    "empty path": (SMALL + "tests: ['']\n", "7:9: expected a path inside the project, found ''"),
     "criterion's path outside": (SMALL + "    tests: [a/../../b]\n", "7:13: expected a path inside the project"),
     "symbol without a module": (SMALL + "    code: [{symbol: double}]\n", "7:21: criteria[0].code[0].symbol: expected"),
     "symbol with a path": (SMALL + "    code: [{symbol: 'pkg/core.py:double'}]\n", "7:21: criteria[0].code[0].symbol"),
@@ -171,8 +154,6 @@ BAD = {
     "two kinds": (MEASURED % "value: a, ratio: [a, b], at_least: 1", "8:9: expected exactly one of 'ratio'"),
     "no kind": (MEASURED % "at_least: 1", "8:9: expected exactly one of 'ratio'"),
     "bound is nan": (MEASURED % "value: a, at_least: .nan", "8:55: criteria[0].measures[0].at_least: expected"),
-    "bound is NaN": (MEASURED % "value: a, at_least: NaN", "8:55: criteria[0].measures[0].at_least: expected a finite"),
-    "bound is inf": (MEASURED % "value: a, at_most: -inf", "8:54: criteria[0].measures[0].at_most: expected a finite"),
     "bound is 1e999": (MEASURED % "value: a, below: 1e999", "8:52: criteria[0].measures[0].below: expected a finite"),
     "ratio above nothing": (MEASURED % "ratio: [a, b], at_least: 0", "8:9: a ratio is compared with a number above 0"),
     "ratio with itself": (MEASURED % "ratio: [a, a], at_least: 2", "8:9: 'ratio' compares 'a' with itself: name two"),

@@ -5,13 +5,11 @@ import warnings
 
 import pytest
 import torch
+from workloads import SMALL
 
-from amp_core.benchmark.workload import Workload
-from amp_core.model import GPTConfig
 from benchmarks.overflows import HostRead, Overflows, take_overflowing_steps, without_host_reads
 
 CPU = torch.device("cpu")
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 @pytest.mark.parametrize(("steps", "forced"), [(41, 4), (40, 3)])

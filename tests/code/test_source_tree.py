@@ -4,25 +4,15 @@ from pathlib import Path
 
 import pytest
 from building import a_context, a_criterion, a_task, written
+from symbols import Files, traced, tree
 
-from gates.code.symbols import SymbolTrace, refuse_unknown_names
+from gates.code.symbols import refuse_unknown_names
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.source_tree import SourceTree
 
 
-def tree(tmp_path: Path, files: dict[str, str | bytes], *bindings: dict[str, object], where: str = "pkg") -> SourceTree:
-    root = written(tmp_path / "project", {f"{where}/__init__.py": "", **files})
-    task = a_task(implementation=[where], criteria=[a_criterion(code=list(bindings))])
-    return SourceTree.collect(task, a_context(root))
-
-
-def traced(tmp_path: Path, files: dict[str, str | bytes], symbol: str, *uses: str, where: str = "pkg") -> SymbolTrace:
-    (trace,) = tree(tmp_path, files, {"symbol": symbol, "uses": list(uses)}, where=where).symbols
-    return trace
-
-
 def use_lines(tmp_path: Path, body: str, name: str = "torch.amp.GradScaler") -> tuple[int, ...]:
-    return traced(tmp_path, {"pkg/m.py": body}, "pkg.m:make", name).uses[0].lines
+    return traced(tmp_path, body, "pkg.m:make", name).uses[0].lines
 
 
 CLASS = "import functools\n\nclass A:\n    x = 1\n\n    @functools.cache\n    def go(self):\n        return 1\n"
@@ -33,14 +23,14 @@ CLASS = "import functools\n\nclass A:\n    x = 1\n\n    @functools.cache\n    de
     [("pkg.m:A", "pkg/m.py:3-8"), ("pkg.m:A.go", "pkg/m.py:6-8"), ("pkg.m:A.x", "pkg/m.py:4")],
 )
 def test_symbol_has_the_lines_of_its_definition(tmp_path: Path, symbol: str, place: str) -> None:
-    assert str(traced(tmp_path, {"pkg/m.py": CLASS}, symbol).location) == place
+    assert str(traced(tmp_path, CLASS, symbol).location) == place
 
 
 @pytest.mark.parametrize(
     "names", ["from .m import A", "from pkg.m import A", "from .m import B as A", "from .n import A"]
 )
 def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> None:
-    files: dict[str, str | bytes] = {
+    files: Files = {
         "pkg/__init__.py": names + "\n",
         "pkg/m.py": "\nclass A:\n    def go(self): return 1\nB = A\n",
         "pkg/n.py": "from pkg.m import A\n",
@@ -51,7 +41,7 @@ def test_reexport_is_followed_to_the_definition(tmp_path: Path, names: str) -> N
 
 
 def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}
+    files: Files = {"pkg/a.py": "from .b import X\n", "pkg/b.py": "from .a import X\n"}
     found = traced(tmp_path, files, "pkg.a:X")
     assert found.location is None
     assert found.problem
@@ -59,26 +49,26 @@ def test_reexports_in_a_circle_come_to_an_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", ["from .m import A", "from pkg.m import A"])
 def test_src_layout(tmp_path: Path, names: str) -> None:
-    files: dict[str, str | bytes] = {"src/pkg/m.py": CLASS, "src/pkg/__init__.py": names + "\n"}
+    files: Files = {"src/pkg/m.py": CLASS, "src/pkg/__init__.py": names + "\n"}
     assert str(traced(tmp_path, files, "pkg.m:A", where="src/pkg").location) == "src/pkg/m.py:3-8"
     again = tree(tmp_path / "again", files, {"symbol": "pkg:A"}, where="src/pkg").symbols[0]
     assert str(again.location) == "src/pkg/m.py:3-8"
 
 
-ABSENT = {
+ABSENT: dict[str, tuple[Files, str, str]] = {
     "no module": ({}, "pkg.m:A", "there is no module 'pkg.m' in the project"),
-    "no name": ({"pkg/m.py": CLASS}, "pkg.m:B", "pkg/m.py defines no 'B'"),
-    "no method": ({"pkg/m.py": CLASS}, "pkg.m:A.stop", "pkg/m.py defines no 'A.stop'"),
-    "dead": ({"pkg/m.py": "if False:\n    def f(): return 1\n"}, "pkg.m:f", "defines no 'f'"),
-    "foreign": ({"pkg/m.py": "import torch\n"}, "pkg.m:torch", "only imports 'torch'"),
-    "deleted": ({"pkg/m.py": "def f(): return 1\ndel f\n"}, "pkg.m:f", "defines no 'f'"),
+    "no name": (CLASS, "pkg.m:B", "pkg/m.py defines no 'B'"),
+    "no method": (CLASS, "pkg.m:A.stop", "pkg/m.py defines no 'A.stop'"),
+    "dead": ("if False:\n    def f(): return 1\n", "pkg.m:f", "defines no 'f'"),
+    "foreign": ("import torch\n", "pkg.m:torch", "only imports 'torch'"),
+    "deleted": ("def f(): return 1\ndel f\n", "pkg.m:f", "defines no 'f'"),
 }
 
 
 @pytest.mark.parametrize("case", ABSENT)
 def test_symbol_that_is_not_there_is_said_to_be_missing(tmp_path: Path, case: str) -> None:
     files, symbol, problem = ABSENT[case]
-    found = traced(tmp_path, dict(files), symbol)
+    found = traced(tmp_path, files, symbol)
     assert (found.location, found.checked, problem in found.problem) == (None, True, True)
 
 
@@ -92,7 +82,7 @@ UNREADABLE: dict[str, str | bytes] = {
 
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_file_that_cannot_be_read_is_not_checked_and_never_clean(tmp_path: Path, case: str) -> None:
-    seen = tree(tmp_path, {"pkg/m.py": UNREADABLE[case]}, {"symbol": "pkg.m:f"}, {"rule": "no-cuda-amp"})
+    seen = tree(tmp_path, UNREADABLE[case], {"symbol": "pkg.m:f"}, {"rule": "no-cuda-amp"})
     assert (seen.symbols[0].location, seen.symbols[0].checked) == (None, False)
     (problem,) = seen.unparsed
     assert problem.startswith("pkg/m.py:")
@@ -104,7 +94,7 @@ def test_unknown_rule_is_a_problem_that_names_those_that_are(tmp_path: Path) -> 
 
 
 def test_rule_is_applied_to_every_file(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {
+    files: Files = {
         "pkg/a.py": "import torch\ntorch.amp.autocast('cpu')\n",
         "pkg/b.py": "from torch.cuda.amp import autocast as a\na()\n",
     }
@@ -172,7 +162,7 @@ FOUND = {
 @pytest.mark.parametrize("case", FOUND)
 def test_every_way_to_define_a_name_is_found(tmp_path: Path, case: str) -> None:
     text, name = FOUND[case]
-    files: dict[str, str | bytes] = {"pkg/m.py": text, "pkg/other.py": "def f(): return 1\n"}
+    files: Files = {"pkg/m.py": text, "pkg/other.py": "def f(): return 1\n"}
     assert traced(tmp_path, files, f"pkg.m:{name}").location is not None
 
 
@@ -181,11 +171,11 @@ def test_every_way_to_define_a_name_is_found(tmp_path: Path, case: str) -> None:
     [("class A(B):\n    pass\n", "A.f"), ("def __getattr__(name): return 1\n", "f"), ("A = B\n", "A.f")],
 )
 def test_what_reading_cannot_decide_is_not_checked(tmp_path: Path, text: str, name: str) -> None:
-    assert traced(tmp_path, {"pkg/m.py": text}, f"pkg.m:{name}").checked is False
+    assert traced(tmp_path, text, f"pkg.m:{name}").checked is False
 
 
 def test_package_hides_the_module_of_its_name(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {"pkg/core.py": "def f(): return 1\n", "pkg/core/__init__.py": ""}
+    files: Files = {"pkg/core.py": "def f(): return 1\n", "pkg/core/__init__.py": ""}
     assert traced(tmp_path, files, "pkg.core:f").location is None
 
 
@@ -195,7 +185,7 @@ def test_symbol_outside_of_the_implementation_is_refused(tmp_path: Path) -> None
 
 
 def test_module_is_found_where_the_implementation_lies(tmp_path: Path) -> None:
-    files: dict[str, str | bytes] = {"packages/one/src/deep/m.py": "def f(): return 1\n"}
+    files: Files = {"packages/one/src/deep/m.py": "def f(): return 1\n"}
     trace = traced(tmp_path, files, "deep.m:f", where="packages/one/src/deep")
     assert str(trace.location) == "packages/one/src/deep/m.py:1"
 
@@ -290,12 +280,12 @@ AROUND = "import os, sys\n" * 8 + "def f(x=0):\n"
 
 @pytest.mark.parametrize("case", ASKS)
 def test_code_that_asks_whether_a_test_looks_on_is_told(tmp_path: Path, case: str) -> None:
-    (found,) = tree(tmp_path, {"pkg/m.py": AROUND + ASKS[case]}, {"symbol": "pkg.m:f"}).watchful
+    (found,) = tree(tmp_path, AROUND + ASKS[case], {"symbol": "pkg.m:f"}).watchful
     assert (found.symbol, found.location.path, (found.location.line or 0) >= 9) == ("pkg.m:f", "pkg/m.py", True)
 
 
 @pytest.mark.parametrize("case", ASKS_NOT)
 def test_code_that_asks_for_something_else_is_not(tmp_path: Path, case: str) -> None:
-    assert tree(tmp_path, {"pkg/m.py": AROUND + ASKS_NOT[case]}, {"symbol": "pkg.m:f"}).watchful == ()
+    assert tree(tmp_path, AROUND + ASKS_NOT[case], {"symbol": "pkg.m:f"}).watchful == ()
     plugin = f"import pytest\n{AROUND}{ASKS['the modules']}"
-    assert tree(tmp_path, {"pkg/m.py": plugin}, {"symbol": "pkg.m:f"}).watchful == ()
+    assert tree(tmp_path, plugin, {"symbol": "pkg.m:f"}).watchful == ()

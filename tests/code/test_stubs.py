@@ -3,18 +3,7 @@
 from pathlib import Path
 
 import pytest
-from building import a_context, a_criterion, a_task, written
-
-from gates.code.symbols import SymbolTrace
-from gates.evidence.source_tree import SourceTree
-
-
-def traced(tmp_path: Path, body: str, symbol: str) -> SymbolTrace:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", "pkg/m.py": body})
-    task = a_task(implementation=["pkg"], criteria=[a_criterion(code=[{"symbol": symbol}])])
-    (trace,) = SourceTree.collect(task, a_context(root)).symbols
-    return trace
-
+from symbols import traced
 
 REPLACED = {
     "by another function": ("def f():\n    return 1\ndef _g():\n    return 2\nf = _g\n", 3),

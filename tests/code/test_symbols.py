@@ -4,19 +4,9 @@ from pathlib import Path
 
 import pytest
 from building import a_context, a_criterion, a_task, written
+from symbols import Files, traced
 
-from gates.code.symbols import SymbolTrace
 from gates.evidence.source_tree import SourceTree
-
-Files = dict[str, str | bytes]
-
-
-def traced(tmp_path: Path, files: Files, symbol: str, *uses: str) -> SymbolTrace:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
-    task = a_task(implementation=["pkg"], criteria=[a_criterion(code=[{"symbol": symbol, "uses": list(uses)}])])
-    (trace,) = SourceTree.collect(task, a_context(root)).symbols
-    return trace
-
 
 IMPL = "def f(): return 1\n\ndef g(): return 2\n"
 TRY = "try:\n    from {} import f\nexcept ImportError:\n    from {} import f\n"
@@ -35,27 +25,27 @@ LED: dict[str, tuple[Files, str, str]] = {
     "name of an imported function": ({"pkg/__init__.py": "from .impl import g\nh = g\n", "pkg/impl.py": IMPL},
                                      "pkg:h", "pkg/impl.py:3"),
     "name of a function beside it": ({"pkg/m.py": IMPL + "h = g\n"}, "pkg.m:h", "pkg/m.py:3"),
-    "name of what a library has": ({"pkg/m.py": "import torch\nh = torch.amp.GradScaler\n"}, "pkg.m:h", "pkg/m.py:2"),
+    "name of what a library has": ("import torch\nh = torch.amp.GradScaler\n", "pkg.m:h", "pkg/m.py:2"),
     "function of a module": ({"pkg/__init__.py": "from . import impl\n", "pkg/impl.py": IMPL},
                              "pkg:impl.g", "pkg/impl.py:3"),
     "function of a renamed module": ({"pkg/__init__.py": "import pkg.impl as other\n", "pkg/impl.py": IMPL},
                                      "pkg:other.g", "pkg/impl.py:3"),
     "long way": ({**{f"pkg/m{i}.py": f"from .m{i + 1} import f\n" for i in range(8)}, "pkg/m8.py": IMPL},
                  "pkg.m0:f", "pkg/m8.py:1"),
-    "second name of a method": ({"pkg/m.py": "class A:\n    def go(self): return 1\n    run = go\n"},
+    "second name of a method": ("class A:\n    def go(self): return 1\n    run = go\n",
                                 "pkg.m:A.run", "pkg/m.py:2"),
     "inherited": ({"pkg/__init__.py": "from .b import Base\nclass A(Base):\n    x = 1\n", "pkg/b.py": BASE},
                   "pkg:A.fit", "pkg/b.py:2"),
     "inherited twice over": ({"pkg/m.py": BASE + "class B(Base): pass\nclass A(B):\n    x = 1\n"},
                              "pkg.m:A.fit", "pkg/m.py:2"),
-    "field of a dataclass": ({"pkg/m.py": "from dataclasses import dataclass\n@dataclass\nclass A:\n    lr: float\n"},
+    "field of a dataclass": ("from dataclasses import dataclass\n@dataclass\nclass A:\n    lr: float\n",
                              "pkg.m:A.lr", "pkg/m.py:4"),
-    "field of a named tuple": ({"pkg/m.py": "from typing import NamedTuple\nclass A(NamedTuple):\n    lr: float\n"},
+    "field of a named tuple": ("from typing import NamedTuple\nclass A(NamedTuple):\n    lr: float\n",
                                "pkg.m:A.lr", "pkg/m.py:3"),
-    "property with a setter": ({"pkg/m.py": PROPERTY}, "pkg.m:A.x", "pkg/m.py:3-6"),
-    "one of two branches": ({"pkg/m.py": "import os\nif os.x:\n    def f(): return 1\nelse:\n    def f(): return 2\n"},
+    "property with a setter": (PROPERTY, "pkg.m:A.x", "pkg/m.py:3-6"),
+    "one of two branches": ("import os\nif os.x:\n    def f(): return 1\nelse:\n    def f(): return 2\n",
                             "pkg.m:f", "pkg/m.py:5"),
-    "defined again around itself": ({"pkg/m.py": "def f(): return 1\n_f = f\ndef f(): return _f()\n"},
+    "defined again around itself": ("def f(): return 1\n_f = f\ndef f(): return _f()\n",
                                     "pkg.m:f", "pkg/m.py:3"),
 }  # fmt: skip
 
@@ -75,7 +65,7 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
                           "pkg.m:A.stop", "only promises 'Base.stop'"),
     "not inherited": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"}, "pkg.m:A.nope",
                       "pkg/m.py defines no 'A.nope', nor does what it extends"),
-    "annotation of a plain class": ({"pkg/m.py": "class A:\n    lr: float\n    x = 1\n"},
+    "annotation of a plain class": ("class A:\n    lr: float\n    x = 1\n",
                                     "pkg.m:A.lr", "defines no 'A.lr'"),
 }  # fmt: skip
 
@@ -103,30 +93,30 @@ OPEN: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("case", OPEN)
 def test_symbol_that_is_defined_more_than_once_is_not_decided(tmp_path: Path, case: str) -> None:
     text, problem = OPEN[case]
-    found = traced(tmp_path, {"pkg/m.py": text}, "pkg.m:f", "torch.amp")
+    found = traced(tmp_path, text, "pkg.m:f", "torch.amp")
     assert (found.location, found.checked, found.problem) == (None, False, f"not checked, {problem}")
 
 
 def test_inheritance_from_a_library_is_not_decided(tmp_path: Path) -> None:
-    found = traced(tmp_path, {"pkg/m.py": "from other import Base\nclass A(Base):\n    x = 1\n"}, "pkg.m:A.go")
+    found = traced(tmp_path, "from other import Base\nclass A(Base):\n    x = 1\n", "pkg.m:A.go")
     assert (found.checked, "may inherit 'go'" in found.problem) == (False, True)
 
 
 def test_all_branches_that_use_a_name_are_enough(tmp_path: Path) -> None:
     text = "import sys, torch\nif sys.x:\n    def f(): return torch.amp()\nelse:\n    def f(): return torch.amp\n"
-    assert traced(tmp_path, {"pkg/m.py": text}, "pkg.m:f", "torch.amp").uses[0].lines == (5,)
+    assert traced(tmp_path, text, "pkg.m:f", "torch.amp").uses[0].lines == (5,)
 
 
 def test_getter_and_setter_are_one_symbol(tmp_path: Path) -> None:
     text = PROPERTY.replace("self._x = value", "self._x = torch.cuda(value)")
-    found = traced(tmp_path, {"pkg/m.py": text}, "pkg.m:A.x", "torch.amp", "torch.cuda")
+    found = traced(tmp_path, text, "pkg.m:A.x", "torch.amp", "torch.cuda")
     assert [use.lines for use in found.uses] == [(4,), (6,)]
 
 
 BRANCH = "import sys\nif sys.x:\n    {}\nelse:\n    {}\n"
 WAYS: dict[str, tuple[Files, str, list[str]]] = {
     "two branches": ({"pkg/m.py": BRANCH.format("def f(): return 1", "def f(): return 2")}, "pkg.m:f", ["pkg/m.py:3"]),
-    "one branch": ({"pkg/m.py": "def f(): return 1\nif f():\n    def f(): return 2\n"}, "pkg.m:f", ["pkg/m.py:1"]),
+    "one branch": ("def f(): return 1\nif f():\n    def f(): return 2\n", "pkg.m:f", ["pkg/m.py:1"]),
     "two classes": (
         {"pkg/m.py": BRANCH.format(*("class A:\n        def f(self): return 1" for _ in "12"))},
         "pkg.m:A.f", ["pkg/m.py:4"],
@@ -141,9 +131,9 @@ WAYS: dict[str, tuple[Files, str, list[str]]] = {
     ),
     "an import before it": ({"pkg/m.py": "from .a import f\ndef f(): return 1\n", "pkg/a.py": IMPL}, "pkg.m:f", []),
     "another name": (
-        {"pkg/m.py": "def f(): return 1\ndef g(): return 2\nif g():\n    f = g\n"}, "pkg.m:f", ["pkg/m.py:2"],
+        "def f(): return 1\ndef g(): return 2\nif g():\n    f = g\n", "pkg.m:f", ["pkg/m.py:2"],
     ),
-    "no other": ({"pkg/m.py": IMPL}, "pkg.m:f", []),
+    "no other": (IMPL, "pkg.m:f", []),
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from building import GOOD, a_context, raw_samples, written
+from building import GOOD, a_context, collected, raw_samples, written
 
 from gates.check import EvidenceSet
 from gates.errors import EvidenceUnavailable
@@ -95,11 +95,9 @@ def seen(folder: Path, *asked: tuple[str, str, str]) -> dict[str, CommandCall]:
     entry = '  - {id: ENTRY, text: Enter, code: [{symbol: "pkg.core:double"}]}\n'
     runs = "".join(f'  - {{id: m_{name}, run: [python, {file}, "{{out}}"]}}\n' for name, _, file in asked)
     root = written(folder, {**GOOD, **FILES, "tasks/T1.yaml": f"{TASK}{criteria}{entry}measurements:\n{runs}"})
-    task, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
-    for kind in (SourceTree, CalledCode):
-        evidence.collect(kind, task, context)
-    found = evidence.get(CalledCode)
-    assert found, evidence.why_missing(CalledCode)
+    task = spec.load(root / "tasks/T1.yaml", root)
+    found = collected(task, a_context(root), SourceTree, CalledCode).get(CalledCode)
+    assert found is not None
     assert (root / "pkg/core.py").read_text(encoding="utf-8") == CORE
     return {call.criterion: call for call in found.calls}
 
@@ -159,11 +157,9 @@ def test_arms_are_asked_for_a_step_each_and_one_that_calls_the_code_before_its_s
     )
     task = f"id: T1\ntitle: T\nimplementation: [pkg]\ncriteria:\n{criteria}measurements:\n{arms}"
     root = written(tmp_path / "project", {**GOOD, **FILES, "tasks/T1.yaml": task})
-    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
-    for kind in (SourceTree, CalledCode):
-        evidence.collect(kind, loaded, context)
-    found = evidence.get(CalledCode)
-    assert found, evidence.why_missing(CalledCode)
+    asked = spec.load(root / "tasks/T1.yaml", root)
+    found = collected(asked, a_context(root), SourceTree, CalledCode).get(CalledCode)
+    assert found is not None
     for name, (_, hoisted) in functions.items():
         old, new = [call for call in found.calls if call.criterion == name]
         assert (old.called, old.misses) == (False, True), name

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_project, a_task, written
+from building import a_context, a_project, a_task, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks.entry_points import judge as _entries
@@ -286,9 +286,8 @@ def test_key_that_a_callee_no_longer_returns_is_found_behind_a_green_suite(tmp_p
     """A caller was left behind by a change of what its callee returns; no test calls the caller."""
     root = a_project(tmp_path / "project", {"pkg/training.py": TRAINING, "tests/test_training.py": GREEN})
     entry: dict[str, Any] = {"call": "pkg.training:run_training", "args": [True]}
-    task, seen, context = a_task(entry_points=[entry]), EvidenceSet(), a_context(root)
-    for kind in (PytestRun, EntryPointRuns, ExecutedLines):
-        seen.collect(kind, task, context)
+    task = a_task(entry_points=[entry])
+    seen = collected(task, a_context(root), PytestRun, EntryPointRuns, ExecutedLines)
     run = seen.get(PytestRun)
     assert run is not None
     assert run.process.exit_code == 0

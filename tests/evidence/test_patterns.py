@@ -4,18 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_context, a_criterion, a_task, written
+from symbols import Files, tree
 
 from gates.evidence.patterns import PatternTrace
-from gates.evidence.source_tree import SourceTree
 
 SCALER = "torch.amp.GradScaler(...)"
 
 
-def fitting(tmp_path: Path, files: dict[str, str | bytes], pattern: str = SCALER, **more: Any) -> PatternTrace:
-    root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
-    task = a_task(criteria=[a_criterion(code=[{"pattern": pattern, **more}])])
-    (trace,) = SourceTree.collect(task, a_context(root)).patterns
+def fitting(tmp_path: Path, files: Files, pattern: str = SCALER, **more: Any) -> PatternTrace:
+    (trace,) = tree(tmp_path, files, {"pattern": pattern, **more}).patterns
     return trace
 
 
@@ -39,7 +36,7 @@ LIVE = {
 @pytest.mark.parametrize("case", LIVE)
 def test_live_code_that_fits_is_found_with_its_lines(tmp_path: Path, case: str) -> None:
     body, place = LIVE[case]
-    found = fitting(tmp_path, {"pkg/m.py": body})
+    found = fitting(tmp_path, body)
     assert ([str(one) for one in found.places], found.problem, found.checked) == ([place], "", True)
 
 
@@ -73,7 +70,7 @@ IDLE = {
 
 @pytest.mark.parametrize("case", IDLE)
 def test_code_that_never_runs_does_not_fit(tmp_path: Path, case: str) -> None:
-    found = fitting(tmp_path, {"pkg/m.py": IDLE[case]})
+    found = fitting(tmp_path, IDLE[case])
     assert (found.places, found.checked, bool(found.problem)) == ((), True, True)
 
 
@@ -90,7 +87,7 @@ def test_code_that_never_runs_does_not_fit(tmp_path: Path, case: str) -> None:
     ],
 )
 def test_code_that_would_fit_and_never_runs_is_named(tmp_path: Path, case: str, place: str) -> None:
-    found = fitting(tmp_path, {"pkg/m.py": IDLE[case]})
+    found = fitting(tmp_path, IDLE[case])
     never = f" ({place}: nothing runs it)" if place else ""
     assert found.problem == f"no live code of the implementation fits it{never}"
 
@@ -114,7 +111,7 @@ def test_places_are_counted_where_they_are_asked_for(
     tmp_path: Path, more: dict[str, Any], count: int, problem: str
 ) -> None:
     one = "import torch\nS = torch.amp.GradScaler()\n"
-    files: dict[str, str | bytes] = {"pkg/m.py": one, "pkg/sub/n.py": one, "tests/test_m.py": one}
+    files: Files = {"pkg/m.py": one, "pkg/sub/n.py": one, "tests/test_m.py": one}
     found = fitting(tmp_path, files, **more)
     assert (len(found.places), found.problem) == (count, problem)
 
@@ -136,5 +133,5 @@ def test_file_that_cannot_be_read_leaves_open_what_is_not_found_elsewhere(tmp_pa
 
 def test_statements_fit_too(tmp_path: Path) -> None:
     body = "def f(a, b):\n    a.unscale_(b)\n    clip(b)\n    a.step(b)\n"
-    found = fitting(tmp_path, {"pkg/m.py": body}, "$S.unscale_($O)\n...\n$S.step($O)")
+    found = fitting(tmp_path, body, "$S.unscale_($O)\n...\n$S.step($O)")
     assert [str(one) for one in found.places] == ["pkg/m.py:2"]

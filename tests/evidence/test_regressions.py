@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bar import committed, git
 from building import a_context, evidence, written
-from regressing import BENCH, CORE, QUICK, a_regressing_task, slower, two_commits
+from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
 
 from gates.checks.measures.base.collect import Regressions
 from gates.checks.measures.judge import MACHINE, judge
@@ -17,7 +17,6 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring import session
 from gates.model import Outcome
-from gates.task.selection import BUDGET_S, PAIRS, smoked
 
 # what is slowed is slowed by so much that no other load hides it; limits near a number are tried without measuring
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -211,14 +210,6 @@ def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Pa
         assert len({attempt["key"] for attempt in attempts}) == 1
         assert [attempt["ended"] for attempt in attempts] == ["begun", "failed"] * (known + 1)
         assert attempts[-1]["pairs"] > 0
-
-
-def test_a_smoke_run_takes_no_more_than_it_may(tmp_path: Path) -> None:
-    root = two_commits(tmp_path / "p", after=slower(8))
-    task = a_regressing_task(measurements=[{**QUICK, "pairs": 64, "arms": {"work": {"call": "bench:make_step"}}}])
-    taken = Regressions.collect(smoked(task), a_context(root)).runs[0].run.taken
-    assert taken is not None
-    assert (taken.most, taken.budget_s) == (PAIRS * taken.split, BUDGET_S)
 
 
 def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp_path: Path) -> None:

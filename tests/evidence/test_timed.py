@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 from arming import STEPS
-from building import a_context, a_criterion, a_measure, a_project, a_task, result, written
+from building import a_context, a_criterion, a_measure, a_project, a_task, refused, result, written
 from building import gates as command
 
-from gates.errors import UsageError
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine, session
 from gates.measuring.taken import MeasurementRun
-from gates.task import loading as spec
 
 ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:work", "args": [4000]}}
 
@@ -172,8 +170,4 @@ def test_a_project_without_torch_is_gated_by_the_time_of_a_command(tmp_path: Pat
 def test_what_is_wrong_in_the_task_file_is_said_with_its_place(
     tmp_path: Path, wrong: tuple[str, str], said: str
 ) -> None:
-    root = written(tmp_path, {"tasks/T1.yaml": TASK.replace(*wrong)})
-    with pytest.raises(UsageError) as refused:
-        spec.load(root / "tasks/T1.yaml", root)
-    assert said in str(refused.value)
-    assert str(refused.value).startswith("tasks/T1.yaml:")
+    assert said in refused(tmp_path, TASK.replace(*wrong))

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import GOOD, a_context, a_criterion, a_task, written
+from building import GOOD, a_context, a_criterion, a_task, collected, written
 
-from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
@@ -271,16 +270,15 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Emptied
     )
     committed(root)
     git(root, "tag", "v1")
-    loaded, evidence, context = spec.load(root / "tasks/T1.yaml", root), EvidenceSet(), a_context(root)
+    task, context = spec.load(root / "tasks/T1.yaml", root), a_context(root)
     written(root, {"tests/data/path.txt": str(root / "pkg/core.py"), "node_modules/a.js": ""})
     written(root, {"tests/made.py": "from pkg.core import double\nSIX = double(3)\n"})
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("ELSEWHERE", str(root / "pkg/core.py"))
         before = (root / "pkg/core.py").read_bytes()
-        for kind in (PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode):
-            evidence.collect(kind, loaded, context)
+        evidence = collected(task, context, PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode)
     found = evidence.get(EmptiedCode)
-    assert found, evidence.why_missing(EmptiedCode)
+    assert found is not None
     assert (root / "pkg/core.py").read_bytes() == before
     yield {symbol.criterion: symbol for symbol in found.symbols}
 
@@ -328,12 +326,10 @@ def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_
     committed(root)
     names = {"OWN": "::test_own", "COPY": "::test_copy", "BOTH": ""}
     criteria = [a_criterion(id=name, tests=[f"tests/test_core.py{test}"]) for name, test in names.items()]
-    seen, context = EvidenceSet(), a_context(root)
-    task = a_task(criteria=criteria, entry_points=[], measurements=[])
-    for kind in (PytestRun, SourceTree, EmptiedCode):
-        seen.collect(kind, task, context)
+    task, context = a_task(criteria=criteria, entry_points=[], measurements=[]), a_context(root)
+    seen = collected(task, context, PytestRun, SourceTree, EmptiedCode)
     emptied = seen.get(EmptiedCode)
-    assert emptied, seen.why_missing(EmptiedCode)
+    assert emptied is not None
     assert [(symbol.noticed, symbol.tests) for symbol in emptied.symbols] == [(True, 1), (False, 1), (True, 2)]
     seen.collect(ExecutedLines, task, context)  # with it those that run a function are asked, and the others are named
     emptied = EmptiedCode.derive(task, context, seen)

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from building import a_context, a_criterion, a_task, pytest_options, written
+from building import a_context, a_criterion, a_task, collected, pytest_options, written
 
-from gates.check import EvidenceSet
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
@@ -28,12 +27,9 @@ def emptied(tmp_path: Path, first: str, *tests: str) -> tuple[EmptiedSymbol, ...
              "tests/test_aaa.py": first}  # fmt: skip
     criteria = [a_criterion(id=f"AC{i}", tests=[path]) for i, path in enumerate(own)]
     task = a_task(entry_points=[], criteria=criteria, measurements=[])
-    context, evidence = a_context(written(tmp_path / "project", files)), EvidenceSet()
-    for kind in (PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode):
-        evidence.collect(kind, task, context)
-    found = evidence.get(EmptiedCode)
-    assert found, evidence.why_missing(EmptiedCode)
-    return found.symbols
+    context = a_context(written(tmp_path / "project", files))
+    found = collected(task, context, PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode).get(EmptiedCode)
+    return found.symbols if found else ()
 
 
 def test_a_test_that_passes_only_after_another_is_not_judged(tmp_path: Path) -> None:

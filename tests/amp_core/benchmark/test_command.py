@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from workloads import SMALL
 
 from amp_core.benchmark import __main__ as command
 from amp_core.benchmark import setup
 from amp_core.benchmark.setup import Plan
-from amp_core.benchmark.workload import Workload
-from amp_core.model import GPTConfig
 from amp_core.samples import SCHEMA
 from gates.measuring.samples import read
 
 TIMED = ("fp32", "bf16", "bf16_by_hand")
 TRAINED = ("fp32", "bf16", "fp16")
 METRICS = {"step_time_s": "s", "step_cpu_time_s": "s", "samples_per_s": "1/s", "tokens_per_s": "1/s"}
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 @pytest.mark.criterion("T035/AC5")

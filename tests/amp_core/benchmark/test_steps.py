@@ -4,6 +4,7 @@ import pytest
 import torch
 from products import rounding, settable
 from torch import Tensor
+from workloads import SMALL
 
 from amp_core.benchmark.arms import timed_arms
 from amp_core.benchmark.setup import BenchmarkFailed
@@ -15,7 +16,6 @@ from amp_core.precision import precision_for
 from amp_core.step import Batch
 
 CPU = torch.device("cpu")
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 ARMS = timed_arms(("fp32", "bf16", "fp16"))
 
 

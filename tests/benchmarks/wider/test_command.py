@@ -5,17 +5,14 @@ import json
 from pathlib import Path
 
 import pytest
+from workloads import SMALL
 
 from amp_core.benchmark import setup
 from amp_core.benchmark.setup import Measured, Plan, Setup
-from amp_core.benchmark.workload import Workload
-from amp_core.model import GPTConfig
 from amp_core.samples import Direction, Metric
 from benchmarks.wider import __main__ as command
 from benchmarks.wider import inference, scaling
 from benchmarks.wider.__main__ import main
-
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 def learned(_: Setup) -> Measured:

@@ -5,15 +5,14 @@ import dataclasses
 import pytest
 import torch
 from torch import Tensor
+from workloads import SMALL
 
 from amp_core.benchmark.setup import BenchmarkFailed, Plan, Setup
-from amp_core.benchmark.workload import Workload
-from amp_core.model import GPT, GPTConfig
+from amp_core.model import GPT
 from amp_core.precision import precision_for
 from benchmarks.wider.inference import InferenceWorker, measure_inference, percentile
 
 CPU = torch.device("cpu")
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 def a_setup(*precisions: str) -> Setup:

@@ -5,15 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+from workloads import SMALL
 
 from amp_core.benchmark.setup import Plan, Setup
 from amp_core.benchmark.workload import Workload
-from amp_core.model import GPTConfig
 from benchmarks.wider import scaling
 from benchmarks.wider.scaling import measure_scaling
 
 CPU = torch.device("cpu")
-SMALL = Workload(GPTConfig(vocab_size=8, context=4, layers=1, heads=1, width=8), batch_size=2)
 
 
 def a_setup(**changes: Any) -> Setup:

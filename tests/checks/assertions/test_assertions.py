@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from building import a_context, written
+from building import a_context, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks.assertions.collect import TestFiles
@@ -53,11 +53,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[F
     files = {f"tests/test_{name}.py": text for name, text in TESTS.items()}
     files |= {"pkg/__init__.py": "", "pkg/core.py": "def double(x):\n    return x * 2\n", "tasks/T1.yaml": task}
     root = written(tmp_path_factory.mktemp("assertions") / "project", files)
-    context, asked = a_context(root), spec.load(root / "tasks/T1.yaml", root)
-    seen = EvidenceSet()
-    for kind in (PytestRun, ExecutedLines, TestFiles):
-        seen.collect(kind, asked, context)
-        assert seen.get(kind) is not None, seen.why_missing(kind)
+    asked = spec.load(root / "tasks/T1.yaml", root)
+    seen = collected(asked, a_context(root), PytestRun, ExecutedLines, TestFiles)
     by_criterion: dict[str, list[Finding]] = {name: [] for name in TESTS}
     for finding in judge(asked, seen):
         by_criterion[str(finding.criterion)].append(finding)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import GOOD, a_context, a_criterion, a_task, written
+from building import GOOD, a_context, a_criterion, a_task, collected, written
 
 from gates import kept
 from gates.check import EvidenceSet
@@ -26,10 +26,7 @@ def judged(tmp_path: Path, tests: str) -> list[Finding]:
     git(root, "branch", "-M", "main")
     git(root, "checkout", "-q", "-b", "change")
     written(root, {"pkg/core.py": AFTER})
-    context, seen = a_context(root), EvidenceSet()
-    for kind in (PytestRun, ExecutedLines, ChangedLines):
-        seen.collect(kind, TASK, context)
-        assert seen.get(kind) is not None, seen.why_missing(kind)
+    seen = collected(TASK, a_context(root), PytestRun, ExecutedLines, ChangedLines)
     assert (root / "pkg/core.py").read_text(encoding="utf-8") == AFTER
     return list(judge(TASK, seen))
 
