@@ -98,6 +98,18 @@ def test_code_is_proposed_by_the_name_that_its_tests_import(tmp_path: Path) -> N
     assert bound(proposed(project))["AC1"][0] == ["words:encode"]
 
 
+def test_code_that_none_of_the_proposed_tests_uses_is_left_out(tmp_path: Path) -> None:
+    files = {**FILES, "src/words/pages.py": 'def page(words):\n    """Encode a page of words."""\n    return words\n'}
+    task = proposed(written(tmp_path / "project", files), "T1", "--criterion", "Words are encoded by letters")
+    assert bound(task)["AC1"][0] == ["words.coding:encode"]
+
+
+def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> None:
+    moved = {path.removeprefix("src/").replace("tests/", "tests_core/"): text for path, text in FILES.items()}
+    task = proposed(written(tmp_path / "project", {**moved, "tests_core/__init__.py": ""}))
+    assert (task.implementation, task.tests) == (("words",), ("tests_core",))
+
+
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
     locks = top + test.format("cached_lock") + test.format("cached_wait")

@@ -165,7 +165,8 @@ def _meant(
     symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
     users = _users(symbols, tests)
     found = _nearest(text, users) or users or _nearest(text, tests)
-    return symbols or [symbol for symbol in code if any(_is_used(symbol, test) for test in found)], found
+    used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
+    return (used if used and not changed else symbols or used), found
 
 
 def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
@@ -217,7 +218,14 @@ def _implementation(root: Path) -> tuple[str, ...]:
 
 
 def _is_code(folder: Path) -> bool:
-    return folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+    own = folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+    return own and not _is_of_tests(folder)
+
+
+def _is_of_tests(folder: Path) -> bool:
+    """Return whether a folder holds tests and no other modules."""
+    modules = [path for path in folder.glob("*.py") if path.stem not in {"__init__", "conftest"}]
+    return bool(modules) and all(map(is_test_file, modules))
 
 
 def _is_own(path: Path) -> bool:
@@ -232,6 +240,7 @@ def _tests(root: Path) -> tuple[str, ...]:
     asked = asked.split() if isinstance(asked, str) else asked
     found = [path for path in asked if (root / path).exists()]
     found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
+    found = found or [path.name for path in sorted(root.iterdir()) if _is_of_tests(path)]
     found = found or [path.name for path in sorted(root.glob("*.py")) if is_test_file(path)]
     inside = (path.parent for path in files_of(_implementation(root), root) if is_test_file(path))
     return tuple(found or dict.fromkeys(path.relative_to(root).as_posix() for path in inside))
