@@ -33,7 +33,7 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
 IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
 CLOSE = 0.6  # of the best match, that the others must reach
-MOST_CODE, MOST_TESTS = 3, 5
+MOST_CODE, MOST_TESTS = 3, 8
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,15 @@ def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -
 def _meant(
     text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
 ) -> tuple[list[Named], list[Named]]:
-    """Return the code, changed if it may be, and the tests whose names share most words with a criterion."""
+    """Return the code whose names share most words with a criterion, changed if it may be, and the tests that use it.
+
+    Where these are many, their names decide as well. A test that no criterion names may be weakened unjudged.
+    """
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
     users = _users(symbols, tests)
-    found = _nearest(text, users) or users or _nearest(text, tests)
+    found = users if len(users) <= MOST_TESTS else _nearest(text, users)
+    found = found or users or _nearest(text, tests)
     used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
     return (used if used and not changed else symbols or used), found
 
