@@ -3,6 +3,7 @@
 import os
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -19,6 +20,7 @@ from gates.project.copies import copy_project, lay_out, lend_generated, relocate
 from gates.project.files import import_roots, is_test_file
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
+from gates.task import loading
 from gates.task.task import Task
 from gates.words import printable
 
@@ -45,8 +47,9 @@ class BaseTest(Model):
 class BaseTests(Derived):
     """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
 
-    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, and `policy` is
-    the revision that the task file was taken from, if not from here.
+    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
+    criteria that the base has in the same words, and `policy` is the revision that the task file was taken from, if
+    not from here.
     """
 
     base: str
@@ -55,6 +58,7 @@ class BaseTests(Derived):
     ran: int = 0
     broken: tuple[BaseTest, ...] = ()
     problem: str = ""
+    stood: tuple[str, ...] = ()
     policy: str = ""
 
     @classmethod
@@ -72,6 +76,7 @@ class BaseTests(Derived):
             "commit": found.commit,
             "policy": context.policy,
             "changed": tuple(map(printable, sorted((*old, *added)))),
+            "stood": _stood(task, states),
         }
         if not old and not added:
             return cls.model_validate(facts)
@@ -84,6 +89,16 @@ class BaseTests(Derived):
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
+
+
+def _stood(task: Task, states: TwoStates) -> tuple[str, ...]:
+    """Return the criteria that the task file of the base has in the same words."""
+    with guarded_folder() as folder, suppress(UsageError, KeyError):
+        file = folder / Path(task.path).name
+        file.write_bytes(states.before([task.path])[task.path])
+        then = {(each.id, each.text) for each in loading.load(file, folder).criteria}
+        return tuple(each.id for each in task.criteria if (each.id, each.text) in then)
+    return ()
 
 
 def _judged(

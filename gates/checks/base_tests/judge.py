@@ -38,17 +38,16 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if seen.problem:
         yield _told(Outcome.UNKNOWN, f"The base's tests were not run against the change: {seen.problem}", "not run")
         return
-    decides = bool(seen.policy)
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
     unseen = [one for one in seen.broken if not one.seen_at_base]
     open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
     for one in open_[:SHOWN]:
-        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen, decides=decides)
+        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen)
     if len(open_) > SHOWN:
         yield _told(Outcome.FAILED, f"{len(open_) - SHOWN} more tests of the base fail; all are in BaseTests.json.")
     for criterion, some in _by_criterion(task, unknown, evidence.get(PytestRun)).items():
-        yield _undecided(criterion, some, seen, decides=decides)
+        yield _undecided(criterion, some, seen)
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
@@ -68,8 +67,14 @@ def _by_criterion(
     return found
 
 
-def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests, *, decides: bool) -> Finding:
+def _decides(criterion: Criterion | None, seen: BaseTests) -> bool:
+    """Return whether a criterion is the base's: it judges the change, or says what it said there."""
+    return bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+
+
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
     """Say of tests that fail against the change that nothing shows whether they passed before it."""
+    decides = _decides(criterion, seen)
     first = some[0]
     return Finding(
         rule="BL022",
@@ -98,7 +103,8 @@ def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | 
     return None
 
 
-def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests, *, decides: bool) -> Finding:
+def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
+    decides = _decides(criterion, seen)
     level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
     why = f": {one.message}" if one.message else ""
     name = criterion.id if criterion else "a criterion"

@@ -95,8 +95,10 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     naming = task.model_copy(update={"criteria": (task.criteria[0].model_copy(update={"changes": meant}),)})
     (passed,) = judge(naming, evidence(tests, a_run()))
     assert (passed.outcome, "9 that fail are named" in passed.message) == (Outcome.PASSED, True)
-    without_a_policy = judge(task, evidence(tests.model_copy(update={"policy": ""}), a_run()))
-    assert {(each.outcome, each.blocks) for each in without_a_policy} == {(Outcome.FAILED, False)}
+    for stood, blocks in (((), False), (("AC1",), True)):  # a criterion that is new may promise something else
+        without_a_policy = tests.model_copy(update={"policy": "", "stood": stood})
+        found = list(judge(task, evidence(without_a_policy, a_run())))
+        assert {(each.outcome, each.blocks) for each in found} == {(Outcome.FAILED, blocks)}
 
 
 PATCHED = """
@@ -118,6 +120,17 @@ def test_what_the_change_adds_around_the_tests_does_not_help_it(tmp_path: Path) 
 def test_honest_changes_pass(tmp_path: Path) -> None:
     (found,), _, _ = judged(tmp_path, HONEST)
     assert found.outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("now", "stood"),
+    [(TASK, ("AC1",)), (TASK.replace("It doubles", "It trebles"), ()), (TASK.replace("AC1", "AC2"), ())],
+)
+def test_a_criterion_that_has_the_words_of_the_base_stood_there(
+    now: str, stood: tuple[str, ...], tmp_path: Path
+) -> None:
+    _, tests, _ = judged(tmp_path, {**HONEST, "tasks/T1.yaml": now})
+    assert tests.stood == stood
 
 
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:
