@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from gates.check import Derived, EvidenceSet
@@ -15,9 +15,10 @@ from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome
 from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
-from gates.project.files import import_roots, is_test_file
+from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.task import loading
@@ -67,8 +68,10 @@ class BaseTests(Derived):
         history = History(context.root)
         found = base_of(history, context.base)
         states = TwoStates(history, found.commit, context.root)
-        paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), *SUPPORT)))
-        old, new = states.changed(paths, "")
+        tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        above = {str(folder / name) for path in tests for folder in PurePosixPath(path).parents for name in SUPPORT}
+        old, new = states.changed((*tests, *sorted(above)), "")
+        old = {path: content for path, content in old.items() if not _is_code(path, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
@@ -80,12 +83,14 @@ class BaseTests(Derived):
         }
         if not old and not added:
             return cls.model_validate(facts)
-        if seen.get(PytestRun) is None:
+        run = seen.get(PytestRun)
+        if run is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)
         with guarded_folder() as folder:
             try:
                 return cls.model_validate(
-                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder)}
+                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder, skips)}
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
@@ -101,17 +106,27 @@ def _stood(task: Task, states: TwoStates) -> tuple[str, ...]:
     return ()
 
 
+def _is_code(path: str, task: Task) -> bool:
+    """Return whether a file that lies among the tests is what they test: the change's own has to run."""
+    file = PurePosixPath(path)
+    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
+    return is_among(path, task.implementation) and not is_test
+
+
 def _judged(
-    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path
+    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
-    """Run the base's tests against the change, and those that do not pass against the base, too."""
+    """Run the base's tests against the change, and those that do not pass against the base, too.
+
+    What is skipped in the run of the change as well is judged there.
+    """
     old, added = changes
     change = _with_the_bases_tests(context, changes, folder / "change")
     files = [path for path in old if is_test_file(Path(path))]
     every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
-    suspects = sorted({name for name, (ended, _) in ends.items() if ended == "failed"})
+    suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
@@ -127,7 +142,7 @@ def _judged(
     broken = [
         BaseTest(
             id=name,
-            ended="failed",
+            ended=ends[name][0],
             message=ends[name][1],
             at_base=before.get(name, ("not run", ""))[0],
             seen_at_base=name in before or name.partition("::")[0] in able,

@@ -122,6 +122,34 @@ def test_honest_changes_pass(tmp_path: Path) -> None:
     assert found.outcome is Outcome.PASSED
 
 
+BESIDE = {
+    **{path: text for path, text in BASE.items() if not path.startswith("tests/")},
+    "pkg/inner/__init__.py": "", "pkg/inner/core_test.py": TEST, "pkg/core.py": f"FAST = True\n{CORE}",
+    "tasks/T1.yaml": TASK.replace("[tests]", "[pkg]"),
+}  # fmt: skip
+INNER = {"tasks/T1.yaml": TASK.replace("[tests]", "[pkg/inner]")}
+FAST = "import pkg.core\n" + TEST.replace(
+    "@pytest", "@pytest.mark.skipif(not pkg.core.FAST, reason='slow')\n@pytest", 1
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "change"),
+    [
+        ({}, {"pkg/core.py": BROKEN}),
+        (INNER, {"pkg/core.py": BROKEN, "pkg/conftest.py": PATCHED.replace("tests.test_core", "pkg.inner.core_test")}),
+        ({"pkg/inner/core_test.py": FAST}, {"pkg/core.py": f"FAST = False\n{BROKEN}"}),
+    ],
+    ids=["tests beside the code", "a conftest between", "a test that the change skips"],
+)
+def test_what_the_base_promised_is_asked_of_the_code_of_the_change(
+    base: dict[str, str], change: dict[str, str], tmp_path: Path
+) -> None:
+    weakened = TEST.replace(", (7, 14)", "")
+    found, _, _ = judged(tmp_path, {**change, "pkg/inner/core_test.py": weakened}, {**BESIDE, **base})
+    assert {(each.outcome, each.criterion, each.blocks) for each in found} == {(Outcome.FAILED, "AC1", True)}
+
+
 @pytest.mark.parametrize(
     ("now", "stood"),
     [(TASK, ("AC1",)), (TASK.replace("It doubles", "It trebles"), ()), (TASK.replace("AC1", "AC2"), ())],
