@@ -328,13 +328,14 @@ def _changed(request: InitRequest) -> set[str]:
     )
     names: set[str] = set()
     for path in new:
-        before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
+        before, now = (texts(content) for content in (old.get(path, b""), new[path]))
         module = module_name(request.project.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 
 
-def _texts(content: bytes) -> dict[str, str]:
+def texts(content: bytes) -> dict[str, str]:
+    """Return what each function and class of a file says, by its name there."""
     with suppress(SyntaxError, ValueError):
         return {name: ast.dump(node) for name, node in _defined(ast.parse(content))}
     return {}

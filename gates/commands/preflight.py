@@ -1,14 +1,17 @@
 """What a task names is looked for before anything runs: a wrong path or rule is told in a second."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from gates import pipeline
+from gates.commands.init import texts
 from gates.errors import EvidenceUnavailable
+from gates.evidence.tests.bound_tests import is_under
 from gates.project.history import History
-from gates.project.two_states import base_of
+from gates.project.two_states import TwoStates, base_of
 from gates.task import yaml_source
 from gates.task.shape import is_typed
 from gates.task.task import Task
@@ -28,6 +31,38 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
         (key, text) for key, name in _named(task) if (text := _missing(name, root)) and not _was_there(name, root, base)
     ]
     _refuse(task, path, wrong)
+
+
+def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
+    """Return the task with its criteria bound to the places where the change moved their tests, word for word."""
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        sides = TwoStates(history, base_of(history, base).commit, root).changed(task.tests, ".py")
+        was, now = (dict(chain.from_iterable(_tests(*file) for file in side.items())) for side in sides)
+        places = {text: one for one, text in now.items()}
+        moved = {one: places.get(text) for one, text in was.items() if one not in now}
+        led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
+        followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
+        return task.model_copy(update={"criteria": tuple(followed)})
+    return task
+
+
+def _tests(path: str, content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the tests of a file by node id, each with what it says but for its name."""
+    for name, text in texts(content).items():
+        own = name.rpartition(".")[2]
+        if own.startswith("test"):
+            yield f"{path}::{name.replace('.', '::')}", text.replace(repr(own), "", 1)
+
+
+def _led(path: str, moved: Mapping[str, str | None], now: Iterable[str], root: Path) -> Iterator[str]:
+    """Yield where a path of tests leads: to itself while anything of it is there or missed, and to what was moved."""
+    bare, bracket, case = path.partition("[")
+    places = [place for one, place in moved.items() if is_under(one, bare)]
+    there = (root / bare.partition("::")[0]).exists()
+    if not places or None in places or (there and ("::" not in bare or any(is_under(one, bare) for one in now))):
+        yield path
+    yield from (f"{place}{bracket}{case}" for place in places if place)
 
 
 def check_waived_rules(task: Task, path: Path) -> None:
