@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from gates import config
-from gates.code.syntax import Definition
+from gates.code.syntax import defined, texts
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History
@@ -259,18 +259,9 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
-    for name, node in _defined(tree):
+    for name, node in defined(tree):
         if not any(part.startswith("_") for part in name.split(".")):
             yield name, (ast.get_docstring(node) or "").partition("\n")[0]
-
-
-def _defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
-    """Yield the functions and classes of a module and what its classes define, each by its name there."""
-    for node in tree.body:
-        if isinstance(node, Definition):
-            yield node.name, node
-        if isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, Definition))
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
@@ -332,13 +323,6 @@ def _changed(request: InitRequest) -> set[str]:
         module = module_name(request.project.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
-
-
-def texts(content: bytes) -> dict[str, str]:
-    """Return what each function and class of a file says, by its name there."""
-    with suppress(SyntaxError, ValueError):
-        return {name: ast.dump(node) for name, node in _defined(ast.parse(content))}
-    return {}
 
 
 def _uses_torch(tree: ast.Module) -> bool:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from gates import pipeline
-from gates.commands.init import texts
+from gates.code.syntax import texts
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import is_under
 from gates.project.history import History
