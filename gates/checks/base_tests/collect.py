@@ -11,11 +11,14 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
+from gates.code.sources import Sources
+from gates.code.syntax import Unparsed
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.tests.marked import written_in
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestOutcome
+from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
@@ -35,6 +38,7 @@ Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has the
 class BaseTest(Model):
     """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
 
+    `criteria` are those that its markers name at the base.
     `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
     """
 
@@ -43,6 +47,7 @@ class BaseTest(Model):
     message: str = ""
     at_base: str = ""
     seen_at_base: bool = True
+    criteria: tuple[str, ...] = ()
 
 
 class BaseTests(Derived):
@@ -150,7 +155,21 @@ def _judged(
         for name in suspects
     ]
     broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
+    marked = _marked(root, {one.id.partition("::")[0] for one in broken})
+    broken = [one.model_copy(update={"criteria": marked.get(function_of(one.id), ())}) for one in broken]
     return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+
+
+def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return what the markers of the tests in some files name, by node id without parameters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        with suppress(Unparsed, OSError):
+            found |= {
+                test.id: tuple(marker.names or "" for marker in test.markers)
+                for test in written_in(Sources(root).module(root / file, ""))
+            }
+    return found
 
 
 def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:

@@ -95,10 +95,11 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
 
 
 def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
-    """Return the criterion that a test of the base stands for: by its path, or by the marker that it has today."""
+    """Return the criterion that a test of the base stands for: by its path, or by a marker, of the base or of today."""
     for criterion in task.criteria:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
-        if function_of(one.id) in own or any(is_under(one.id, path) for path in criterion.tests):
+        marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
+        if marked or any(is_under(one.id, path) for path in criterion.tests):
             return criterion
     return None
 

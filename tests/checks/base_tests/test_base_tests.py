@@ -151,6 +151,16 @@ def test_what_the_base_promised_is_asked_of_the_code_of_the_change(
 
 
 @pytest.mark.parametrize(
+    "now", [TEST, TEST.replace("test_double", "test_twice")], ids=["without its marker", "by another name"]
+)
+def test_a_test_stands_for_the_criterion_that_its_marker_named_at_the_base(now: str, tmp_path: Path) -> None:
+    marked = TEST.replace("@pytest", "@pytest.mark.criterion('T1/AC1')\n@pytest", 1)
+    base = {**BASE, "tasks/T1.yaml": TASK.replace("    tests: [tests]\n", ""), "tests/test_core.py": marked}
+    (found,), _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, "tests/test_core.py": now.replace(", (7, 14)", "")}, base)
+    assert (found.actual, found.criterion, found.blocks) == ("failed", "AC1", True)
+
+
+@pytest.mark.parametrize(
     ("now", "stood"),
     [(TASK, ("AC1",)), (TASK.replace("It doubles", "It trebles"), ()), (TASK.replace("AC1", "AC2"), ())],
 )
