@@ -1,8 +1,9 @@
 """The tests as the merge base has them, run against the change's code in a copy."""
 
 import os
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,7 @@ from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.code.sources import Sources
-from gates.code.syntax import Unparsed
+from gates.code.syntax import Unparsed, texts
 from gates.config import reports_of
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, UsageError
@@ -131,6 +132,13 @@ def _judged(
     every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
+    if any(ended == "failed" for ended, _ in ends.values()) and (
+        names := _renamed(task, history, commit, context.root)
+    ):
+        for path in files:
+            (change / path).write_bytes(_in_other_names(old[path], names))
+        renamed, _, _ = _ran(asked, task, context, change, folder / "against-change-in-its-names")
+        ends |= {name: end for name, end in renamed.items() if end[0] == "passed"}
     suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
@@ -158,6 +166,34 @@ def _judged(
     marked = _marked(root, {one.id.partition("::")[0] for one in broken})
     broken = [one.model_copy(update={"criteria": marked.get(function_of(one.id), ())}) for one in broken]
     return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+
+
+def _renamed(task: Task, history: History, commit: str, root: Path) -> dict[str, str]:
+    """Return the functions, classes and modules to which the change gave other names, and which say what they said."""
+    sides = TwoStates(history, commit, root).changed(task.implementation, ".py")
+    was, now = ({f"{path}:{name}": said for path in side for name, said in _said(side[path])} for side in sides)
+    names = dict[str, str]()
+    for one, said in was.items():
+        other = next((each for each in now if now[each] == said), "") if one not in now else ""
+        for old, new in zip(one.split(":"), other.split(":"), strict=False):
+            names |= {_name(old): _name(new)} if old != new and new else {}
+    return names
+
+
+def _said(content: bytes) -> Iterator[tuple[str, str]]:
+    for name, text in texts(content).items():
+        yield name, text.replace(repr(name.rpartition(".")[2]), "")
+
+
+def _name(part: str) -> str:
+    """Return how tests write a module, or a function or class."""
+    module = part.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
+    return module if part.endswith(".py") else part.rpartition(".")[2]
+
+
+def _in_other_names(content: bytes, names: Mapping[str, str]) -> bytes:
+    pattern = rb"\b(%b)\b" % b"|".join(re.escape(name.encode()) for name in names)
+    return re.sub(pattern, lambda found: names[found[0].decode()].encode(), content)
 
 
 def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:

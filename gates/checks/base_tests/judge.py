@@ -67,29 +67,15 @@ def _by_criterion(
     return found
 
 
-def _decides(criterion: Criterion | None, seen: BaseTests) -> bool:
-    """Return whether a criterion is the base's: it judges the change, or says what it said there."""
-    return bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
-
-
 def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
     """Say of tests that fail against the change that nothing shows whether they passed before it."""
-    decides = _decides(criterion, seen)
-    first = some[0]
-    return Finding(
-        rule="BL022",
-        check="base-tests",
+    first, fail = some[0], "fails" if len(some) == 1 else "fail"
+    return _of(
+        (criterion, first, seen),
         outcome=Outcome.UNKNOWN,
-        level=(criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY,
         subject=criterion.id if criterion else "no criterion",
-        severity=Severity.MEDIUM,
-        criterion=criterion.id if criterion and decides else None,
-        location=Location(path=first.id.split("::")[0]),
-        message=f"{counted(len(some), 'test')} of {seen.base} fail{'s' if len(some) == 1 else ''} against this change, "
+        message=f"{counted(len(some), 'test')} of {seen.base} {fail} against this change, "
         f"and no test of that file could run at {seen.base}, first {first.id}: {first.message or first.ended}",
-        expected="passed",
-        actual=first.ended,
-        evidence="BaseTests.json",
         remediation="Make the tests of the base run in a plain checkout of it, or mend what they found.",
     )
 
@@ -105,26 +91,34 @@ def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | 
 
 
 def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
-    decides = _decides(criterion, seen)
-    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
     why = f": {one.message}" if one.message else ""
     name = criterion.id if criterion else "a criterion"
-    return Finding(
-        rule="BL022",
-        check="base-tests",
+    return _of(
+        (criterion, one, seen),
         outcome=Outcome.FAILED,
-        level=level,
         subject=one.id,
-        severity=Severity.HIGH if decides and level is Level.MUST else Severity.MEDIUM,
-        criterion=criterion.id if criterion and decides else None,
-        location=Location(path=one.id.split("::")[0]),
         message=f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}",
-        expected="passed",
-        actual=one.ended,
-        evidence="BaseTests.json",
         impact="What this test promised does not hold any more.",
         remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
         f'`changes: ["{function_of(one.id)}"]`.',
+    )
+
+
+def _of(about: tuple[Criterion | None, BaseTest, BaseTests], *, outcome: Outcome, **said: str) -> Finding:
+    """Say something of a test: at the level of its criterion, where that is the base's or says what it said there."""
+    criterion, one, seen = about
+    decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+    facts = {
+        "level": level,
+        "severity": Severity.HIGH if outcome is Outcome.FAILED and level is Level.MUST else Severity.MEDIUM,
+        "criterion": criterion.id if criterion and decides else None,
+        "location": Location(path=one.id.split("::")[0]),
+        "actual": one.ended,
+        "evidence": "BaseTests.json",
+    }
+    return Finding.model_validate(
+        {"rule": "BL022", "check": "base-tests", "outcome": outcome, "expected": "passed", **facts, **said}
     )
 
 

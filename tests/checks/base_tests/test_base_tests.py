@@ -82,7 +82,11 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     base |= {"pkg/gone.py": CORE, "tests/test_gone.py": TEST.replace("pkg.core", "pkg.gone")}
     del base["tests/test_core.py"]
     change = {"pkg/core.py": BROKEN, **{f"tests/test_{name}.py": text for name, text in WEAKENED.items()}}
-    change |= {"pkg/gone.py": CORE.replace("double", "twice"), "tests/test_gone.py": TWICE, "tests/test_failing.py": ""}
+    change |= {
+        "pkg/gone.py": "def twice(x):\n    return x + x\n",
+        "tests/test_gone.py": TWICE,
+        "tests/test_failing.py": "",
+    }
     found, tests, task = judged(tmp_path, change, base)
     assert {(each.rule, each.outcome, each.criterion, each.blocks) for each in found} == {
         ("BL022", Outcome.FAILED, "AC1", True)
@@ -169,6 +173,23 @@ def test_a_criterion_that_has_the_words_of_the_base_stood_there(
 ) -> None:
     _, tests, _ = judged(tmp_path, {**HONEST, "tasks/T1.yaml": now})
     assert tests.stood == stood
+
+
+HALF = "\n\ndef _half(x):\n    return x / 2\n"
+HALVES = TEST.replace("import double", "import _half, double") + "\n\ndef test_half():\n    assert _half(4) == 2\n"
+
+
+@pytest.mark.parametrize(("core", "outcome"), [(CORE, Outcome.PASSED), (BROKEN, Outcome.FAILED)])
+def test_the_bases_tests_use_the_names_that_the_change_gave_to_functions(
+    core: str, outcome: Outcome, tmp_path: Path
+) -> None:
+    base = {**BASE, "pkg/core.py": CORE + HALF, "tests/test_core.py": HALVES}
+    change = {
+        "pkg/core.py": core + HALF.replace("_half", "halve"),
+        "tests/test_core.py": HALVES.replace("_half", "halve"),
+    }
+    found, _, _ = judged(tmp_path, change, base)
+    assert [each.outcome for each in found] == [outcome]
 
 
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:
