@@ -63,7 +63,7 @@ MOVED = {
         [".", "tests/test_core.py::test_2"],
     ),
     "weakened where it is": ({"test_core.py": TOP + ONE}, ["."]),
-    "weakened elsewhere": ({"test_new.py": TOP + ONE + TWO.replace("== 2", "")}, [".", NEW.format("one")]),
+    "written anew": ({"test_new.py": TOP + ONE + TWO.replace("== 2", ">= 2")}, [NEW.format("one"), NEW.format("two")]),
 }
 
 

@@ -34,13 +34,16 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
 
 
 def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
-    """Return the task with its criteria bound to the places where the change moved their tests, word for word."""
+    """Return the task with its criteria bound to where the change has their tests now, by what they say or their name.
+
+    The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
+    """
     with suppress(EvidenceUnavailable):
         history = History(root)
         sides = TwoStates(history, base_of(history, base).commit, root).changed(task.tests, ".py")
         was, now = (dict(chain.from_iterable(_tests(*file) for file in side.items())) for side in sides)
-        places = {text: one for one, text in now.items()}
-        moved = {one: places.get(text) for one, text in was.items() if one not in now}
+        places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
+        moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
         led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
         followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
         return task.model_copy(update={"criteria": tuple(followed)})

@@ -92,6 +92,7 @@ class BaseTests(Derived):
         run = seen.get(PytestRun)
         if run is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        # what is left out or fails in the run of the change, too, is judged there
         skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)
         with guarded_folder() as folder:
             try:
@@ -122,23 +123,17 @@ def _is_code(path: str, task: Task) -> bool:
 def _judged(
     task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
-    """Run the base's tests against the change, and those that do not pass against the base, too.
-
-    What is skipped in the run of the change as well is judged there.
-    """
+    """Run the base's tests against the change, and those that do not pass against the base, too."""
     old, added = changes
     change = _with_the_bases_tests(context, changes, folder / "change")
     files = [path for path in old if is_test_file(Path(path))]
     every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
-    if any(ended == "failed" for ended, _ in ends.values()) and (
-        names := _renamed(task, history, commit, context.root)
-    ):
-        for path in files:
-            (change / path).write_bytes(_in_other_names(old[path], names))
-        renamed, _, _ = _ran(asked, task, context, change, folder / "against-change-in-its-names")
-        ends |= {name: end for name, end in renamed.items() if end[0] == "passed"}
+    if any(ended == "failed" for ended, _ in ends.values()):
+        names = _renamed(task, history, commit, context.root)
+        written = [_write_in(names, change / path) for path in files] if names else []
+        ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
     suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
@@ -149,23 +144,21 @@ def _judged(
     able = {name.partition("::")[0] for name in before if "::" in name}
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
         lend_generated(context.root, root, reports_of(context.root))  # it may be of today: only what passes counts
-        lent, _, _ = _ran(asked, task, context, root, folder / "against-base-with-what-was-built")
-        before = {name: end for name, end in lent.items() if end[0] == "passed"} | before
+        before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    broken = [
+    marked = _marked(root, {name.partition("::")[0] for name in (*suspects, *lost)})
+    broken = tuple(
         BaseTest(
             id=name,
-            ended=ends[name][0],
-            message=ends[name][1],
+            ended=ends.get(name, ("not found", ""))[0],
+            message=ends.get(name, ("", ""))[1],
             at_base=before.get(name, ("not run", ""))[0],
             seen_at_base=name in before or name.partition("::")[0] in able,
+            criteria=marked.get(function_of(name), ()),
         )
-        for name in suspects
-    ]
-    broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
-    marked = _marked(root, {one.id.partition("::")[0] for one in broken})
-    broken = [one.model_copy(update={"criteria": marked.get(function_of(one.id), ())}) for one in broken]
-    return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+        for name in (*suspects, *lost)
+    )
+    return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
 
 
 def _renamed(task: Task, history: History, commit: str, root: Path) -> dict[str, str]:
@@ -191,9 +184,10 @@ def _name(part: str) -> str:
     return module if part.endswith(".py") else part.rpartition(".")[2]
 
 
-def _in_other_names(content: bytes, names: Mapping[str, str]) -> bytes:
+def _write_in(names: Mapping[str, str], file: Path) -> int:
+    """Write a test with other names in the place of its own."""
     pattern = rb"\b(%b)\b" % b"|".join(re.escape(name.encode()) for name in names)
-    return re.sub(pattern, lambda found: names[found[0].decode()].encode(), content)
+    return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
 
 
 def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -220,7 +214,11 @@ def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Pat
     return copy
 
 
-Ends = dict[str, tuple[str, str]]
+Ends = dict[str, tuple[str, str]]  # how each test ended, and what it said
+
+
+def _passed(run: tuple[Ends, CommandRecord, str]) -> Ends:
+    return {name: end for name, end in run[0].items() if end[0] == "passed"}
 
 
 def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Path) -> tuple[Ends, CommandRecord, str]:
