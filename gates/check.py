@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from pydantic import Field, JsonValue
@@ -49,12 +50,37 @@ class Derived(Evidence):
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """What a run left, at `at`, of a state that differs from the present one in the text of some Python files only.
+
+    `raw` is the folder of its raw files, `sources` the text of the files that its tests could run, by their real
+    paths, and `changed` of those that differ the text then and now.
+    """
+
+    pieces: Mapping[type[Evidence], Evidence]
+    raw: Path
+    at: str
+    sources: Mapping[str, bytes]
+    changed: Mapping[str, tuple[bytes, bytes]]
+
+    def get(self, kind: type[E]) -> E | None:
+        """Return what it saw of a kind, if anything lasting."""
+        found = self.pieces.get(kind)
+        return found if isinstance(found, kind) else None
+
+
 class EvidenceSet:
     """At most one piece of evidence of each kind, and for those that are missing the reason."""
 
     def __init__(
-        self, present: Mapping[type[Evidence], Evidence] | None = None, *, why: str = "it was not collected"
+        self,
+        present: Mapping[type[Evidence], Evidence] | None = None,
+        *,
+        why: str = "it was not collected",
+        earlier: Earlier | None = None,
     ) -> None:
+        self.earlier = earlier
         self._present = dict(present or {})
         self._missing: dict[type[Evidence], str] = {}
         self._why = why

@@ -1,8 +1,9 @@
 """Evidence of an earlier run, taken again while all that it rests on is as it was.
 
 It rests on every file of the project, its commits, the task and the options, the interpreter with its packages, the
-environment, the machine and the day. Where one of them is another, everything is collected anew. In doubt it is, too:
-what a time limit, chance or a busy machine had a part in is not kept.
+environment, the machine and the day. Where only the text of Python files that tests can run is another, single tests
+may still hold (see `gates.evidence.tests.taking`); all else is collected anew. In doubt everything is: what a time
+limit, chance or a busy machine had a part in is not kept.
 """
 
 import hashlib
@@ -14,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +24,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import __version__, pipeline
-from gates.check import Evidence, EvidenceSet
+from gates.check import Earlier, Evidence, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines
 from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
@@ -33,6 +35,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT
+from gates.project.files import files_of
 from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
@@ -41,7 +44,7 @@ from gates.task.selection import Selection
 from gates.task.task import Task
 
 STORE = Path(".gates", "kept")
-PIECES = "pieces.json"
+PIECES, SOURCES = "pieces.json", "sources.zip"
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
@@ -62,23 +65,45 @@ class Kept:
     at: str
 
 
-def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> str:
-    """Return the digest of all that the evidence of a run rests on, but for what is `installed`."""
-    told = hashlib.sha256()
+@dataclass(frozen=True)
+class State:
+    """All that the evidence of a run rests on, but for what is `installed`.
+
+    `files` tells the state of each file of the project, `git` that of its commits and index, `around` all the rest.
+    """
+
+    files: Mapping[str, str]
+    git: str
+    around: str
+
+    @property
+    def digest(self) -> str:
+        """Return one digest of it all."""
+        return _digest([self.around, self.git, *(f"{path} {told}" for path, told in self.files.items())])
+
+
+def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> State:
+    """Return the present state of all that the evidence of a run rests on."""
     options = replace(context, evidence=Path(), rules=None)
-    for part in (
-        [__version__, *_files(Path(__file__).parent, ())],
+    around = (
+        [__version__, *map(" ".join, _files(Path(__file__).parent, ()))],
         [task.model_dump_json(), repr(options), repr(selection)],
         [_told(str(context.root / path)) for path in task.bundles],
         [_told(str(path)) for path in sorted(context.rules.glob("*"))] if context.rules else [],
-        [git(context.root, *words) or "" for words in GIT],
-        _files(context.root, {context.root / ".gates", reports}),
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
-    ):
-        told.update("\0".join(part).encode("utf-8", "surrogateescape") + b"\1")
-    return told.hexdigest()
+        [git(context.root, "ls-files", "-z") or ""],
+    )
+    return State(
+        files=dict(_files(context.root, {context.root / ".gates", reports})),
+        git=_digest(git(context.root, *words) or "" for words in GIT),
+        around=_digest(map(_digest, around)),
+    )
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def takes(environ: Mapping[str, str]) -> bool:
@@ -91,20 +116,49 @@ def anything(root: Path) -> bool:
     return (root / STORE).is_dir()
 
 
-def find(root: Path, state: str, raw: Path) -> Kept | None:
-    """Return what an earlier run left of a state, its raw files laid out; nothing where it is gone."""
-    folder = root / STORE / state
+def find(root: Path, name: str, raw: Path) -> Kept | None:
+    """Return what an earlier run left of a state, by its name, its raw files laid out; nothing where it is gone."""
+    folder = root / STORE / name
     with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
         told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
-        kinds = {kind.__name__: kind for kind in _kinds()}
-        present = {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
+        present = _pieces(told)
         shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
         os.utime(folder)
         return Kept(present, told["at"])
     return None
 
 
-def keep(root: Path, state: str, evidence: EvidenceSet, raw: Path, report: Report) -> None:
+def earlier(root: Path, state: State, installed: str) -> Earlier | None:
+    """Return the last run of a state that differs in the text of files only which its tests could run."""
+    folders = sorted((root / STORE).glob(f"*-{installed}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for folder in folders:
+        with suppress(OSError, ValueError, KeyError, TypeError, ValidationError, zipfile.BadZipFile):
+            told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
+            if told["around"] != state.around or told["files"].keys() != state.files.keys():
+                continue
+            with zipfile.ZipFile(folder / SOURCES) as held:
+                sources = {f"/{name}": held.read(name) for name in held.namelist()}
+            differing = [path for path, now in state.files.items() if told["files"][path] != now]
+            changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
+            if changed.keys() <= sources.keys():
+                pairs = {path: (sources[path], now) for path, now in changed.items()}
+                return Earlier(_pieces(told), folder / "raw", told["at"], sources, pairs)
+    return None
+
+
+def name_of(state: State, installed: str) -> str:
+    """Return what the evidence of a state is kept under."""
+    return f"{state.digest}-{installed}"
+
+
+def _pieces(told: Mapping[str, Mapping[str, object]]) -> dict[type[Evidence], Evidence]:
+    kinds = {kind.__name__: kind for kind in _kinds()}
+    return {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
+
+
+def keep(
+    task: Task, root: Path, state: State, installed: str, evidence: EvidenceSet, raw: Path, report: Report
+) -> None:  # fmt: skip
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
     pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
     if any(finding.rule == "GT002" for finding in report.findings) or _size(raw) > MOST_BYTES:
@@ -115,9 +169,14 @@ def keep(root: Path, state: str, evidence: EvidenceSet, raw: Path, report: Repor
         try:
             shutil.copytree(raw, draft / "raw", symlinks=True)
             told = {name: json.loads(piece.model_dump_json(by_alias=True)) for name, piece in pieces.items()}
-            (draft / PIECES).write_text(json.dumps({"at": report.started_at, "pieces": told}), encoding="utf-8")
-            shutil.rmtree(root / STORE / state, ignore_errors=True)
-            draft.rename(root / STORE / state)
+            facts = {"at": report.started_at, "around": state.around, "files": state.files, "pieces": told}
+            (draft / PIECES).write_text(json.dumps(facts), encoding="utf-8")
+            with zipfile.ZipFile(draft / SOURCES, "w", zipfile.ZIP_DEFLATED) as held:
+                for path in files_of((*task.implementation, *(path.split("::")[0] for path in task.tests)), root):
+                    if path.suffix == ".py":
+                        held.write(path, os.path.realpath(path))  # which loses its first stroke
+            shutil.rmtree(root / STORE / name_of(state, installed), ignore_errors=True)
+            draft.rename(root / STORE / name_of(state, installed))
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         runs = sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)
@@ -159,22 +218,33 @@ def _inner(value: object) -> Iterator[Model]:
 
 def said(taken: Kept, evidence: EvidenceSet) -> str:
     """Return, in words, how much of the evidence is of the earlier run."""
-    lasting, day = [piece for piece in evidence.present() if piece.lasting], taken.at.replace("T", " ").rstrip("Z")
+    lasting, day = [piece for piece in evidence.present() if piece.lasting], _day(taken.at)
     kept = [piece for piece in lasting if type(piece) in taken.pieces]
     part = "" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of "
-    return f"{part}evidence of the run of {day} UTC"
+    return f"{part}evidence of the run of {day}"
+
+
+def tests_said(evidence: EvidenceSet) -> str:
+    """Return, in words, how many of the tests were taken of an earlier run, if any."""
+    run = evidence.get(PytestRun)
+    return f"{len(run.taken)} of {len(run.tests)} tests of the run of {_day(run.taken_at)}" if run and run.taken else ""
+
+
+def _day(at: str) -> str:
+    return at.replace("T", " ").replace("Z", " UTC")
 
 
 def _kinds() -> set[type[Evidence]]:
     return {ImportedCode, *(kind for gate in pipeline.discover() for kind in gate.uses)}
 
 
-def _files(folder: Path, aside: Collection[Path]) -> Iterator[str]:
+def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not _is_aside(Path(here, name), aside))
         for name in sorted(names):
-            yield f"{here}/{name} {_told(os.path.join(here, name))}"  # noqa: PTH118  # of thousands
+            path = os.path.join(here, name)  # noqa: PTH118  # of thousands
+            yield path, _told(path)
 
 
 def _is_aside(folder: Path, aside: Collection[Path]) -> bool:

@@ -82,6 +82,49 @@ def test_a_verdict_follows_each_change_of_what_it_rests_on(tmp_path: Path) -> No
     assert "PASS (evidence of the run of" in run(project).out
 
 
+TWO = """\
+def double(x):
+    return x + x
+
+
+def half(x):
+    return x // 2
+"""
+TESTS_OF_TWO = """\
+from pkg.core import double, half
+
+
+def test_double():
+    assert double(2) == 4
+
+
+def test_half():
+    assert half(4) == 2
+
+
+def test_more():
+    assert half(2) == 1
+"""
+
+
+@few
+def test_after_an_edit_only_the_tests_that_ran_it_and_their_faults_are_tried_again(tmp_path: Path) -> None:
+    task = ONE["tasks/T1.yaml"].replace("tests/test_core.py", "tests/test_core.py::test_double")
+    files = {"tasks/T1.yaml": task, "pkg/core.py": TWO, "tests/test_core.py": TESTS_OF_TWO}
+    project = a_project(tmp_path / "p", files)
+    assert run(project).code == 0
+    (project / "pkg/core.py").write_text(TWO.replace("x // 2", "int(x / 2)"))
+    head = "(1 of 3 tests of the run of 20"
+    assert run(project).out.startswith(f"PASS {head}")
+    commands = [command["purpose"] for command in result(project)["commands"]]
+    assert "tests without the code that they verify" not in commands
+    assert run(project).out.startswith("PASS (evidence of the run of 20")
+    (project / "pkg/core.py").write_text(TWO.replace("x // 2", "x // 3"))
+    broken = run(project)
+    assert broken.out.startswith("BLOCK  T1")
+    assert broken.code == 1
+
+
 @few
 def test_what_chance_had_a_part_in_is_run_again(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"tests/test_core.py": FLAKY, ".gitignore": "*.tmp\n"})
@@ -122,7 +165,7 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 
     def state() -> str:
-        return kept.state_of(task, context, Selection(), project / "reports")
+        return kept.state_of(task, context, Selection(), project / "reports").digest
 
     seen = {"at first": state()}
     (project / "reports").mkdir()

@@ -26,7 +26,7 @@ class Channel:
     The secret is read from a pipe of its own, once; neither the environment nor the arguments of the child hold it.
     """
 
-    def __init__(self, folder: Path, *, seed: str = "") -> None:
+    def __init__(self, folder: Path, *, seed: str = "", taken: str = "") -> None:
         self.nonce = secrets.token_hex(16)
         self.told = folder / "witness.txt"
         self.stacks = folder / "stacks.txt"
@@ -36,7 +36,7 @@ class Channel:
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, ROOM)
         secret, written = os.pipe()
         again = f"/proc/{os.getpid()}/fd/{self._pipe}"  # for a child that closes all that it has, and for its workers
-        os.write(written, json.dumps({"nonce": self.nonce, "seed": seed, "again": again}).encode())
+        os.write(written, json.dumps({"nonce": self.nonce, "seed": seed, "again": again, "taken": taken}).encode())
         os.close(written)
         stacks = os.open(self.stacks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self.theirs: tuple[int, ...] = (self._kept, secret, stacks)

@@ -146,19 +146,22 @@ def _judged(
     keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
     with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
         installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
-        state = kept.state_of(task, context, selection, reports) if keeps else ""
-        taken = None
-        if installed and not request.fresh and kept.anything(root):
-            taken = kept.find(root, f"{state}-{installed.result()}", folder)
-        evidence = EvidenceSet(taken.pieces if taken else {})
+        state = kept.state_of(task, context, selection, reports) if keeps else None
+        taken = earlier = None
+        if state and installed and not request.fresh and kept.anything(root):
+            taken = kept.find(root, kept.name_of(state, installed.result()), folder)
+            earlier = None if taken else kept.earlier(root, state, installed.result())
+        evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
         alone = of_its_sources(root, say)
         showing = shown(say, pipeline.applying(narrowed(task, *selection.only)), before, quiet=request.quiet)
         with asked_once(), alone, showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
             report = report.model_copy(update={"taken": kept.said(taken, evidence)})
-        elif installed and kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
-            kept.keep(root, f"{state}-{installed.result()}", evidence, folder, report)
+        elif state and installed:
+            report = report.model_copy(update={"taken": kept.tests_said(evidence)})
+            if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
+                kept.keep(task, root, state, installed.result(), evidence, folder, report)
     return report, evidence
 
 

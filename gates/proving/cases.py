@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gates.evidence.lines.executed_lines import TEST
+from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun

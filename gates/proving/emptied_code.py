@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from gates.check import Derived, EvidenceSet
+from gates.check import Derived, Earlier, EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.config import reports_of
 from gates.context import Context
@@ -103,13 +103,15 @@ class EmptiedCode(Derived):
         begun = time.monotonic()
         baseline = Baseline.of(run, lines)
         subjects = [*_subjects(task, tree, run, baseline, context, seen.get(CalledCode))]
+        held = _held(seen.earlier, subjects, {*run.taken})
         tried = [subject for subject in subjects if subject.tries]
         if not tried:
-            return cls(how="nothing to empty", symbols=tuple(subject.told for subject in subjects))
+            return cls(how="nothing to empty", symbols=tuple(subject.told for subject in subjects), tests=held)
         with guarded_folder() as folder:
             try:
-                trial = _Trial(task, replace(context, evidence=folder), baseline, run.process.duration_s)
-                asked = tuple(trial.try_all(tried))
+                tests_s = max(run.process.duration_s, sum(baseline.seconds.values()))
+                trial = _Trial(task, replace(context, evidence=folder), baseline, tests_s)
+                asked = (*held, *trial.try_all(tried))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
         command = CommandRecord(
@@ -118,6 +120,23 @@ class EmptiedCode(Derived):
         )  # fmt: skip
         how = "the tests of each criterion, run in a copy in which its code does nothing"
         return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=asked)
+
+
+def _held(earlier: Earlier | None, subjects: Iterable["_Subject"], taken: set[str]) -> tuple[AskedTest, ...]:
+    """Give what an earlier run saw to the symbols all whose tests hold; return what it saw of the tests."""
+    before = earlier.get(EmptiedCode) if earlier else None
+    known = {(told.criterion, told.symbol): told for told in before.symbols} if before else {}
+    asked = {(test.criterion, test.test): test for test in before.tests} if before else {}
+    found: dict[tuple[str, str], AskedTest] = {}
+    for subject in subjects:
+        told = known.get((subject.told.criterion, subject.told.symbol))
+        own = {_asked(subject, test) for test in (*subject.tests, *subject.idle)}
+        if told is None or told.why or not subject.tries or not taken.issuperset((*subject.tests, *subject.idle)):
+            continue
+        subject.told = told.model_copy(update={"location": subject.told.location})
+        subject.tries = []
+        found |= {key: asked[key] for key in own & asked.keys()}
+    return tuple(found[key] for key in sorted(found))
 
 
 @dataclass

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Self
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import TEST, ExecutedLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.lines.traced import TEST
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location

@@ -2,14 +2,13 @@
 
 import json
 import os
-import sqlite3
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from gates.check import Evidence
 from gates.code.sources import Sources
@@ -17,12 +16,12 @@ from gates.code.symbols import Resolver
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.public_code import Body, functions_of, innermost
+from gates.evidence.lines.traced import FOLDER, TEST, Traced, Where
 from gates.model import Location, Model
 from gates.project.files import copy_package, files_of, import_roots, module_name
 from gates.task.task import Task
 
 COVERAGE_PLUGIN = "gates_pytest_coverage"
-FOLDER = "coverage"
 
 
 def copy_plugin(folder: Path) -> list[str]:
@@ -61,10 +60,6 @@ def _patterns(path: Path) -> list[str]:
     """Return a path as a pattern that matches it alone, or all below it."""
     plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
     return [f"{plain}/*"] if path.is_dir() else [plain]
-
-
-TEST = "test:"
-Where = dict[str, dict[int, frozenset[str]]]
 
 
 class FunctionLines(Model):
@@ -110,22 +105,16 @@ class ExecutedLines(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Read what the plugin left beside the test run, which must have been collected before."""
-        folder = context.evidence / "pytest" / FOLDER
-        states = {path.name: _state(path) for path in sorted(folder.glob("state*.json"))}
-        if not states:
-            raise EvidenceUnavailable("no test run left a record of the lines that it executed")
-        workers = {name: state for name, state in states.items() if name != "state.json"}
-        told = workers or states
-        reasons = [str(state["reason"]) for state in told.values() if state.get("reason")]
-        if reasons:
-            raise EvidenceUnavailable(f"executed lines were not measured: {reasons[0]}")
+        traced = Traced.read(context.evidence / "pytest" / FOLDER)
+        if traced.reasons:
+            raise EvidenceUnavailable(f"executed lines were not measured: {traced.reasons[0]}")
         if not files_of(task.implementation, context.root):
             raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
-        return cls._read(task, context, told, sorted(folder.glob("data*")))
+        return cls._read(task, context, traced)
 
     @classmethod
-    def _read(cls, task: Task, context: Context, states: dict[str, dict[str, JsonValue]], data: list[Path]) -> Self:
-        where = _lines(data)
+    def _read(cls, task: Task, context: Context, traced: Traced) -> Self:
+        where = traced.where
         contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
         numbers = {name: number for number, name in enumerate(contexts)}
         sets: dict[str, int] = {}
@@ -138,24 +127,19 @@ class ExecutedLines(Evidence):
             )
         ]
 
-        def told(name: str) -> list[str]:
-            return [text for state in states.values() for text in _texts(state.get(name))]
-
-        started = [each for state in states.values() if isinstance(each := state.get("children"), dict)]
-        ended = all(state.get("ended") for state in states.values())
         return cls(
             how="coverage, inside of the test run, one context a test",
-            version=next((str(state["version"]) for state in states.values() if state.get("version")), ""),
+            version=traced.version,
             functions=tuple(function for asked, function in functions if asked),
             contexts=tuple(contexts),
             sets=tuple(sets),
-            children={name: str(program) for each in started for name, program in each.items()},
-            lost=tuple(told("lost")),
-            doubts=(*(() if ended else ("the test run did not come to its end",)), *sorted(set(told("unheard")))),
+            children=traced.children,
+            lost=tuple(traced.told("lost")),
+            doubts=traced.doubts,
             unparsed=unparsed,
             aside=tuple(function for asked, function in functions if not asked),
             in_tests=_in_tests(where, modules, context),
-            foreign=tuple(sorted(set(told("foreign")))),
+            foreign=tuple(sorted({*traced.told("foreign")})),
         )
 
     def contexts_of(self, function: FunctionLines) -> frozenset[str]:
@@ -218,39 +202,6 @@ def _in_tests(where: Where, implementation: Iterable[Path], context: Context) ->
         for name, lines in where.items()
         if name not in own
     }
-
-
-def _state(path: Path) -> dict[str, JsonValue]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
-    if not isinstance(state, dict):
-        raise EvidenceUnavailable("the record of executed lines cannot be read: it is no object")
-    return state
-
-
-def _texts(value: JsonValue) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
-
-
-def _lines(data: list[Path]) -> Where:
-    """Return for each file and line the contexts that ran it, of all processes together."""
-    import coverage  # a quarter of a second, paid only where it is used
-
-    found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for path in data:
-        records = coverage.CoverageData(basename=str(path))
-        try:
-            records.read()
-            for name in records.measured_files():
-                for line, contexts in records.contexts_by_lineno(name).items():
-                    found[os.path.realpath(name)][line] |= set(contexts)
-        except (coverage.CoverageException, sqlite3.Error) as error:
-            raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
-        finally:
-            records.close()
-    return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
 
 
 def _functions(

@@ -11,7 +11,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.context import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import FOLDER
+from gates.evidence.lines.traced import FOLDER
 from gates.project.history import Blob, History
 from gates.task.task import Task
 from gates.words import printable

@@ -4,23 +4,24 @@ import json
 import os
 import re
 import shutil
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from gates.check import Evidence
+from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
 from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.context import Context
 from gates.errors import EvidenceUnavailable, GatesError
 from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
+from gates.evidence.lines.traced import FOLDER
+from gates.evidence.tests.events import events_in, stage_of
 from gates.evidence.tests.marked import unrun
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
+from gates.evidence.tests.taking import Taking, taking
 from gates.evidence.tests.test_records import (
     CollectError,
     Deselected,
@@ -38,16 +39,19 @@ from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
 from gates.words import printable
 
-READ = {"visited", "collect_failed", "collect_skipped"}
 PLUGIN = "gates_pytest_witness"
+TAKEN = "taken.json"
 NO_ENV: Mapping[str, str] = MappingProxyType({})
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 STACK = 6000  # characters of the last stack that are kept
 
 
-class PytestRun(Evidence):
-    """Everything that the witnesses of one pytest run said, and where they contradict each other."""
+class PytestRun(Derived):
+    """Everything that the witnesses of one pytest run said, and where they contradict each other.
+
+    `taken` are the tests that ended so in an earlier run, at `taken_at`; the others ran in this one.
+    """
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
@@ -68,6 +72,8 @@ class PytestRun(Evidence):
     stage: str = ""
     stack: str = ""
     repeats: tuple[Repeat, ...] = ()
+    taken: tuple[str, ...] = ()
+    taken_at: str = ""
 
     def count(self, outcome: TestOutcome) -> int:
         """Return how many tests ended in one way."""
@@ -96,15 +102,15 @@ class PytestRun(Evidence):
         return tuple(found)
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Run the task's tests in their own process and read every witness."""
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Run the task's tests in their own process and read every witness; take what an earlier run answers for."""
         if not task.tests:
             raise EvidenceUnavailable(f"{task.path} names no 'tests'")
         for path in task.tests:
             if not (context.root / path.split("::")[0]).exists():
                 raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{_line(task, path)})")
         folder = context.folder("pytest").evidence
-        first = cls.once(task, context, folder)
+        first = cls._but_taken(task, context, folder, seen.earlier) or cls.once(task, context, folder)
         repeats = []
         for number in range(2, context.repeat + 1):
             again = folder / f"run-{number}"
@@ -123,13 +129,36 @@ class PytestRun(Evidence):
         return first.model_copy(update={"repeats": tuple(repeats), "deleted": deleted})
 
     @classmethod
+    def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
+        """Run the tests that an earlier run does not answer for; nothing where there are none, or one of these fails.
+
+        A test that fails alone may need what another one left behind: then all are run.
+        """
+        before = earlier.get(cls) if earlier and context.repeat == 1 else None
+        if earlier is None or before is None or before.untracked:
+            return None
+        took = taking(earlier, before.tests, earlier.raw / "pytest" / FOLDER, context)
+        if took is None:
+            return None
+        run = cls.once(task, context, folder, took=took)
+        if run.complete and not run.process.exit_code and not run.unstable:
+            took.lay(folder / FOLDER)
+            return run
+        shutil.rmtree(folder)
+        folder.mkdir()
+        return None
+
+    @classmethod
     def once(
-        cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV
-    ) -> Self:
-        """Run the task's tests once, in an order made from a seed if there is one, and read every witness."""
+        cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV,
+        took: Taking | None = None,
+    ) -> Self:  # fmt: skip
+        """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
+
+        Those that are taken of an earlier run are collected only.
+        """
         plugin = folder / "plugin"
-        package = Path(__file__).with_name("_pytest_witness")
-        copy_package(package, plugin / PLUGIN)
+        copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
         argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}",
                 "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
@@ -138,40 +167,47 @@ class PytestRun(Evidence):
         env = {**env, "PYTHONPATH": process.joined_paths(paths)}
         if not seed:  # another run of the same tests executes the same lines
             argv += copy_plugin(plugin)
-            env |= coverage_env(folder / "coverage", task, context)
-        channel = Channel(folder, seed=seed)
+            env |= coverage_env(folder / FOLDER, task, context)
+        if took:
+            (folder / TAKEN).write_text(json.dumps([*took.tests]), encoding="utf-8")
+        channel = Channel(folder, seed=seed, taken=str(folder / TAKEN) if took else "")
+        log, limit_s = folder / "run", context.timeout_s
         try:
-            ended = process.run(
-                argv, cwd=context.root, timeout_s=context.timeout_s, log=folder / "run", env=env, channel=channel
-            )
+            ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=log, env=env, channel=channel)
         except OSError as error:
             raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
         shutil.rmtree(plugin, ignore_errors=True)
         shutil.rmtree(folder / "cache", ignore_errors=True)
         try:
-            return cls.read(ended, folder, channel.nonce, context, task)
+            return cls.read(ended, folder, channel.nonce, context, task, took)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise EvidenceUnavailable(f"the records of the run cannot be read: {error!r:.200}") from error
 
     @classmethod
-    def read(cls, ended: ProcessRun, folder: Path, nonce: str, context: Context, task: Task) -> Self:
-        """Read what the witnesses left in a folder and compare it."""
+    def read(
+        cls, ended: ProcessRun, folder: Path, nonce: str, context: Context, task: Task, took: Taking | None = None
+    ) -> Self:
+        """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
         events, foreign = events_in(folder / "witness.txt", nonce)
         records = Records(events, context, task)
+        taken = took.tests if took else {}
         tests = tuple(records.tests())
+        ran = tuple(test for test in tests if test.id not in taken)
         forged = (f"{foreign} lines on the witness's pipe are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
             commands=(ended.as_command("test suite", _shown(ended, folder, context)),),
             process=ended,
-            tests=tests,
+            tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
+            taken=tuple(test.id for test in tests if test.id in taken),
+            taken_at=took.earlier.at if took else "",
             deselected=tuple(records.deselected()),
             collect_errors=tuple(records.collect_events("collect_failed")),
             collect_skips=tuple(records.collect_events("collect_skipped")),
             uncollected=tuple(records.never_collected()),
             warnings=tuple(records.warnings()),
             running=records.running(),
-            disagreements=(*forged, *disagreements(ended, events, tests, folder, asked=task.tests)),
+            disagreements=(*forged, *disagreements(ended, events, ran, folder, asked=task.tests)),
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
@@ -211,65 +247,6 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
 
 def _line(task: Task, path: str) -> int:
     return next((line for key, word, line, _ in task.spots if (key, word) == ("tests", path)), task.line)
-
-
-def events_in(path: Path, nonce: str) -> tuple[list[Event], int]:
-    """Return the events with our nonce, each with the process that told it, and how many lines were somebody else's."""
-    begun: dict[bytes, list[bytes]] = defaultdict(list)
-    events: list[Event] = []
-    pids: dict[bytes, int] = {}
-    foreign = 0
-    if not path.is_file():
-        return events, foreign
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break  # the writer died in the middle
-            head, dot, rest = line.rstrip(b"\n").partition(b".")
-            more, plus, piece = line.rstrip(b"\n").partition(b"+")
-            if more.isdigit() and plus:
-                begun[more].append(piece)
-                continue
-            text = b"".join([*begun.pop(head, []), rest])
-            event = _event(text, nonce) if dot and head.isdigit() else None
-            if event is None:
-                foreign += 1
-            else:
-                event["pid"] = pids.setdefault(head, int(head))
-                events.append(event)
-    return events, foreign
-
-
-def _event(text: bytes, nonce: str) -> Event | None:
-    try:
-        event = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(event, dict) or event.pop("nonce", "") != nonce or not isinstance(event.get("event"), str):
-        return None
-    # interned: of each test, its id and some keys are told half a dozen times
-    return {intern(name): intern(printable(v)) if isinstance(v, str) else v for name, v in event.items()}
-
-
-def stage_of(events: list[Event]) -> str:
-    """Return, in words, what the run was at when its last event was told."""
-    told = {"start", "collecting", "asked", "began", "phase", "over", "end"}
-    last = next((event for event in reversed(events) if event["event"] in told), None)
-    reads = next((event for event in reversed(events) if event["event"] == "collecting"), None)
-    begun = any(event["event"] == "began" for event in events)
-    if reads and not begun and not any(e["event"] in READ and e["id"] == reads["id"] for e in events):
-        last = reads
-    if last is None:
-        return "before pytest was configured, in a plugin or a conftest file"
-    if last["event"] in {"began", "phase"}:
-        return f"in the {last.get('when', 'setup')} of {last['id']}"
-    return {
-        "start": "between configuring pytest and collecting tests",
-        "collecting": f"while collecting {last.get('id')}",
-        "asked": "between collecting the tests and running them",
-        "over": f"after {last.get('id')} had ended",
-        "end": "after the session had ended",
-    }[last["event"]]
 
 
 HIDDEN = (".", "__")  # caches, as of pytest and Python

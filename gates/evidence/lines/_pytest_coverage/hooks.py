@@ -6,6 +6,8 @@ tests are noted as such, for no test can claim them. Other processes are not fol
 a test started some is noted.
 """
 
+import functools
+import gc
 import json
 import os
 import sys
@@ -20,8 +22,14 @@ from _pytest.assertion import rewrite
 pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
 # programs that never run Python of the project
-OTHERS = {"git", "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
+GIT = "git"
+OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
 SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
+
+
+NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
+IN_GIT = f"{os.sep}.git{os.sep}"
+HEARD = {*STARTS, *NETWORK, "open", "exec"}
 
 
 class Lines:
@@ -43,6 +51,9 @@ class Lines:
         self.version = ""
         self.ended = False
         self.children: dict[str, str] = {}
+        self.outside: set[str] = set()
+        self.importing: set[str] = set()
+        self.cached: list[tuple[str, int]] = []
         self.lost: list[str] = []
         self.modules: list[str] = []
         self.foreign: list[str] = []
@@ -126,31 +137,68 @@ class Lines:
             self.coverage = None
         if pid() == self.pid:
             self.modules, self.foreign = _files_under(self.root), _foreign(self.own)
+            self.cached = _cached(self.root)
         self.note()
 
     def note(self) -> None:
         """Write down how far this has come."""
         if self.folder is None or pid() != self.pid:
             return
-        facts = {"reason": self.reason, "version": self.version, "ended": self.ended, "children": self.children,
-                 "lost": self.lost, "unheard": _unheard(), "modules": self.modules,
-                 "foreign": self.foreign}  # fmt: skip
+        facts = {
+            "reason": self.reason,
+            "version": self.version,
+            "ended": self.ended,
+            "children": self.children,
+            "lost": self.lost,
+            "unheard": _unheard(),
+            "modules": self.modules,
+            "foreign": self.foreign,
+            "outside": sorted(self.outside),
+            "importing": sorted(self.importing),
+            "cached": self.cached,
+        }
         try:
             (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
         except OSError:
             self.folder = None  # then nothing is known of this run, which the reader says
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
-        if event in STARTS and self.coverage is not None and pid() == self.pid:
+        if event not in HEARD or self.coverage is None or pid() != self.pid:
+            return
+        if event == "exec":  # of a module, its code
+            code = args[0]
+            if self.context and getattr(code, "co_name", "") == "<module>" and code.co_filename.startswith(self.root):  # type: ignore[attr-defined]  # what a name has
+                self.importing.add(_written(self.context))
+        elif event == "open":
+            if isinstance(args[0], str) and IN_GIT in os.sep + args[0]:
+                self.outside.add(_written(self.context))
+        elif event not in STARTS:
+            self.outside.add(_written(self.context))
+        else:
             program = str(args[0])[:200] if args and event != "os.fork" else event
-            if Path(program.split(" ")[0]).name not in OTHERS:
-                self.children.setdefault(self.context, program.encode("utf-8", "backslashreplace").decode())
+            name = Path(program.split(" ")[0]).name
+            if name not in OTHERS or name == GIT:
+                self.outside.add(_written(self.context))
+            if name not in OTHERS:
+                self.children.setdefault(self.context, _written(program))
 
     def _leave(self) -> None:
         """In a forked child, trace nothing: what it runs would be lost, or written twice."""
         if self.coverage is not None and gettrace() is self.tracer:
             settrace(None)
         self.coverage = None
+
+
+def _written(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _cached(root: str) -> list[tuple[str, int]]:
+    """Return the lines of the project's functions whose results are kept at the end (`functools.cache`)."""
+    kept = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]  # noqa: SLF001  # its type
+    codes = {getattr(one.__wrapped__, "__code__", None) for one in kept if one.cache_info().currsize}
+    own = [code for code in codes if code is not None and code.co_filename.startswith(root)]
+    return sorted({(code.co_filename, line) for code in own for *_, line in code.co_lines() if line})
 
 
 def _leave_rewriting_alone() -> None:

@@ -18,7 +18,7 @@ from warnings import WarningMessage
 
 import pytest
 
-from .inside import judged, running, shuffle, watched_function, watched_test
+from .inside import judged, leave_out, running, shuffle, watched_function, watched_test
 from .wire import Wire
 
 PLAIN = (str, int, float, bool, type(None))
@@ -124,6 +124,7 @@ MOST_READ = 10_000
 _read: set[str] = set()
 _collected: set[str] = set()
 _deselected: set[str] = set()
+_whole: list[pytest.Item] = []  # with those that are taken
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -133,22 +134,25 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Take another order where one is asked for."""
+    """Take another order where one is asked for; leave out the tests that an earlier run answers for."""
     if wire.seed:
         shuffle(items, wire.seed)
+    if wire.taken:
+        _whole[:] = items
+        leave_out(items, wire.taken)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     wire.note("asked", args=[str(arg) for arg in session.config.args])
-    for item in session.items:
+    for item in _whole or session.items:
         path, line, _ = item.location
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
         plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
         name, marks = getattr(item, "originalname", "") or "", marks_of(item)
         _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, marks=marks)
-    planned = {item.nodeid for item in session.items}
+    planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
 

@@ -3,10 +3,12 @@
 import functools
 import importlib
 import inspect
+import json
 import random
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -107,6 +109,12 @@ def shuffle(items: list[pytest.Item], seed: str) -> None:
     items[:] = _shuffled(items, levels, chance)
     if items == before:
         items.reverse()
+
+
+def leave_out(items: list[pytest.Item], named_in: str) -> None:
+    """Leave out the tests that a file names."""
+    taken = frozenset(json.loads(Path(named_in).read_text(encoding="utf-8")))
+    items[:] = [item for item in items if item.nodeid not in taken]
 
 
 def _shuffled(

@@ -24,6 +24,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.seed = ""
+        self.taken = ""
         self._nonce = ""
         self._again = ""
         self._pipe: int | None = None
@@ -47,7 +48,7 @@ class Wire:
         if self._pipe is None or self._stack is None:
             return {}
         stack = f"/proc/{self._own}/fd/{self._stack.fileno()}"
-        return {"again": self._again, "stack": stack, "nonce": self._nonce, "seed": self.seed}
+        return {"again": self._again, "stack": stack, "nonce": self._nonce, "seed": self.seed, "taken": self.taken}
 
     def take_over(self, handed: dict[str, str]) -> None:
         """Attach a worker process to the pipe of the process that started it."""
@@ -116,7 +117,8 @@ class Wire:
     def _take(self, pipe: int, stack: int, told: dict[str, str]) -> None:
         self._pipe, self._stack = _moved(pipe), os.fdopen(_moved(stack), "wb", buffering=0)
         self._inode = _fstat(self._pipe).st_ino
-        self._nonce, self.seed, self._again = told["nonce"], told["seed"], told["again"]
+        self._nonce, self._again = told["nonce"], told["again"]
+        self.seed, self.taken = told["seed"], told["taken"]
 
     def _forget(self) -> None:
         """Tell of a fork in a test only that it goes on as if it were the run; another fork may be part of the run."""

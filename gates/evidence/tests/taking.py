@@ -1,0 +1,121 @@
+"""Which tests an earlier run answers for: those that executed nothing of what changed since, and asked nobody else.
+
+Between two runs that differ in the bodies of some functions only, a test that ran none of them ends as it did. What is
+in doubt is run again: a test that started a process, read from git or from a network, or did not simply pass. Where
+what changed ran outside of tests, in the setup of a wider fixture, where a module was imported during a test, or below
+a function that keeps its results (`functools.cache`), any test may rest on it, and all are run.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gates.check import Earlier
+from gates.context import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.lines.traced import TEST, Traced
+from gates.evidence.lines.units import Units, lines_of
+from gates.evidence.tests.test_records import TestOutcome, TestRecord
+
+
+@dataclass(frozen=True)
+class Taking:
+    """The tests that are taken of an earlier run, and what it traced."""
+
+    tests: Mapping[str, TestRecord]
+    traced: Traced
+    earlier: Earlier
+
+    def lay(self, folder: Path) -> None:
+        """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
+        moved = {path: Units.of(old).moved(Units.of(new)) for path, (old, new) in self.earlier.changed.items()}
+        own = {f"{TEST}{test}" for test in self.tests}
+        where = {
+            path: {
+                line if path not in moved else moved[path][line]: frozenset(
+                    name for name in contexts if name in own or not name.startswith(TEST)
+                )
+                for line, contexts in lines.items()
+                if path not in moved or line in moved[path]
+            }
+            for path, lines in self.traced.where.items()
+        }
+        self.traced.write(folder, where)
+
+
+def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context: Context) -> Taking | None:
+    """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
+    tests = tuple(tests)
+    try:
+        traced = Traced.read(folder)
+        again = {*_Change(earlier, traced, tests, context).contexts()}
+    except (EvidenceUnavailable, _AnyTest, SyntaxError, ValueError, RecursionError):
+        return None
+    known = {name for lines in traced.where.values() for names in lines.values() for name in names}
+    standing = {
+        test.id: test
+        for test in tests
+        if test.outcome is TestOutcome.PASSED and not test.subtests_left_out and not test.reruns
+        and f"{TEST}{test.id}" in known - again
+    }  # fmt: skip
+    if len(standing) == len(tests):  # pytest is to run something: that is what the canaries are tried with
+        del standing[min(standing.values(), key=lambda test: test.duration_s).id]
+    return Taking(standing, traced, earlier) if standing else None
+
+
+class _AnyTest(Exception):
+    """Any test may rest on what changed."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What changed since an earlier run, beside what that run traced."""
+
+    earlier: Earlier
+    traced: Traced
+    tests: tuple[TestRecord, ...]
+    context: Context
+
+    def contexts(self) -> Iterator[str]:
+        """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
+        if self.traced.doubts or self.traced.reasons:
+            raise _AnyTest
+        yield from self._tests(self.traced.outside)
+        for path, (old, new) in self.earlier.changed.items():
+            shown, before, lines = self.context.shown(Path(path)), Units.of(old), self.traced.where.get(path, {})
+            yield from (f"{TEST}{test.id}" for test in self.tests if test.id.split("::")[0] == shown)
+            changed = before.changed(Units.of(new))
+            if changed is None:
+                yield from self._of_test_file(path, shown, lines)
+                continue
+            ran = [lines[line] for function in changed for line in lines_of(function) if line in lines]
+            for contexts in ran:
+                if contexts & self._lasting:
+                    raise _AnyTest
+                yield from self._tests(contexts)
+
+    def _of_test_file(self, path: str, shown: str, lines: Mapping[int, frozenset[str]]) -> Iterator[str]:
+        """Yield who ran something of a file of tests that nobody else imports; of another, anybody may rest on it."""
+        word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
+        others = (text for other, text in self.earlier.sources.items() if other != path)
+        is_tests = any(test.id.split("::")[0] == shown for test in self.tests)
+        if not is_tests or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
+            raise _AnyTest
+        yield from (name for names in lines.values() for name in names if name.startswith(TEST))
+
+    @staticmethod
+    def _tests(contexts: Iterable[str]) -> Iterator[str]:
+        for name in contexts:
+            if not name.startswith(TEST):
+                raise _AnyTest
+            yield name
+
+    @cached_property
+    def _lasting(self) -> frozenset[str]:
+        """Return the tests whose effects outlast them: they imported code, or filled what a function keeps."""
+        filled = (self.traced.where.get(os.path.realpath(path), {}).get(line, frozenset())
+                  for path, line in self.traced.cached)  # fmt: skip
+        return frozenset(self.traced.told("importing")).union(*filled)

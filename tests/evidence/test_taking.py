@@ -1,0 +1,308 @@
+"""Which tests are taken of an earlier run after an edit, and that the lines they ran are then as of a fresh run."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from building import QUICK, a_context, a_task, written
+
+from gates.check import Earlier, EvidenceSet
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.lines.units import Units
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome
+
+CORE = """\
+from functools import cache
+
+LIMIT = 3
+
+
+def double(x):
+    return x + x
+
+
+def twice(x):
+    # by way of another
+    return double(x)
+
+
+def at_import():
+    return 1
+
+
+ONE = at_import()
+
+
+def shared():
+    return [1]
+
+
+def below_cache():
+    return 5
+
+
+@cache
+def kept():
+    return below_cache()
+
+
+def lonely():
+    return 0
+
+
+def ordered():
+    return True
+"""
+LATE = "from pkg.core import lonely\n\nNUMBER = lonely()\n"
+TESTS = """\
+import subprocess
+import sys
+
+import pytest
+
+from pkg import core
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return core.shared()
+
+
+def test_double():
+    assert core.double(2) == 4
+
+
+@pytest.mark.parametrize("x", [1, 2])
+def test_twice(x):
+    assert core.twice(x) == x + x
+
+
+def test_wide(wide):
+    assert wide == [1]
+
+
+def test_kept():
+    assert core.kept() == 5
+
+
+def test_program():
+    assert subprocess.run([sys.executable, "-c", ""]).returncode == 0
+
+
+def test_git():
+    assert b"ref" in open(".git/HEAD", "rb").read()
+
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+"""
+OTHER = """\
+from pkg.core import LIMIT
+
+
+def test_limit():
+    assert LIMIT == 3
+
+
+def test_late():
+    from pkg import late
+
+    assert late.NUMBER == 0
+"""
+ORDER = """\
+from pkg.core import ordered
+
+seen = []
+
+
+def test_first():
+    seen.append(1)
+
+
+def test_second():
+    assert ordered() and seen
+"""
+FILES = {
+    "pkg/__init__.py": "",
+    "pkg/core.py": CORE,
+    "pkg/late.py": LATE,
+    "tests/conftest.py": "import pytest\n\n\n@pytest.fixture\ndef plain():\n    return 1\n",
+    "tests/test_core.py": TESTS,
+    "tests/test_other.py": OTHER,
+    "tests/test_order.py": ORDER,
+    "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {QUICK}\n",
+    ".git/HEAD": "ref: refs/heads/main\n",
+}
+ALWAYS = {"test_core.py::test_program", "test_core.py::test_git", "test_core.py::test_skipped"}
+TWICE = {"test_core.py::test_twice[1]", "test_core.py::test_twice[2]"}
+ALL = None
+
+
+@dataclass(frozen=True)
+class Project:
+    root: Path
+    raw: Path
+    seen: EvidenceSet
+
+    def after(self, path: str, old: str, new: str, folder: Path) -> tuple[EvidenceSet, EvidenceSet]:
+        """Edit a file; return what is seen with the first run at hand and, where that took tests, anew."""
+        file, real = self.root / path, os.path.realpath(self.root / path)
+        sources = {os.path.realpath(one): one.read_bytes() for one in self.root.rglob("*.py")}
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+        try:
+            changed = {real: (sources[real], file.read_bytes())}
+            pieces = {type(piece): piece for piece in self.seen.present()}
+            earlier = Earlier(pieces, self.raw, "2026-01-01T00:00:00Z", sources, changed)
+            kept = collected(self.root, folder / "kept", earlier)
+            return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
+        finally:
+            file.write_bytes(sources[real])
+
+
+def collected(root: Path, raw: Path, earlier: Earlier | None = None) -> EvidenceSet:
+    raw.mkdir()
+    context, seen = replace(a_context(root), evidence=raw), EvidenceSet(earlier=earlier)
+    for kind in (PytestRun, ExecutedLines):
+        seen.collect(kind, a_task(), context)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    folder = tmp_path_factory.mktemp("taking")
+    root = written(folder / "project", FILES)
+    seen = collected(root, folder / "raw")
+    run = seen.get(PytestRun)
+    assert run is not None
+    assert run.complete, run.disagreements
+    yield Project(root, folder / "raw", seen)
+
+
+def ran(seen: EvidenceSet) -> set[str] | None:
+    """Return the tests that ran where some were taken."""
+    run = seen.get(PytestRun)
+    assert run is not None
+    names = {test.id.removeprefix("tests/") for test in run.tests if test.id not in run.taken}
+    return names if run.taken else ALL
+
+
+def told(seen: EvidenceSet) -> object:
+    run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
+    assert run is not None
+    assert lines is not None
+    records = [test.model_copy(update={"duration_s": 0, "message": ""}) for test in run.tests]
+    functions = [(f.name, f.location, {line: lines.contexts_at(f, line) for line in f.lines}) for f in lines.functions]
+    return records, functions, lines.children, lines.in_tests, run.complete, lines.doubts
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "again"),
+    [
+        pytest.param("pkg/core.py", "return double(x)", "return double(x) + 0", TWICE, id="a body"),
+        pytest.param(
+            "pkg/core.py", "return x + x", "return 2 * x", {*TWICE, "test_core.py::test_double"}, id="a body below"
+        ),
+        pytest.param("pkg/core.py", "    # by way of another\n", "\n\n", set(), id="a comment"),
+        pytest.param("pkg/core.py", "return 1\n", "return 2 - 1\n", ALL, id="what ran at import"),
+        pytest.param("pkg/core.py", "return [1]", "return [0 + 1]", ALL, id="below a wide fixture"),
+        pytest.param("pkg/core.py", "return 5", "return 4 + 1", ALL, id="below what is kept"),
+        pytest.param("pkg/core.py", "return 0\n", "return 1 - 1\n", ALL, id="below an import in a test"),
+        pytest.param("pkg/core.py", "LIMIT = 3", "LIMIT = 4 - 1", ALL, id="a constant"),
+        pytest.param("tests/conftest.py", "def plain", "def other", ALL, id="a conftest file"),
+        pytest.param("tests/test_other.py", "LIMIT == 3", "3 == LIMIT", {"test_other.py::test_limit",
+                     "test_other.py::test_late"}, id="a test"),
+        pytest.param("tests/test_other.py", "def test_late", "def test_more():\n    pass\n\n\ndef test_late",
+                     {"test_other.py::test_limit", "test_other.py::test_late", "test_other.py::test_more"},
+                     id="a new test"),
+        pytest.param("pkg/core.py", "return True", "return not False", ALL, id="below a test that needs another"),
+    ],
+)  # fmt: skip
+def test_tests_that_ran_nothing_of_an_edit_are_taken_and_all_is_as_of_a_fresh_run(
+    project: Project, tmp_path: Path, path: str, old: str, new: str, again: set[str] | None
+) -> None:
+    kept, fresh = project.after(path, old, new, tmp_path)
+    assert ran(kept) == (ALL if again is ALL else again | ALWAYS)
+    assert told(kept) == told(fresh)
+
+
+def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
+    kept, _ = project.after("pkg/core.py", "return double(x)", "return double(x) + 1", tmp_path)
+    run = kept.get(PytestRun)
+    assert run is not None
+    assert not run.taken
+    assert run.count(TestOutcome.FAILED) == 2
+
+
+def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> None:
+    kept, _ = project.after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
+    (project.root / "pkg/core.py").write_text(CORE.replace("\nLIMIT = 3", "\n\n\nLIMIT = 3"))
+    try:
+        again = Project(project.root, tmp_path / "kept", kept)
+        (tmp_path / "second").mkdir()
+        seen, fresh = again.after("pkg/core.py", "return double(x)", "return 0 + double(x)", tmp_path / "second")
+    finally:
+        (project.root / "pkg/core.py").write_text(CORE)
+    assert ran(seen) == TWICE | ALWAYS
+    assert told(seen) == told(fresh)
+
+
+def test_workers_of_xdist_leave_out_what_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    settings = QUICK.replace("-p no:xdist ", "-n 2 ")
+    files = {**FILES, "pytest.ini": f"[pytest]\npythonpath = .\naddopts = {settings}\n", "tests/test_order.py": ""}
+    root = written(tmp_path / "project", files)
+    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
+    kept, fresh = project.after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
+    assert ran(kept) == TWICE | ALWAYS
+    assert told(kept) == told(fresh)
+
+
+BEFORE = b"""\
+X = 1
+
+
+class A:
+    def f(self):
+        return 1
+
+    @property
+    def f(self):
+        return [2, 3]
+
+
+def g(a=1):
+    def inner():
+        return 4
+    return inner
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        (b"return 1", b"return 2", [5]),
+        (b"[2, 3]", b"[2, 4]", [9]),
+        (b"return 4", b"return 5", [13]),
+        (b"[2, 3]", b"(2, 3)", [9]),
+        (b"X = 1", b"# told\nX = 1", []),
+        (b"X = 1", b"X = 2", None),
+        (b"a=1", b"a=2", None),
+        (b"@property\n    ", b"", None),
+        (b"X = 1", b"import os", None),
+        (b"def g", b"async def g", None),
+    ],
+)
+def test_what_changed_between_two_texts_is_bodies_or_more(old: bytes, new: bytes, changed: list[int] | None) -> None:
+    found = Units.of(BEFORE).changed(Units.of(BEFORE.replace(old, new, 1)))
+    assert (found if found is None else [node.lineno for node in found]) == changed
+
+
+def test_lines_of_what_is_the_same_are_found_where_they_moved_to() -> None:
+    after = b"# told\n\n" + BEFORE.replace(b"return 4", b"return (\n            5)")
+    moved = Units.of(BEFORE).moved(Units.of(after))
+    assert {line: moved.get(line) for line in (1, 6, 10, 13, 14)} == {1: 3, 6: 8, 10: 12, 13: 15, 14: None}
