@@ -120,6 +120,13 @@ def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> 
     assert (task.implementation, task.tests) == (("words",), ("tests_core",))
 
 
+def test_tests_in_files_of_other_names_are_proposed(tmp_path: Path) -> None:
+    """As `python_files` may say."""
+    other = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
+    task = proposed(written(tmp_path / "project", {**other, "tests/all.py": FILES["tests/test_coding.py"]}))
+    assert bound(task) == {"AC1": (["words.coding:encode", "words.coding:decode"], ("tests/all.py",))}
+
+
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
     locks = top + "".join(test.format(f"cached_lock_{number}") for number in range(8))

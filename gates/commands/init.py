@@ -266,8 +266,10 @@ def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and the top of their file use."""
-    for path, tree in _parsed(root, paths):
-        if is_test_file(path):
+    parsed = [*_parsed(root, paths)]
+    usual = {path.parent for path, _ in parsed if is_test_file(path)}
+    for path, tree in parsed:
+        if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
             shown = path.relative_to(root).as_posix()
             imported = _imported(tree)
             for node in tree.body:
