@@ -6,6 +6,7 @@ import pytest
 from bar import committed, git
 from building import GOOD, a_project, gates, written
 
+from gates.code.syntax import texts
 from gates.commands.preflight import follow_moved_tests
 from gates.task.loading import load
 
@@ -77,3 +78,8 @@ def test_tests_of_a_criterion_are_found_where_the_change_moved_them(change: str,
     written(project, {f"tests/{name}": text for name, text in files.items()})
     criterion = follow_moved_tests(load(project / "tasks/T1.yaml", project), project, "main").criteria[0]
     assert criterion.tests == tuple("tests/test_core.py" if each == "." else each for each in expected)
+
+
+@pytest.mark.parametrize("nested", [b"-" * 3000 + b"1", b"1+" * 3000 + b"1", b"(" * 300])
+def test_a_file_that_is_nested_too_deeply_says_nothing(nested: bytes) -> None:
+    assert texts(b"def test_it():\n    assert " + nested) == {}

@@ -287,6 +287,6 @@ def defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
 
 def texts(content: bytes) -> dict[str, str]:
     """Return what each function and class of a file says, by its name there."""
-    with suppress(SyntaxError, ValueError):
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return {name: ast.dump(node) for name, node in defined(ast.parse(content))}
     return {}
