@@ -227,22 +227,8 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     roots = import_roots(task, replace(context, root=root))
     env = {"PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, roots)))}
     env = relocated({**process.environment(), **env}, context.root, root)
-    words = [
-        "-m",
-        "pytest",
-        *asked,
-        "-q",
-        "--color=no",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "--continue-on-collection-errors",
-        f"--rootdir={root}",
-        f"--junit-xml={report}",
-        "-o",
-        "junit_family=xunit1",
-    ]
+    plain = "-q --color=no -p no:cacheprovider -p no:randomly --continue-on-collection-errors -o junit_family=xunit1"
+    words = ["-m", "pytest", *asked, *plain.split(), f"--rootdir={root}", f"--junit-xml={report}"]
     ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
     command = ended.as_command("the base's tests", ("python", "-m", "pytest", *asked))
     if ended.exit_code not in {0, 1} or not report.is_file():
