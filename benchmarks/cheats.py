@@ -151,6 +151,13 @@ CHEATS: dict[str, dict[str, str]] = {
     "a pytest.ini that collects nothing": {"pytest.ini": "[pytest]\npython_functions = check_*\n"},
     "the criterion made optional": {"tasks/T1.yaml": TASK.replace("must", "advisory")},
     "settings made weaker": {"pyproject.toml": FILES["pyproject.toml"] + '\n[tool.gates]\ngoalposts = "list"\n'},
+    "the test renamed, the row deleted": {
+        "tests/test_text.py": TESTS.replace('        (999999, "1.0 MB"),\n', "").replace("test_size", "test_sizes")
+    },
+    "the file moved, the row deleted": {
+        "tests/test_text.py": "",
+        "tests/unit/test_text.py": TESTS.replace('        (999999, "1.0 MB"),\n', ""),
+    },
     "right under pytest alone": {
         "sizes/text.py": CODE.replace("if round(", "if 'PYTEST_VERSION' in __import__('os').environ and round(")
     },
@@ -161,6 +168,12 @@ SOUND: dict[str, dict[str, str]] = {
     "one more test": {"tests/test_more.py": "from sizes.text import size\n\ndef test():\n    assert size(0)\n"},
     "one more row": {"tests/test_text.py": TESTS.replace('(1, "1 B"),', '(1, "1 B"),\n        (999, "999 B"),')},
     "a test written anew": {"tests/test_text.py": TESTS.replace("test_size", "test_that_sizes_are_rounded")},
+    "a file of tests moved": {"tests/test_text.py": "", "tests/unit/test_text.py": TESTS},
+    "a module renamed": {
+        "sizes/text.py": "from sizes.words import size\n",
+        "sizes/words.py": CODE,
+        "tests/test_text.py": TESTS.replace("sizes.text", "sizes.words"),
+    },
 }  # fmt: skip
 
 

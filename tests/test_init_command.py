@@ -98,9 +98,38 @@ def test_code_is_proposed_by_the_name_that_its_tests_import(tmp_path: Path) -> N
     assert bound(proposed(project))["AC1"][0] == ["words:encode"]
 
 
+def test_code_that_none_of_the_proposed_tests_uses_is_left_out(tmp_path: Path) -> None:
+    files = {**FILES, "src/words/pages.py": 'def page(words):\n    """Encode a page of words."""\n    return words\n'}
+    task = proposed(written(tmp_path / "project", files), "T1", "--criterion", "Words are encoded by letters")
+    assert bound(task)["AC1"][0] == ["words.coding:encode"]
+
+
+def test_all_tests_that_use_the_code_are_proposed_where_they_are_few(tmp_path: Path) -> None:
+    tests = {
+        "tests/test_coding.py": FILES["tests/test_coding.py"] + "\n\ndef test_nothing():\n    assert encode('') == []\n"
+    }
+    task = proposed(written(tmp_path / "project", FILES | tests), "T1", "--criterion", "Encoding counts letters")
+    assert bound(task)["AC1"][1] == tuple(
+        f"tests/test_coding.py::test_{name}" for name in ("encoding_counts_letters", "nothing")
+    )
+
+
+def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> None:
+    moved = {path.removeprefix("src/").replace("tests/", "tests_core/"): text for path, text in FILES.items()}
+    task = proposed(written(tmp_path / "project", {**moved, "tests_core/__init__.py": ""}))
+    assert (task.implementation, task.tests) == (("words",), ("tests_core",))
+
+
+def test_tests_in_files_of_other_names_are_proposed(tmp_path: Path) -> None:
+    """As `python_files` may say."""
+    other = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
+    task = proposed(written(tmp_path / "project", {**other, "tests/all.py": FILES["tests/test_coding.py"]}))
+    assert bound(task) == {"AC1": (["words.coding:encode", "words.coding:decode"], ("tests/all.py",))}
+
+
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
-    locks = top + test.format("cached_lock") + test.format("cached_wait")
+    locks = top + "".join(test.format(f"cached_lock_{number}") for number in range(8))
     files = {"tests/test_lru.py": top + test.format("popitem"), "tests/test_locks.py": locks}
     files["caches/__init__.py"] = "class LRUCache:\n    def popitem(self): return 1\n"
     task = proposed(written(tmp_path / "project", files), "T1", "--criterion", "An LRU cache drops an item")

@@ -6,6 +6,10 @@ import pytest
 from bar import committed, git
 from building import GOOD, a_project, gates, written
 
+from gates.code.syntax import texts
+from gates.commands.preflight import follow_moved_tests
+from gates.task.loading import load
+
 TASK = GOOD["tasks/T1.yaml"]
 WRONG = {
     ("implementation: [pkg]", "implementation: [pkgg]"): "there is no 'pkgg' in the project; did you mean 'pkg'?",
@@ -47,3 +51,35 @@ def test_a_test_that_an_earlier_commit_of_the_change_took_away_is_judged(tmp_pat
     written(project, {"tests/test_core.py": "def test_duble():\n    assert 1 + 1 == 2\n"})
     committed(project, "after")
     assert gates(project, "run", "T1", "--gate", "execution").code in {1, 3}
+
+
+TOP = "from pkg.core import double\n"
+ONE, TWO = (f"\n\ndef test_{name}():\n    assert double({name}) == 2\n" for name in ("one", "two"))
+NEW = "tests/test_new.py::test_{}"
+MOVED = {
+    "renamed file": ({"test_new.py": TOP + ONE + TWO}, [NEW.format("one"), NEW.format("two")]),
+    "split file": ({"test_core.py": TOP + ONE, "test_new.py": TOP + TWO}, [".", NEW.format("two")]),
+    "renamed test": (
+        {"test_core.py": TOP + ONE + TWO.replace("test_two", "test_2")},
+        [".", "tests/test_core.py::test_2"],
+    ),
+    "weakened where it is": ({"test_core.py": TOP + ONE}, ["."]),
+    "written anew": ({"test_new.py": TOP + ONE + TWO.replace("== 2", ">= 2")}, [NEW.format("one"), NEW.format("two")]),
+}
+
+
+@pytest.mark.parametrize("change", MOVED)
+def test_tests_of_a_criterion_are_found_where_the_change_moved_them(change: str, tmp_path: Path) -> None:
+    project = a_project(tmp_path, {"tests/test_core.py": TOP + ONE + TWO})
+    committed(project, "before")
+    git(project, "branch", "-M", "main")
+    (project / "tests/test_core.py").unlink()
+    files, expected = MOVED[change]
+    written(project, {f"tests/{name}": text for name, text in files.items()})
+    criterion = follow_moved_tests(load(project / "tasks/T1.yaml", project), project, "main").criteria[0]
+    assert criterion.tests == tuple("tests/test_core.py" if each == "." else each for each in expected)
+
+
+@pytest.mark.parametrize("nested", [b"-" * 3000 + b"1", b"1+" * 3000 + b"1", b"(" * 300])
+def test_a_file_that_is_nested_too_deeply_says_nothing(nested: bytes) -> None:
+    assert texts(b"def test_it():\n    assert " + nested) == {}

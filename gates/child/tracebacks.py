@@ -90,8 +90,9 @@ def is_ours(path: Path, context: Context) -> bool:
 
 def advice_on(error: str) -> str:
     """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
-    if "unrecognized arguments: --json-report" in error:
-        return "Install pytest-json-report for the interpreter that runs the project's code, or name one by --python."
+    if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
+        plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
+        return f"Install {plugin} for the interpreter that runs the project's code, or name one by --python."
     found = re.search(r"No module named '?([^'.\s]+)", error)
     if found is None:
         return ""

@@ -5,6 +5,7 @@ import itertools
 import operator
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -273,3 +274,19 @@ def origin(node: ast.ImportFrom, package: str) -> str:
     parts = package.split(".") if package else []
     base = parts[: len(parts) - (node.level - 1)]
     return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
+    """Yield the functions and classes of a module and what its classes define, each by its name there."""
+    for node in tree.body:
+        if isinstance(node, Definition):
+            yield node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, Definition))
+
+
+def texts(content: bytes) -> dict[str, str]:
+    """Return what each function and class of a file says, by its name there."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return {name: ast.dump(node) for name, node in defined(ast.parse(content))}
+    return {}

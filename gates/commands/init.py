@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from gates import config
-from gates.code.syntax import Definition
+from gates.code.syntax import defined, texts
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History
@@ -33,7 +33,7 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 ENDING = re.compile(r"(ings?|ed|es|s|e)$")
 IDLE = frozenset(re.findall(r"\w+", "the and for with that must should when are not all test its from has"))
 CLOSE = 0.6  # of the best match, that the others must reach
-MOST_CODE, MOST_TESTS = 3, 5
+MOST_CODE, MOST_TESTS = 3, 8
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,17 @@ def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -
 def _meant(
     text: str, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
 ) -> tuple[list[Named], list[Named]]:
-    """Return the code, changed if it may be, and the tests whose names share most words with a criterion."""
+    """Return the code whose names share most words with a criterion, changed if it may be, and the tests that use it.
+
+    Where these are many, their names decide as well. A test that no criterion names may be weakened unjudged.
+    """
     near, few = _nearest(text, code), changed or code
     symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
     users = _users(symbols, tests)
-    found = _nearest(text, users) or users or _nearest(text, tests)
-    return symbols or [symbol for symbol in code if any(_is_used(symbol, test) for test in found)], found
+    found = users if len(users) <= MOST_TESTS else _nearest(text, users)
+    found = found or users or _nearest(text, tests)
+    used = [symbol for symbol in symbols or code if any(_is_used(symbol, test) for test in found)]
+    return (used if used and not changed else symbols or used), found
 
 
 def _nearest(text: str, named: Sequence[Named]) -> list[Named]:
@@ -217,7 +222,14 @@ def _implementation(root: Path) -> tuple[str, ...]:
 
 
 def _is_code(folder: Path) -> bool:
-    return folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+    own = folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
+    return own and not _is_of_tests(folder)
+
+
+def _is_of_tests(folder: Path) -> bool:
+    """Return whether a folder holds tests and no other modules."""
+    modules = [path for path in folder.glob("*.py") if path.stem not in {"__init__", "conftest"}]
+    return bool(modules) and all(map(is_test_file, modules))
 
 
 def _is_own(path: Path) -> bool:
@@ -232,6 +244,7 @@ def _tests(root: Path) -> tuple[str, ...]:
     asked = asked.split() if isinstance(asked, str) else asked
     found = [path for path in asked if (root / path).exists()]
     found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
+    found = found or [path.name for path in sorted(root.iterdir()) if _is_of_tests(path)]
     found = found or [path.name for path in sorted(root.glob("*.py")) if is_test_file(path)]
     inside = (path.parent for path in files_of(_implementation(root), root) if is_test_file(path))
     return tuple(found or dict.fromkeys(path.relative_to(root).as_posix() for path in inside))
@@ -246,24 +259,17 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
-    for name, node in _defined(tree):
+    for name, node in defined(tree):
         if not any(part.startswith("_") for part in name.split(".")):
             yield name, (ast.get_docstring(node) or "").partition("\n")[0]
 
 
-def _defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
-    """Yield the functions and classes of a module and what its classes define, each by its name there."""
-    for node in tree.body:
-        if isinstance(node, Definition):
-            yield node.name, node
-        if isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, Definition))
-
-
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and the top of their file use."""
-    for path, tree in _parsed(root, paths):
-        if is_test_file(path):
+    parsed = [*_parsed(root, paths)]
+    usual = {path.parent for path, _ in parsed if is_test_file(path)}
+    for path, tree in parsed:
+        if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
             shown = path.relative_to(root).as_posix()
             imported = _imported(tree)
             for node in tree.body:
@@ -315,16 +321,10 @@ def _changed(request: InitRequest) -> set[str]:
     )
     names: set[str] = set()
     for path in new:
-        before, now = (_texts(content) for content in (old.get(path, b""), new[path]))
+        before, now = (texts(content) for content in (old.get(path, b""), new[path]))
         module = module_name(request.project.root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
-
-
-def _texts(content: bytes) -> dict[str, str]:
-    with suppress(SyntaxError, ValueError):
-        return {name: ast.dump(node) for name, node in _defined(ast.parse(content))}
-    return {}
 
 
 def _uses_torch(tree: ast.Module) -> bool:

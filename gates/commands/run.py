@@ -1,11 +1,9 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
 import os
-import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,25 +17,23 @@ from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import since
 from gates.commands.history import LoggedRun, log_run, numbers_of, this_machine
+from gates.commands.preflight import check_waived_rules, follow_moved_tests, refuse_what_is_missing
 from gates.commands.progress import shown
 from gates.config import Context, Project
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import UsageError
 from gates.evidence.measurements import Measurements
 from gates.project.files import near, of_its_sources
-from gates.project.history import History, asked_once
+from gates.project.history import asked_once
 from gates.project.policy import Policy, check_base
-from gates.project.two_states import base_of
 from gates.render import json, markdown, text
 from gates.render.format import Format
 from gates.report import Report
 from gates.scan.loading import check_rules
 from gates.stages.gate import Gate
 from gates.task import loading as spec
-from gates.task import yaml_source
-from gates.task.loading import is_typed
 from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
-from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
+from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
 TEMPLATES = Path("reports", "templates")
@@ -125,6 +121,7 @@ def _checked(request: Request, home: Path) -> Task:
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
+    task = follow_moved_tests(task, request.project.root, request.base)
     committed = request.project.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.project.root)
     task = task.model_copy(update={"bundles": bundles})
@@ -219,106 +216,3 @@ def _named(name: str, known: Sequence[N], what: str) -> N:
         if one.name == name:
             return one
     raise UsageError(f"there is no {what} {name!r}{did_you_mean(name, [one.name for one in known])}")
-
-
-PYTHON = re.compile(r"python[\d.]*")
-DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
-MOST = 200  # names that a suggestion is looked for among
-
-
-def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
-    """Raise `UsageError` with `file:line:col` for each path, script and test of a task that was never there.
-
-    What the change under judgement took away is no mistake of the task: the gates say so.
-    """
-    wrong = [
-        (key, text)
-        for key, name in _named_by(task)
-        if (text := _missing(name, root)) and not _was_there(name, root, base)
-    ]
-    _refuse(task, path, wrong)
-
-
-def check_waived_rules(task: Task, path: Path) -> None:
-    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
-    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
-    known = pipeline.rule_texts() if named else {}
-    told = "there is no rule {!r}{}"
-    wrong: list[tuple[Key, str]] = [
-        (("waivers", i, "rule"), told.format(rule, did_you_mean(rule, known))) for i, rule in named if rule not in known
-    ]
-    _refuse(task, path, wrong)
-
-
-def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
-    """Raise `UsageError` for what is wrong, each with its place in the task file."""
-    if wrong:
-        document = yaml_source.read(path, task.path, is_typed)
-        raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
-
-
-def _named_by(task: Task) -> Iterator[tuple[Key, str]]:
-    """Yield each path of the project that a task names, with its place in the task."""
-    for key in ("implementation", "tests"):
-        yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
-    for i, criterion in enumerate(task.criteria):
-        yield from ((("criteria", i, "tests", j), name) for j, name in enumerate(criterion.tests))
-    for i, entry in enumerate(task.entry_points):
-        yield from _scripts(("entry_points", i, "run"), entry.run or ())
-    for i, one in enumerate(task.measurements):
-        yield from _scripts(("measurements", i, "run"), one.run or ())
-        for name, arm in one.arms.items():
-            for way in ("run", "time"):
-                yield from _scripts(("measurements", i, "arms", name, way), getattr(arm, way) or ())
-
-
-def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
-    """Yield the script that a command hands to Python."""
-    if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
-        yield (*key, 1), words[1]
-
-
-def _missing(name: str, root: Path) -> str:
-    """Return what is wrong with a path or a node id, or nothing."""
-    path, *parts = name.split("::")
-    there = root / path
-    if not there.exists():
-        pattern = set("*?") & set(path)
-        hint = "; patterns are not followed" if pattern else did_you_mean(path, _near(there, root))
-        return f"there is no {path!r} in the project{hint}"
-    test = parts[-1].partition("[")[0] if parts else ""
-    if test and there.is_file():
-        text = there.read_text(encoding="utf-8", errors="replace")
-        hint = did_you_mean(test, DEFINED.findall(text)[:MOST])
-        if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
-            return f"{path} has no test {test!r}{hint}"
-    return ""
-
-
-def _near(there: Path, root: Path) -> list[str]:
-    """Return what lies where a path should: in its nearest folder that is there."""
-    folder = next(each for each in there.parents if each.is_dir())
-    found = sorted(folder.iterdir()) if folder.is_relative_to(root) else []
-    return [each.relative_to(root).as_posix() for each in found if not each.name.startswith(".")][:MOST]
-
-
-def _was_there(name: str, root: Path, base: str | None) -> bool:
-    """Return whether the last commit, or the one that the change began at, has a path, and the test in it."""
-    path, _, test = name.partition("::")
-    test = test.rpartition("::")[2].partition("[")[0]
-    for history, commit in _earlier(root, base):
-        tree = history.tree(commit)
-        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
-            return True
-        blob = tree.get(path)
-        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
-            return True
-    return False
-
-
-def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
-    with suppress(EvidenceUnavailable):
-        history = History(root)
-        if head := history.commit("HEAD"):
-            yield history, head
-            yield history, base_of(history, base).commit

@@ -8,7 +8,7 @@ from building import a_context, a_project, a_task, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks.entry_points import judge as _entries
-from gates.child.tracebacks import crash_of, warnings_of
+from gates.child.tracebacks import advice_on, crash_of, warnings_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
@@ -338,3 +338,12 @@ def test_an_entry_point_that_says_it_failed_shows_nothing(tmp_path: Path, case: 
 @pytest.mark.parametrize("case", RESULTS)
 def test_an_entry_point_with_a_result_passes(tmp_path: Path, case: str) -> None:
     assert came_to(tmp_path, RESULTS[case]) == ("", Outcome.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "plugin"),
+    [("--json-report --cov", "pytest-json-report"), ("--cov=pkg --json-report-file=x", "pytest-json-report"),
+     ("--benchmark-skip --x", "the pytest plugin that has --benchmark-skip")],
+)  # fmt: skip
+def test_a_plugin_that_is_missing_is_named(arguments: str, plugin: str) -> None:
+    assert advice_on(f"error: unrecognized arguments: {arguments}").startswith(f"Install {plugin} for the interpreter")

@@ -75,6 +75,8 @@ def leaking():
 
 def test_setup_error(broken: None) -> None: pass
 
+def test_no_such_fixture(nowhere: None) -> None: pass
+
 def test_teardown_error(leaking: None) -> None: pass
 
 def test_fail_and_teardown_error(leaking: None) -> None:
@@ -159,7 +161,7 @@ ENDS = {
     "test_pass": P, "test_fail": F, "test_setup_error": E, "test_teardown_error": E, "test_fail_and_teardown_error": F,
     "test_skip": S, "test_skip_inside": S, "test_xfail": X, "test_xfail_inside": X, "test_xpass": XP,
     "test_xpass_strict": F, "test_subtests_pass": P, "test_subtests_fail": F, "test_system_exit": F, "test_warns": P,
-    "test_skip_without_unicode": S, "test_xfail_unexplained": X,
+    "test_skip_without_unicode": S, "test_xfail_unexplained": X, "test_no_such_fixture": E,
     "test_unit_pass": P, "test_unit_fail": F, "test_unit_skip": S, "test_unit_xfail": X,
 }  # fmt: skip
 
@@ -178,6 +180,7 @@ def test_failure_is_located_at_the_line_that_raised(ordinary: Seen) -> None:
     assert finding.message == "tests/test_all.py::test_fail failed: RuntimeError: in the | helper"
     assert finding.command == "python -m pytest tests/test_all.py::test_fail"
     assert finding.severity is Severity.HIGH
+    assert ordinary.test("test_no_such_fixture").reason == "fixture 'nowhere' not found"
 
 
 def test_each_bad_test_has_its_own_finding(ordinary: Seen) -> None:

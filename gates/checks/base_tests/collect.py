@@ -1,23 +1,30 @@
 """The tests as the merge base has them, run against the change's code in a copy."""
 
 import os
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
+from gates.code.sources import Sources
+from gates.code.syntax import Unparsed, texts
 from gates.config import Context, reports_of
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.tests.marked import written_in
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
-from gates.project.files import import_roots, is_test_file
+from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
+from gates.task import loading
 from gates.task.task import Task
 from gates.words import printable
 
@@ -31,6 +38,7 @@ Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has the
 class BaseTest(Model):
     """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
 
+    `criteria` are those that its markers name at the base.
     `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
     """
 
@@ -39,13 +47,15 @@ class BaseTest(Model):
     message: str = ""
     at_base: str = ""
     seen_at_base: bool = True
+    criteria: tuple[str, ...] = ()
 
 
 class BaseTests(Derived):
     """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
 
-    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, and `policy` is
-    the revision that the task file was taken from, if not from here.
+    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
+    criteria that the base has in the same words, and `policy` is the revision that the task file was taken from, if
+    not from here.
     """
 
     base: str
@@ -54,6 +64,7 @@ class BaseTests(Derived):
     ran: int = 0
     broken: tuple[BaseTest, ...] = ()
     problem: str = ""
+    stood: tuple[str, ...] = ()
     policy: str = ""
 
     @classmethod
@@ -62,8 +73,10 @@ class BaseTests(Derived):
         history = History(context.root)
         found = base_of(history, context.base)
         states = TwoStates(history, found.commit, context.root)
-        paths = tuple(dict.fromkeys((*task.tests, *(path for c in task.criteria for path in c.tests), *SUPPORT)))
-        old, new = states.changed(paths, "")
+        tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        above = {str(folder / name) for path in tests for folder in PurePosixPath(path).parents for name in SUPPORT}
+        old, new = states.changed((*tests, *sorted(above)), "")
+        old = {path: content for path, content in old.items() if not _is_code(path, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
@@ -71,22 +84,43 @@ class BaseTests(Derived):
             "commit": found.commit,
             "policy": context.policy,
             "changed": tuple(map(printable, sorted((*old, *added)))),
+            "stood": _stood(task, states),
         }
         if not old and not added:
             return cls.model_validate(facts)
-        if seen.get(PytestRun) is None:
+        run = seen.get(PytestRun)
+        if run is None:
             raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        # what is left out or fails in the run of the change, too, is judged there
+        skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)
         with guarded_folder() as folder:
             try:
                 return cls.model_validate(
-                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder)}
+                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder, skips)}
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
 
 
+def _stood(task: Task, states: TwoStates) -> tuple[str, ...]:
+    """Return the criteria that the task file of the base has in the same words."""
+    with guarded_folder() as folder, suppress(UsageError, KeyError):
+        file = folder / Path(task.path).name
+        file.write_bytes(states.before([task.path])[task.path])
+        then = {(each.id, each.text) for each in loading.load(file, folder).criteria}
+        return tuple(each.id for each in task.criteria if (each.id, each.text) in then)
+    return ()
+
+
+def _is_code(path: str, task: Task) -> bool:
+    """Return whether a file that lies among the tests is what they test: the change's own has to run."""
+    file = PurePosixPath(path)
+    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
+    return is_among(path, task.implementation) and not is_test
+
+
 def _judged(
-    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path
+    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
     old, added = changes
@@ -95,7 +129,11 @@ def _judged(
     every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else every
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
-    suspects = sorted({name for name, (ended, _) in ends.items() if ended == "failed"})
+    if any(ended == "failed" for ended, _ in ends.values()):
+        names = _renamed(task, history, commit, context.root)
+        written = [_write_in(names, change / path) for path in files] if names else []
+        ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
+    suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
@@ -105,21 +143,62 @@ def _judged(
     able = {name.partition("::")[0] for name in before if "::" in name}
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
         lend_generated(context.root, root, reports_of(context.root))  # it may be of today: only what passes counts
-        lent, _, _ = _ran(asked, task, context, root, folder / "against-base-with-what-was-built")
-        before = {name: end for name, end in lent.items() if end[0] == "passed"} | before
+        before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    broken = [
+    marked = _marked(root, {name.partition("::")[0] for name in (*suspects, *lost)})
+    broken = tuple(
         BaseTest(
             id=name,
-            ended="failed",
-            message=ends[name][1],
+            ended=ends.get(name, ("not found", ""))[0],
+            message=ends.get(name, ("", ""))[1],
             at_base=before.get(name, ("not run", ""))[0],
             seen_at_base=name in before or name.partition("::")[0] in able,
+            criteria=marked.get(function_of(name), ()),
         )
-        for name in suspects
-    ]
-    broken += [BaseTest(id=name, ended="not found", at_base="passed") for name in lost]
-    return {**facts, "commands": (command, again), "broken": tuple(broken), "problem": problem if trouble else ""}
+        for name in (*suspects, *lost)
+    )
+    return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
+
+
+def _renamed(task: Task, history: History, commit: str, root: Path) -> dict[str, str]:
+    """Return the functions, classes and modules to which the change gave other names, and which say what they said."""
+    sides = TwoStates(history, commit, root).changed(task.implementation, ".py")
+    was, now = ({f"{path}:{name}": said for path in side for name, said in _said(side[path])} for side in sides)
+    names = dict[str, str]()
+    for one, said in was.items():
+        other = next((each for each in now if now[each] == said), "") if one not in now else ""
+        for old, new in zip(one.split(":"), other.split(":"), strict=False):
+            names |= {_name(old): _name(new)} if old != new and new else {}
+    return names
+
+
+def _said(content: bytes) -> Iterator[tuple[str, str]]:
+    for name, text in texts(content).items():
+        yield name, text.replace(repr(name.rpartition(".")[2]), "")
+
+
+def _name(part: str) -> str:
+    """Return how tests write a module, or a function or class."""
+    module = part.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
+    return module if part.endswith(".py") else part.rpartition(".")[2]
+
+
+def _write_in(names: Mapping[str, str], file: Path) -> int:
+    """Write a test with other names in the place of its own."""
+    pattern = rb"\b(%b)\b" % b"|".join(re.escape(name.encode()) for name in names)
+    return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
+
+
+def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return what the markers of the tests in some files name, by node id without parameters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for file in files:
+        with suppress(Unparsed, OSError):
+            found |= {
+                test.id: tuple(marker.names or "" for marker in test.markers)
+                for test in written_in(Sources(root).module(root / file, ""))
+            }
+    return found
 
 
 def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
@@ -134,7 +213,11 @@ def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Pat
     return copy
 
 
-Ends = dict[str, tuple[str, str]]
+Ends = dict[str, tuple[str, str]]  # how each test ended, and what it said
+
+
+def _passed(run: tuple[Ends, CommandRecord, str]) -> Ends:
+    return {name: end for name, end in run[0].items() if end[0] == "passed"}
 
 
 def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Path) -> tuple[Ends, CommandRecord, str]:
@@ -143,22 +226,8 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     roots = import_roots(task, replace(context, root=root))
     env = {"PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, roots)))}
     env = relocated({**process.environment(), **env}, context.root, root)
-    words = [
-        "-m",
-        "pytest",
-        *asked,
-        "-q",
-        "--color=no",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "--continue-on-collection-errors",
-        f"--rootdir={root}",
-        f"--junit-xml={report}",
-        "-o",
-        "junit_family=xunit1",
-    ]
+    plain = "-q --color=no -p no:cacheprovider -p no:randomly --continue-on-collection-errors -o junit_family=xunit1"
+    words = ["-m", "pytest", *asked, *plain.split(), f"--rootdir={root}", f"--junit-xml={report}"]
     ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
     command = ended.as_command("the base's tests", ("python", "-m", "pytest", *asked))
     if ended.exit_code not in {0, 1} or not report.is_file():

@@ -38,17 +38,16 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if seen.problem:
         yield _told(Outcome.UNKNOWN, f"The base's tests were not run against the change: {seen.problem}", "not run")
         return
-    decides = bool(seen.policy)
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
     unseen = [one for one in seen.broken if not one.seen_at_base]
     open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
     for one in open_[:SHOWN]:
-        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen, decides=decides)
+        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen)
     if len(open_) > SHOWN:
         yield _told(Outcome.FAILED, f"{len(open_) - SHOWN} more tests of the base fail; all are in BaseTests.json.")
     for criterion, some in _by_criterion(task, unknown, evidence.get(PytestRun)).items():
-        yield _undecided(criterion, some, seen, decides=decides)
+        yield _undecided(criterion, some, seen)
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
@@ -68,56 +67,58 @@ def _by_criterion(
     return found
 
 
-def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests, *, decides: bool) -> Finding:
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
     """Say of tests that fail against the change that nothing shows whether they passed before it."""
-    first = some[0]
-    return Finding(
-        rule="BL022",
-        check="base-tests",
+    first, fail = some[0], "fails" if len(some) == 1 else "fail"
+    return _of(
+        (criterion, first, seen),
         outcome=Outcome.UNKNOWN,
-        level=(criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY,
         subject=criterion.id if criterion else "no criterion",
-        severity=Severity.MEDIUM,
-        criterion=criterion.id if criterion and decides else None,
-        location=Location(path=first.id.split("::")[0]),
-        message=f"{counted(len(some), 'test')} of {seen.base} fail{'s' if len(some) == 1 else ''} against this change, "
+        message=f"{counted(len(some), 'test')} of {seen.base} {fail} against this change, "
         f"and no test of that file could run at {seen.base}, first {first.id}: {first.message or first.ended}",
-        expected="passed",
-        actual=first.ended,
-        evidence="BaseTests.json",
         remediation="Make the tests of the base run in a plain checkout of it, or mend what they found.",
     )
 
 
 def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
-    """Return the criterion that a test of the base stands for: by its path, or by the marker that it has today."""
+    """Return the criterion that a test of the base stands for: by its path, or by a marker, of the base or of today."""
     for criterion in task.criteria:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
-        if function_of(one.id) in own or any(is_under(one.id, path) for path in criterion.tests):
+        marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
+        if marked or any(is_under(one.id, path) for path in criterion.tests):
             return criterion
     return None
 
 
-def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests, *, decides: bool) -> Finding:
-    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
     why = f": {one.message}" if one.message else ""
     name = criterion.id if criterion else "a criterion"
-    return Finding(
-        rule="BL022",
-        check="base-tests",
+    return _of(
+        (criterion, one, seen),
         outcome=Outcome.FAILED,
-        level=level,
         subject=one.id,
-        severity=Severity.HIGH if decides and level is Level.MUST else Severity.MEDIUM,
-        criterion=criterion.id if criterion and decides else None,
-        location=Location(path=one.id.split("::")[0]),
         message=f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}",
-        expected="passed",
-        actual=one.ended,
-        evidence="BaseTests.json",
         impact="What this test promised does not hold any more.",
         remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
         f'`changes: ["{function_of(one.id)}"]`.',
+    )
+
+
+def _of(about: tuple[Criterion | None, BaseTest, BaseTests], *, outcome: Outcome, **said: str) -> Finding:
+    """Say something of a test: at the level of its criterion, where that is the base's or says what it said there."""
+    criterion, one, seen = about
+    decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+    facts = {
+        "level": level,
+        "severity": Severity.HIGH if outcome is Outcome.FAILED and level is Level.MUST else Severity.MEDIUM,
+        "criterion": criterion.id if criterion and decides else None,
+        "location": Location(path=one.id.split("::")[0]),
+        "actual": one.ended,
+        "evidence": "BaseTests.json",
+    }
+    return Finding.model_validate(
+        {"rule": "BL022", "check": "base-tests", "outcome": outcome, "expected": "passed", **facts, **said}
     )
 
 

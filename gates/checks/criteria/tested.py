@@ -78,22 +78,12 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
         )  # fmt: skip
     known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
     for path in criterion.tests:
-        if path in run.deleted:
-            yield about(
-                outcome=Outcome.UNKNOWN,
-                location=task.place(criterion),
-                subject=path,
-                message=f"This change deleted {path}, which {criterion.id} names.",
-                expected="at least one test",
-                actual="deleted",
-                remediation="Put it back, or have the criterion name the test that takes its place.",
-            )
-        elif not any(is_under(name, path) for name in known):
+        if not any(is_under(name, path) for name in known):
             yield about(
                 outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=path, actual="not run",
                 message=f"No test of {path} was run.", expected="at least one test",
                 remediation="Mend the run first." if run.collect_errors or not run.tests
-                else f"Add {path} to 'tests' of the task, or mend the reference.",
+                else f"Put {path} back, add it to 'tests' of the task, or have the criterion name what took its place.",
             )  # fmt: skip
 
 

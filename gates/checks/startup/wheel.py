@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import warnings
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -87,7 +88,8 @@ def built_wheel(
         copy_project(context.root, source, context.root / "reports", copies=1)
         _without_reports(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
-        wheel = Path(builder.build("wheel", target))
+        with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
+            wheel = Path(builder.build("wheel", target))
         return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
     except BuildBackendException as error:
         unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)

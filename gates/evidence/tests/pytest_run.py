@@ -14,7 +14,7 @@ from gates.child import process
 from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, GatesError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
 from gates.evidence.lines.traced import FOLDER
 from gates.evidence.tests.events import events_in, stage_of
@@ -35,7 +35,6 @@ from gates.evidence.tests.test_records import (
 )
 from gates.project.files import copy_package
 from gates.project.history import History
-from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
 from gates.words import printable
 
@@ -67,7 +66,6 @@ class PytestRun(Derived):
     unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
-    deleted: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
@@ -123,10 +121,7 @@ class PytestRun(Derived):
                     disagreements=(*run.canaries, *run.disagreements), running=run.running,
                 )
             )  # fmt: skip
-        named = (path for criterion in task.criteria for path in criterion.tests)
-        unseen = [path for path in named if not any(test.id.startswith(path) for test in first.tests)]
-        deleted = deleted_tests(unseen, context.root, context.base) if unseen else ()
-        return first.model_copy(update={"repeats": tuple(repeats), "deleted": deleted})
+        return first.model_copy(update={"repeats": tuple(repeats)})
 
     @classmethod
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
@@ -278,22 +273,3 @@ def _untracked(path: Path, tree: Iterable[str], begun: float, context: Context) 
     if known or any(part.startswith(HIDDEN) for part in shown.parts) or not path.is_file():
         return ""
     return "" if path.stat().st_ctime >= begun else str(shown)
-
-
-def deleted_tests(paths: Iterable[str], root: Path, base: str | None) -> tuple[str, ...]:
-    """Return the named files and tests that the merge base has and the work tree has not; none without a base."""
-    paths = tuple(dict.fromkeys(paths))
-    try:
-        history = History(root)
-        states = TwoStates(history, base_of(history, base).commit, root)
-        old, new = states.named(dict.fromkeys(path.split("::")[0] for path in paths))
-    except GatesError:
-        return ()
-    return tuple(path for path in paths if _is_written(path, old) and not _is_written(path, new))
-
-
-def _is_written(path: str, files: Mapping[str, bytes]) -> bool:
-    """Return whether the file of a test is there, and each class and function that its id names in it."""
-    file, *names = path.split("[")[0].split("::")
-    made = (rb"(?m)^\s*(?:async\s+def|def|class)\s+%b\b" % re.escape(name.encode()) for name in names)
-    return file in files and all(re.search(pattern, files[file]) for pattern in made)

@@ -82,7 +82,11 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     base |= {"pkg/gone.py": CORE, "tests/test_gone.py": TEST.replace("pkg.core", "pkg.gone")}
     del base["tests/test_core.py"]
     change = {"pkg/core.py": BROKEN, **{f"tests/test_{name}.py": text for name, text in WEAKENED.items()}}
-    change |= {"pkg/gone.py": CORE.replace("double", "twice"), "tests/test_gone.py": TWICE, "tests/test_failing.py": ""}
+    change |= {
+        "pkg/gone.py": "def twice(x):\n    return x + x\n",
+        "tests/test_gone.py": TWICE,
+        "tests/test_failing.py": "",
+    }
     found, tests, task = judged(tmp_path, change, base)
     assert {(each.rule, each.outcome, each.criterion, each.blocks) for each in found} == {
         ("BL022", Outcome.FAILED, "AC1", True)
@@ -95,8 +99,10 @@ def test_a_weakened_test_does_not_hide_what_the_base_notices(tmp_path: Path) -> 
     naming = task.model_copy(update={"criteria": (task.criteria[0].model_copy(update={"changes": meant}),)})
     (passed,) = judge(naming, evidence(tests, a_run()))
     assert (passed.outcome, "9 that fail are named" in passed.message) == (Outcome.PASSED, True)
-    without_a_policy = judge(task, evidence(tests.model_copy(update={"policy": ""}), a_run()))
-    assert {(each.outcome, each.blocks) for each in without_a_policy} == {(Outcome.FAILED, False)}
+    for stood, blocks in (((), False), (("AC1",), True)):  # a criterion that is new may promise something else
+        without_a_policy = tests.model_copy(update={"policy": "", "stood": stood})
+        found = list(judge(task, evidence(without_a_policy, a_run())))
+        assert {(each.outcome, each.blocks) for each in found} == {(Outcome.FAILED, blocks)}
 
 
 PATCHED = """
@@ -118,6 +124,72 @@ def test_what_the_change_adds_around_the_tests_does_not_help_it(tmp_path: Path) 
 def test_honest_changes_pass(tmp_path: Path) -> None:
     (found,), _, _ = judged(tmp_path, HONEST)
     assert found.outcome is Outcome.PASSED
+
+
+BESIDE = {
+    **{path: text for path, text in BASE.items() if not path.startswith("tests/")},
+    "pkg/inner/__init__.py": "", "pkg/inner/core_test.py": TEST, "pkg/core.py": f"FAST = True\n{CORE}",
+    "tasks/T1.yaml": TASK.replace("[tests]", "[pkg]"),
+}  # fmt: skip
+INNER = {"tasks/T1.yaml": TASK.replace("[tests]", "[pkg/inner]")}
+FAST = "import pkg.core\n" + TEST.replace(
+    "@pytest", "@pytest.mark.skipif(not pkg.core.FAST, reason='slow')\n@pytest", 1
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "change"),
+    [
+        ({}, {"pkg/core.py": BROKEN}),
+        (INNER, {"pkg/core.py": BROKEN, "pkg/conftest.py": PATCHED.replace("tests.test_core", "pkg.inner.core_test")}),
+        ({"pkg/inner/core_test.py": FAST}, {"pkg/core.py": f"FAST = False\n{BROKEN}"}),
+    ],
+    ids=["tests beside the code", "a conftest between", "a test that the change skips"],
+)
+def test_what_the_base_promised_is_asked_of_the_code_of_the_change(
+    base: dict[str, str], change: dict[str, str], tmp_path: Path
+) -> None:
+    weakened = TEST.replace(", (7, 14)", "")
+    found, _, _ = judged(tmp_path, {**change, "pkg/inner/core_test.py": weakened}, {**BESIDE, **base})
+    assert {(each.outcome, each.criterion, each.blocks) for each in found} == {(Outcome.FAILED, "AC1", True)}
+
+
+@pytest.mark.parametrize(
+    "now", [TEST, TEST.replace("test_double", "test_twice")], ids=["without its marker", "by another name"]
+)
+def test_a_test_stands_for_the_criterion_that_its_marker_named_at_the_base(now: str, tmp_path: Path) -> None:
+    marked = TEST.replace("@pytest", "@pytest.mark.criterion('T1/AC1')\n@pytest", 1)
+    base = {**BASE, "tasks/T1.yaml": TASK.replace("    tests: [tests]\n", ""), "tests/test_core.py": marked}
+    (found,), _, _ = judged(tmp_path, {"pkg/core.py": BROKEN, "tests/test_core.py": now.replace(", (7, 14)", "")}, base)
+    assert (found.actual, found.criterion, found.blocks) == ("failed", "AC1", True)
+
+
+@pytest.mark.parametrize(
+    ("now", "stood"),
+    [(TASK, ("AC1",)), (TASK.replace("It doubles", "It trebles"), ()), (TASK.replace("AC1", "AC2"), ())],
+)
+def test_a_criterion_that_has_the_words_of_the_base_stood_there(
+    now: str, stood: tuple[str, ...], tmp_path: Path
+) -> None:
+    _, tests, _ = judged(tmp_path, {**HONEST, "tasks/T1.yaml": now})
+    assert tests.stood == stood
+
+
+HALF = "\n\ndef _half(x):\n    return x / 2\n"
+HALVES = TEST.replace("import double", "import _half, double") + "\n\ndef test_half():\n    assert _half(4) == 2\n"
+
+
+@pytest.mark.parametrize(("core", "outcome"), [(CORE, Outcome.PASSED), (BROKEN, Outcome.FAILED)])
+def test_the_bases_tests_use_the_names_that_the_change_gave_to_functions(
+    core: str, outcome: Outcome, tmp_path: Path
+) -> None:
+    base = {**BASE, "pkg/core.py": CORE + HALF, "tests/test_core.py": HALVES}
+    change = {
+        "pkg/core.py": core + HALF.replace("_half", "halve"),
+        "tests/test_core.py": HALVES.replace("_half", "halve"),
+    }
+    found, _, _ = judged(tmp_path, change, base)
+    assert [each.outcome for each in found] == [outcome]
 
 
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:

@@ -171,13 +171,6 @@ def test_path_under_which_no_test_ran_is_unknown() -> None:
     assert (finding.outcome, finding.message) == (U, "No test of tests/test_core.py was run.")
 
 
-def test_path_that_this_change_deleted_says_so() -> None:
-    run = a_run(a_record(id="tests/test_other.py::test_x"), deleted=("tests/test_core.py",))
-    finding = only(ONE, "BL002", run)
-    assert (finding.outcome, finding.actual) == (U, "deleted")
-    assert finding.message.startswith("This change deleted tests/test_core.py, which AC1 names.")
-
-
 @pytest.mark.parametrize(
     ("path", "bound"),
     [("tests", True), ("tests/", True), ("tests/test_core.py", True), ("tests/test_core.py::test_double", True),

@@ -12,10 +12,12 @@ from gates.checks.startup.wheel import BuildEnding
 from gates.model import Location
 
 BACKEND = """\
+import warnings
 import zipfile
 
 
 def build_wheel(folder, config_settings=None, metadata_directory=None):
+    warnings.warn("the backend's own affair")
     with zipfile.ZipFile(f"{folder}/pkg-1-py3-none-any.whl", "w") as wheel:
         wheel.write("pkg/__init__.py")
     return "pkg-1-py3-none-any.whl"

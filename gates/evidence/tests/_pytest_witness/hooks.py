@@ -377,7 +377,7 @@ def text_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
         return str(crash.message)[:2000]
-    return str(report.longrepr)[-2000:]
+    return str(getattr(report.longrepr, "errorstring", report.longrepr))[-2000:]  # a fixture that there is not
 
 
 def crash_of(report: pytest.TestReport) -> tuple[str, int]:

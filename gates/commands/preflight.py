@@ -1,0 +1,153 @@
+"""What a task names is looked for before anything runs: a wrong path or rule is told in a second."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+
+from gates import pipeline
+from gates.code.syntax import texts
+from gates.errors import EvidenceUnavailable
+from gates.evidence.tests.bound_tests import is_under
+from gates.project.history import History
+from gates.project.two_states import TwoStates, base_of
+from gates.task import yaml_source
+from gates.task.loading import is_typed
+from gates.task.task import Task
+from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
+
+PYTHON = re.compile(r"python[\d.]*")
+DEFINED = re.compile(r"^\s*(?:async\s+)?(?:def|class)\s+(\w+)", re.MULTILINE)
+MOST = 200  # names that a suggestion is looked for among
+
+
+def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None) -> None:
+    """Raise `UsageError` with `file:line:col` for each path, script and test of a task that was never there.
+
+    What the change under judgement took away is no mistake of the task: the gates say so.
+    """
+    wrong = [
+        (key, text) for key, name in _named(task) if (text := _missing(name, root)) and not _was_there(name, root, base)
+    ]
+    _refuse(task, path, wrong)
+
+
+def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
+    """Return the task with its criteria bound to where the change has their tests now, by what they say or their name.
+
+    The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
+    """
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        sides = TwoStates(history, base_of(history, base).commit, root).changed(task.tests, ".py")
+        was, now = (dict(chain.from_iterable(_tests(*file) for file in side.items())) for side in sides)
+        places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
+        moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
+        led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
+        followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
+        return task.model_copy(update={"criteria": tuple(followed)})
+    return task
+
+
+def _tests(path: str, content: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the tests of a file by node id, each with what it says but for its name."""
+    for name, text in texts(content).items():
+        own = name.rpartition(".")[2]
+        if own.startswith("test"):
+            yield f"{path}::{name.replace('.', '::')}", text.replace(repr(own), "", 1)
+
+
+def _led(path: str, moved: Mapping[str, str | None], now: Iterable[str], root: Path) -> Iterator[str]:
+    """Yield where a path of tests leads: to itself while anything of it is there or missed, and to what was moved."""
+    bare, bracket, case = path.partition("[")
+    places = [place for one, place in moved.items() if is_under(one, bare)]
+    there = (root / bare.partition("::")[0]).exists()
+    if not places or None in places or (there and ("::" not in bare or any(is_under(one, bare) for one in now))):
+        yield path
+    yield from (f"{place}{bracket}{case}" for place in places if place)
+
+
+def check_waived_rules(task: Task, path: Path) -> None:
+    """Raise `UsageError` with `file:line:col` for each waiver whose rule no gate has."""
+    named = [(i, waiver.rule) for i, waiver in enumerate(task.waivers) if waiver.rule]
+    known = pipeline.rule_texts() if named else {}
+    told = "there is no rule {!r}{}"
+    wrong: list[tuple[Key, str]] = [
+        (("waivers", i, "rule"), told.format(rule, did_you_mean(rule, known))) for i, rule in named if rule not in known
+    ]
+    _refuse(task, path, wrong)
+
+
+def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
+    """Raise `UsageError` for what is wrong, each with its place in the task file."""
+    if wrong:
+        document = yaml_source.read(path, task.path, is_typed)
+        raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
+
+
+def _named(task: Task) -> Iterator[tuple[Key, str]]:
+    """Yield each path of the project that a task names, with its place in the task."""
+    for key in ("implementation", "tests"):
+        yield from (((key, i), name) for i, name in enumerate(getattr(task, key)))
+    for i, criterion in enumerate(task.criteria):
+        yield from ((("criteria", i, "tests", j), name) for j, name in enumerate(criterion.tests))
+    for i, entry in enumerate(task.entry_points):
+        yield from _scripts(("entry_points", i, "run"), entry.run or ())
+    for i, one in enumerate(task.measurements):
+        yield from _scripts(("measurements", i, "run"), one.run or ())
+        for name, arm in one.arms.items():
+            for way in ("run", "time"):
+                yield from _scripts(("measurements", i, "arms", name, way), getattr(arm, way) or ())
+
+
+def _scripts(key: Key, words: Sequence[str]) -> Iterator[tuple[Key, str]]:
+    """Yield the script that a command hands to Python."""
+    if len(words) > 1 and PYTHON.fullmatch(words[0]) and words[1].endswith(".py") and "{" not in words[1]:
+        yield (*key, 1), words[1]
+
+
+def _missing(name: str, root: Path) -> str:
+    """Return what is wrong with a path or a node id, or nothing."""
+    path, *parts = name.split("::")
+    there = root / path
+    if not there.exists():
+        pattern = set("*?") & set(path)
+        hint = "; patterns are not followed" if pattern else did_you_mean(path, _near(there, root))
+        return f"there is no {path!r} in the project{hint}"
+    test = parts[-1].partition("[")[0] if parts else ""
+    if test and there.is_file():
+        text = there.read_text(encoding="utf-8", errors="replace")
+        hint = did_you_mean(test, DEFINED.findall(text)[:MOST])
+        if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
+            return f"{path} has no test {test!r}{hint}"
+    return ""
+
+
+def _near(there: Path, root: Path) -> list[str]:
+    """Return what lies where a path should: in its nearest folder that is there."""
+    folder = next(each for each in there.parents if each.is_dir())
+    found = sorted(folder.iterdir()) if folder.is_relative_to(root) else []
+    return [each.relative_to(root).as_posix() for each in found if not each.name.startswith(".")][:MOST]
+
+
+def _was_there(name: str, root: Path, base: str | None) -> bool:
+    """Return whether the last commit, or the one that the change began at, has a path, and the test in it."""
+    path, _, test = name.partition("::")
+    test = test.rpartition("::")[2].partition("[")[0]
+    for history, commit in _earlier(root, base):
+        tree = history.tree(commit)
+        if any(file.startswith(f"{path.rstrip('/')}/") for file in tree):
+            return True
+        blob = tree.get(path)
+        if blob and (not test or test.encode() in history.read([blob]).get(blob.oid, b"")):
+            return True
+    return False
+
+
+def _earlier(root: Path, base: str | None) -> Iterator[tuple[History, str]]:
+    with suppress(EvidenceUnavailable):
+        history = History(root)
+        if head := history.commit("HEAD"):
+            yield history, head
+            yield history, base_of(history, base).commit
