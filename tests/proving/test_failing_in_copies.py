@@ -4,7 +4,6 @@ from pathlib import Path
 
 from building import a_context, a_criterion, a_task, collected, pytest_options, written
 
-from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
@@ -28,7 +27,7 @@ def emptied(tmp_path: Path, first: str, *tests: str) -> tuple[EmptiedSymbol, ...
     criteria = [a_criterion(id=f"AC{i}", tests=[path]) for i, path in enumerate(own)]
     task = a_task(entry_points=[], criteria=criteria, measurements=[])
     context = a_context(written(tmp_path / "project", files))
-    found = collected(task, context, PytestRun, SourceTree, ExecutedLines, CalledCode, EmptiedCode).get(EmptiedCode)
+    found = collected(task, context, PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
     return found.symbols if found else ()
 
 
