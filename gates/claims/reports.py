@@ -67,7 +67,7 @@ def claims_of(text: str, path: str, files: Sources) -> ClaimsSource:
 
 def _is_retold(line: Line) -> bool:
     title = line.heads[0][1] if line.heads else ""
-    return title.startswith(("Audit of ", "Claims Verification")) or line.heading.startswith("Claims of ")
+    return title.startswith("Audit of ")
 
 
 def _claims(page: Page, path: str, files: Sources) -> Iterator[Claim]:

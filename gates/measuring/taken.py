@@ -51,7 +51,10 @@ def key_of(*facts: str) -> str:
 
 
 class Ledger:
-    """The two copies of the ledger of a project."""
+    """The attempts of a project, a line each with the hash of the line before it.
+
+    It is kept twice, in the project and in the user's folder, so that a copy that is gone or shortened shows.
+    """
 
     def __init__(self, root: Path) -> None:
         self._own = root / NAME
