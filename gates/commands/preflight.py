@@ -3,13 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 
 from gates import pipeline
-from gates.code.syntax import texts
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.bound_tests import is_under
+from gates.evidence.tests.bound_tests import is_under, moved_tests
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.task import yaml_source
@@ -40,22 +38,11 @@ def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
     """
     with suppress(EvidenceUnavailable):
         history = History(root)
-        sides = TwoStates(history, base_of(history, base).commit, root).changed(task.tests, ".py")
-        was, now = (dict(chain.from_iterable(_tests(*file) for file in side.items())) for side in sides)
-        places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
-        moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
+        moved, now = moved_tests(task, TwoStates(history, base_of(history, base).commit, root))
         led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
         followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
         return task.model_copy(update={"criteria": tuple(followed)})
     return task
-
-
-def _tests(path: str, content: bytes) -> Iterator[tuple[str, str]]:
-    """Yield the tests of a file by node id, each with what it says but for its name."""
-    for name, text in texts(content).items():
-        own = name.rpartition(".")[2]
-        if own.startswith("test"):
-            yield f"{path}::{name.replace('.', '::')}", text.replace(repr(own), "", 1)
 
 
 def _led(path: str, moved: Mapping[str, str | None], now: Iterable[str], root: Path) -> Iterator[str]:

@@ -16,6 +16,7 @@ from gates.code.sources import Sources
 from gates.code.syntax import Unparsed, texts
 from gates.config import Context, reports_of
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.tests.bound_tests import moved_tests
 from gates.evidence.tests.marked import written_in
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
@@ -38,7 +39,7 @@ Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has the
 class BaseTest(Model):
     """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
 
-    `criteria` are those that its markers name at the base.
+    `criteria` are those that its markers name at the base, and `now` is where it is today, by another name perhaps.
     `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
     """
 
@@ -48,6 +49,7 @@ class BaseTest(Model):
     at_base: str = ""
     seen_at_base: bool = True
     criteria: tuple[str, ...] = ()
+    now: str = ""
 
 
 class BaseTests(Derived):
@@ -123,14 +125,14 @@ def _judged(
     task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
 ) -> dict[str, object]:
     """Run the base's tests against the change, and those that do not pass against the base, too."""
-    old, added = changes
+    (old, added), states = changes, TwoStates(history, commit, context.root)
     change = _with_the_bases_tests(context, changes, folder / "change")
     files = [path for path in old if is_test_file(Path(path))]
-    every = [path for path in task.tests if (change / path.split("::")[0]).exists()]
-    asked = files if len(files) == len(old) and not added else every
+    asked = [path for path in task.tests if (change / path.split("::")[0]).exists()]
+    asked = files if len(files) == len(old) and not added else asked
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
     if any(ended == "failed" for ended, _ in ends.values()):
-        names = _renamed(task, history, commit, context.root)
+        names = _renamed(*states.changed(task.implementation, ".py"))
         written = [_write_in(names, change / path) for path in files] if names else []
         ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
     suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
@@ -145,7 +147,7 @@ def _judged(
         lend_generated(context.root, root, reports_of(context.root))  # it may be of today: only what passes counts
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    marked = _marked(root, {name.partition("::")[0] for name in (*suspects, *lost)})
+    (moved, _), marked = moved_tests(task, states), _marked(root, {n.partition("::")[0] for n in (*suspects, *lost)})
     broken = tuple(
         BaseTest(
             id=name,
@@ -154,15 +156,15 @@ def _judged(
             at_base=before.get(name, ("not run", ""))[0],
             seen_at_base=name in before or name.partition("::")[0] in able,
             criteria=marked.get(function_of(name), ()),
+            now=moved.get(function_of(name)) or "",
         )
         for name in (*suspects, *lost)
     )
     return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
 
 
-def _renamed(task: Task, history: History, commit: str, root: Path) -> dict[str, str]:
+def _renamed(*sides: Mapping[str, bytes]) -> dict[str, str]:
     """Return the functions, classes and modules to which the change gave other names, and which say what they said."""
-    sides = TwoStates(history, commit, root).changed(task.implementation, ".py")
     was, now = ({f"{path}:{name}": said for path in side for name, said in _said(side[path])} for side in sides)
     names = dict[str, str]()
     for one, said in was.items():

@@ -85,7 +85,7 @@ def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | 
     for criterion in task.criteria:
         own = {test.function for test in tests_of(task, criterion, run)} if run else set()
         marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
-        if marked or any(is_under(one.id, path) for path in criterion.tests):
+        if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
             return criterion
     return None
 

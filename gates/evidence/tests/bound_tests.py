@@ -1,7 +1,11 @@
 """Which tests stand for a criterion, and how they are told of."""
 
+from collections.abc import Iterator, Mapping
+
+from gates.code.syntax import texts
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestRecord
+from gates.project.two_states import TwoStates
 from gates.task.task import Criterion, Task
 
 
@@ -19,6 +23,26 @@ def is_under(test_id: str, path: str) -> bool:
     """Return whether a test is a node id, or lies in the file, folder or class that a path names."""
     path = path.rstrip("/")
     return test_id == path or test_id.startswith((f"{path}::", f"{path}/", f"{path}["))
+
+
+def moved_tests(task: Task, states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:
+    """Return where the tests are that the change took from their places, and all tests of the files that differ.
+
+    They are known by what they say, or by their name; those that are nowhere are `None`.
+    """
+    was, now = (dict(_written(side)) for side in states.changed(task.tests, ".py"))
+    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
+    moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
+    return moved, frozenset(now)
+
+
+def _written(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield the tests of some files by node id, each with what it says but for its name."""
+    for path, content in files.items():
+        for name, text in texts(content).items():
+            own = name.rpartition(".")[2]
+            if own.startswith("test"):
+                yield f"{path}::{name.replace('.', '::')}", text.replace(repr(own), "", 1)
 
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one

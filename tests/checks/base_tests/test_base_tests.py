@@ -10,6 +10,7 @@ from building import a_context, a_run, a_task, evidence, pytest_options, written
 from gates.check import EvidenceSet
 from gates.checks.base_tests.collect import BaseTests
 from gates.checks.base_tests.judge import judge
+from gates.commands.preflight import follow_moved_tests
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -68,7 +69,8 @@ def judged(
     written(root, change)
     git(root, "add", "-A")
     git(root, "commit", "-q", "--allow-empty", "-m", "change")
-    asked, context = spec.load(root / "tasks/T1.yaml", root), replace(a_context(root), policy="main")
+    asked = follow_moved_tests(spec.load(root / "tasks/T1.yaml", root), root, "main")
+    context = replace(a_context(root), policy="main")
     seen = evidence(a_run())
     seen.collect(BaseTests, asked, context)
     tests = seen.get(BaseTests)
@@ -190,6 +192,13 @@ def test_the_bases_tests_use_the_names_that_the_change_gave_to_functions(
     }
     found, _, _ = judged(tmp_path, change, base)
     assert [each.outcome for each in found] == [outcome]
+
+
+def test_a_test_that_was_moved_and_weakened_stands_for_its_criterion(tmp_path: Path) -> None:
+    task = TASK.replace("    tests: [tests]\n", "    tests: ['tests/test_core.py::test_double']\n")
+    change = {"pkg/core.py": BROKEN, "tests/unit/test_it.py": WEAKENED["rows_are_deleted"], "tests/test_core.py": ""}
+    found, _, _ = judged(tmp_path, change, {**BASE, "tasks/T1.yaml": task})
+    assert [(each.outcome, each.criterion, each.blocks) for each in found] == [(Outcome.FAILED, "AC1", True)]
 
 
 def test_without_a_history_it_is_unknown_and_asks_nothing() -> None:
