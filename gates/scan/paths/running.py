@@ -9,7 +9,7 @@ from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import Concerns, Hot
+from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.joining import MAX_WORK
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import State
@@ -19,7 +19,6 @@ from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
 
-MAX_DEPTH = 3
 Paths = list[State]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 

@@ -20,6 +20,13 @@ _MAY_BE_DEAD = frozenset(
 )  # fmt: skip  # in whose parts some may never run
 
 
+GIVING = {
+    ast.Assign: ("targets", "value"), ast.AnnAssign: ("target", "value"), ast.NamedExpr: ("target", "value"),
+    ast.For: ("target", "iter"), ast.AsyncFor: ("target", "iter"), ast.comprehension: ("target", "iter"),
+    ast.withitem: ("optional_vars", "context_expr"), ast.keyword: ("arg", "value"),
+}  # fmt: skip
+
+
 class Named(ast.Name):
     """The name of one function, whatever else is called so."""
 
@@ -125,6 +132,19 @@ class Module:
         return dict(found)
 
     @cached_property
+    def given(self) -> dict[str, list[ast.expr]]:
+        """Return the expressions that each name is bound to somewhere: set, passed by keyword, gone over, entered."""
+        found: dict[str, list[ast.expr]] = defaultdict(list)
+        for kind, (target, value) in GIVING.items():
+            for node in self.live.get(kind, ()):
+                made = getattr(node, value)
+                for each in _listed(getattr(node, target)) if made is not None else ():
+                    names = [each] if isinstance(each, str) else {tail_of(part) for part in walk(each)} if each else ()
+                    for name in names:
+                        found[name].append(made)
+        return found
+
+    @cached_property
     def words(self) -> frozenset[str]:
         """Return the names that the file writes in live code, those that its imports are made of too."""
         found = {node.id for node in self.live.get(ast.Name, []) if isinstance(node, ast.Name)}
@@ -150,6 +170,10 @@ class Module:
         while node in self.parents:
             node = self.parents[node]
             yield node
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def tail_of(node: ast.expr) -> str:

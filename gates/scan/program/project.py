@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
+from gates.scan.program.flows import Flows
 from gates.scan.program.imports import Imports
 from gates.scan.program.module import Binding, Function, Module, definitions
 from gates.scan.program.scope import Scope
@@ -93,6 +94,7 @@ class Project:
         self._lineage = Lineage(self)
         self._assignments = Assignments(self)
         self.types = Types(self)
+        self.flows = Flows(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""

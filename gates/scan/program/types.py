@@ -24,6 +24,10 @@ READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tup
     "collections",
     "contextlib",
 }  # all kinds are known
+LITERALS: dict[type[ast.AST], str] = {
+    ast.Dict: "dict", ast.DictComp: "dict", ast.List: "list", ast.ListComp: "list", ast.Set: "set", ast.SetComp: "set",
+    ast.Tuple: "tuple", ast.JoinedStr: "str",
+}  # fmt: skip
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
@@ -115,7 +119,7 @@ class Types:
             return one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
-        return None
+        return LITERALS.get(type(node))
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
@@ -166,7 +170,8 @@ class Types:
             if scope.dotted(node.value) in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 return one({self._annotated(n, scope) for n in inner if not is_none(n)})
-            return None
+            named = scope.dotted(node.value)
+            return named if named is not None and named.partition(".")[0] in READ else None
         return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
 
     def _call(self, node: ast.Call, scope: Scope) -> str | None:
