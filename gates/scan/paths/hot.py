@@ -128,9 +128,10 @@ class Hot:
     @cached_property
     def _possible(self) -> dict[ast.AST, set[str]]:
         """Return the events of each function and of what it may run, as far as a walk goes into calls."""
-        found = {f: self.kinds.get(f, set()).union(*(self.kinds.get(i, ()) for i in self._within[f])) for f in self.functions}
+        own = {f: [f, *self._within[f]] for f in self.functions}
+        runs = {f: [each for part in parts for each in self._runs.get(part, ())] for f, parts in own.items()}
+        found = {f: set().union(*(self.kinds.get(part, ()) for part in parts)) for f, parts in own.items()}
         for _ in range(MAX_DEPTH):
-            runs = {f: [*self._runs.get(f, ()), *(r for i in self._within[f] for r in self._runs.get(i, ()))] for f in self.functions}
             found = {f: kinds.union(*(found.get(each, ()) for each in runs[f])) for f, kinds in found.items()}
         return found
 
@@ -183,7 +184,8 @@ class Hot:
         verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.types]
         if any(verdicts) or None not in verdicts:
             return any(verdicts)
-        return True if any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types) else None
+        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types)
+        return known or None
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""

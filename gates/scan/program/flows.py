@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.scan.program.known import tells
-from gates.scan.program.module import Function, Module, names_of, tail_of
+from gates.scan.program.module import Function, names_of, tail_of
 from gates.scan.program.nodes import children, inner
 from gates.scan.program.scope import PREPARES
 
@@ -53,10 +53,10 @@ class Flows:
         for module in self._project.modules.values():
             for value in module.given.get(name, ()):
                 yield from _standing(value)
-        for function, module in self._functions.get(name, ()):
+        for function in self._functions.get(name, ()):
             for node in inner(function, ast.Return):
                 yield from _standing(node.value) if isinstance(node, ast.Return) and node.value else ()
-        for function, module in self._taking.get(name, ()):
+        for function in self._taking.get(name, ()):
             yield from self._passed(function, name)
 
     def _passed(self, function: Function, name: str) -> Iterator[str]:
@@ -71,23 +71,22 @@ class Flows:
                 yield from _standing(call.args[at])
 
     @cached_property
-    def _functions(self) -> dict[str, list[tuple[Function, Module]]]:
+    def _functions(self) -> dict[str, list[Function]]:
         """Return the functions of the program by their names."""
-        found: dict[str, list[tuple[Function, Module]]] = defaultdict(list)
+        found: dict[str, list[Function]] = defaultdict(list)
         for module in self._project.modules.values():
-            for kind in (ast.FunctionDef, ast.AsyncFunctionDef):
-                for node in module.live.get(kind, ()):
-                    found[node.name].append((node, module))
+            for node in (*module.live.get(ast.FunctionDef, ()), *module.live.get(ast.AsyncFunctionDef, ())):
+                assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                found[node.name].append(node)
         return found
 
     @cached_property
-    def _taking(self) -> dict[str, list[tuple[Function, Module]]]:
+    def _taking(self) -> dict[str, list[Function]]:
         """Return the functions that take a parameter, by its name."""
-        found: dict[str, list[tuple[Function, Module]]] = defaultdict(list)
-        for each in self._functions.values():
-            for function, module in each:
-                for arg in (*function.args.posonlyargs, *function.args.args):
-                    found[arg.arg].append((function, module))
+        found: dict[str, list[Function]] = defaultdict(list)
+        for function in (each for named in self._functions.values() for each in named):
+            for arg in (*function.args.posonlyargs, *function.args.args):
+                found[arg.arg].append(function)
         return found
 
     @cached_property

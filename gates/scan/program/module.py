@@ -21,10 +21,12 @@ _MAY_BE_DEAD = frozenset(
 
 
 GIVING = {
-    ast.Assign: ("targets", "value"), ast.AnnAssign: ("target", "value"), ast.NamedExpr: ("target", "value"),
-    ast.For: ("target", "iter"), ast.AsyncFor: ("target", "iter"), ast.comprehension: ("target", "iter"),
-    ast.withitem: ("optional_vars", "context_expr"), ast.keyword: ("arg", "value"),
-}  # fmt: skip
+    ast.Assign: ("targets", "value"),
+    **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), ("target", "value")),
+    **dict.fromkeys((ast.For, ast.AsyncFor, ast.comprehension), ("target", "iter")),
+    ast.withitem: ("optional_vars", "context_expr"),
+    ast.keyword: ("arg", "value"),
+}
 
 
 class Named(ast.Name):
@@ -128,7 +130,7 @@ class Module:
                 value: ast.expr | None = getattr(node, "value", None)
                 targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
                 for name in set(_standing_for(value)) if value is not None else ():
-                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
+                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}
         return dict(found)
 
     @cached_property
@@ -137,10 +139,11 @@ class Module:
         found: dict[str, list[ast.expr]] = defaultdict(list)
         for kind, (target, value) in GIVING.items():
             for node in self.live.get(kind, ()):
-                made = getattr(node, value)
-                for each in _listed(getattr(node, target)) if made is not None else ():
-                    names = [each] if isinstance(each, str) else {tail_of(part) for part in walk(each)} if each else ()
-                    for name in names:
+                made, there = getattr(node, value), getattr(node, target)
+                for each in there if isinstance(there, list) else (there,) if made is not None else ():
+                    for name in (
+                        [each] if isinstance(each, str) else map(tail_of, walk(each)) if each is not None else ()
+                    ):
                         found[name].append(made)
         return found
 
@@ -172,11 +175,7 @@ class Module:
             yield node
 
 
-def _listed(value: object) -> list[object]:
-    return value if isinstance(value, list) else [value]
-
-
-def tail_of(node: ast.expr) -> str:
+def tail_of(node: ast.AST) -> str:
     """Return the last name of `a.b.c`, or nothing."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 

@@ -24,10 +24,8 @@ READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tup
     "collections",
     "contextlib",
 }  # all kinds are known
-LITERALS: dict[type[ast.AST], str] = {
-    ast.Dict: "dict", ast.DictComp: "dict", ast.List: "list", ast.ListComp: "list", ast.Set: "set", ast.SetComp: "set",
-    ast.Tuple: "tuple", ast.JoinedStr: "str",
-}  # fmt: skip
+_KINDS = {"dict": (ast.Dict, ast.DictComp), "list": (ast.List, ast.ListComp), "set": (ast.Set, ast.SetComp)}
+LITERALS: dict[type[ast.AST], str] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
@@ -99,7 +97,7 @@ class Types:
 
     def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
         """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
-        heirs = self._project.extending.get(info.name, ())
+        heirs = self._project.lineage.extending.get(info.name, ())
         return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
