@@ -9,8 +9,7 @@ from pathlib import Path
 from gates import garbage_collection
 from gates.code.syntax import Unparsed
 from gates.scan.choosing import Facts, batches, facts_of, links_of, literals, wanted
-from gates.scan.endless import Endless, limited
-from gates.scan.engine import Scanner
+from gates.scan.engine import Endless, Scanner, limited
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project
 from gates.scan.program.reading import content, module_of

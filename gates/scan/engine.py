@@ -1,7 +1,11 @@
 """Code rules applied to a program: which places each one speaks of."""
 
 import ast
+import signal
+import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from gates.scan.patterns.shapes import find
@@ -101,3 +105,32 @@ def _around(ancestors: Iterable[ast.AST], reach: str) -> ast.AST | None:
     wanted = ast.ClassDef if reach == "class" else (ast.FunctionDef, ast.AsyncFunctionDef)
     found = [around for around in ancestors if isinstance(around, wanted)]
     return found[-1] if found else None
+
+
+LIMIT_S = 20.0  # of processor time
+
+
+class Endless(Exception):
+    """A rule that comes to no end."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise `Endless` in what takes too long; in the main thread alone, where signals arrive."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise Endless

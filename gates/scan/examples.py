@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.scan.endless import Endless, limited
-from gates.scan.engine import Scanner
+from gates.scan.engine import Endless, Scanner, limited
 from gates.scan.program.reading import project_of
 from gates.scan.rule import Rule
 from gates.task.yaml_source import Key

@@ -228,7 +228,7 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.extended or (_is_abstract(project, info) and not _is_made(project, info)):
+    if info.name in project.lineage.extended or (_is_abstract(project, info) and not _is_made(project, info)):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False

@@ -60,10 +60,11 @@ def _speaks(rule: Rule, word: Word) -> bool:
 
 
 def bears_on(rule: Rule, possible: frozenset[str]) -> bool:
-    """Return whether a function with some events may break the rule, or do what another one of its class leaves out."""
-    needed = set().union(*(set(order.order.positive) - order.at for order in rule.always)) - MARKS
-    needed -= set().union(*rule.required)
-    return may_speak(rule, possible) or bool(possible & needed)
+    """Return whether a function with some events may break a rule, keep it, or do what its class leaves out."""
+    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.positive} - MARKS
+    beside = set().union(*(set(order.order.positive) - order.at for order in rule.always)) - MARKS
+    speaks = all(possible & each or each & MARKS for each in rule.required)
+    return bool(possible & (wanted if speaks else beside))
 
 
 def may_speak(rule: Rule, possible: frozenset[str]) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from building import written
 from scanning import a_rule
 
-from gates.scan import endless
+from gates.scan import engine
 from gates.scan.checking import Checked, check
 
 NUMBERS = ", ".join(["1"] * 200)
@@ -15,7 +15,7 @@ NUMBERS = ", ".join(["1"] * 200)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endless, "LIMIT_S", 0.3)
+    monkeypatch.setattr(engine, "LIMIT_S", 0.3)
 
 
 def checked(root: Path, *bodies: str) -> Checked:

@@ -7,11 +7,9 @@ import pytest
 from gates.scan.checking import check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.paths import traces
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.program.reading import project_of
-from gates.scan.rule import Site
 
 RULES = load_rules()
 ORDER = RULES["amp-clip-before-unscale"]
@@ -66,39 +64,6 @@ def test_code_that_runs_an_event_is_walked(uses: str, names: set[str]) -> None:
     assert names <= hot(uses)
 
 
-MANY = """
-import torch
-def train_{n}(model, optimizer, loss, a, b, c):
-    scaler = torch.amp.GradScaler("cuda")
-    for batch in a:
-        if b: scaler.scale(loss).backward()
-        kept = torch.amp.GradScaler("cuda") if c else None
-        if c: scaler.unscale_(optimizer)
-        other = torch.amp.GradScaler("cuda") if a else None
-        if b: torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        if a: scaler.step(optimizer)
-        if other: other.update()
-        if kept: kept.update()
-        scaler.update()
-"""
-
-
-def undecided(count: int) -> list[Site]:
-    """Return the functions of a program of so many that are left open."""
-    files = {f"m{n}.py": MANY.format(n=n).encode() for n in range(count)}
-    return [site for site in Scanner(project_of(files)).sites(ORDER) if site.undecided]
-
-
-def test_work_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "FEW", 40)
-    monkeypatch.setattr(traces, "LEAST", 300)
-    monkeypatch.setattr(traces, "EACH", 0)
-    assert undecided(1) == []
-    assert undecided(8)
-    monkeypatch.setattr(traces, "EACH", 300)
-    assert undecided(8) == []
-
-
 def test_callers_that_surely_run_an_event_are_walked_however_many_there_are() -> None:
     lib = "def back(loss):\n    loss.backward()\ndef deeper(loss):\n    back(loss)\ndef go(opt):\n    opt.step()\n"
     train = "from lib import deeper, go\ndef step(loss, opt):\n    deeper(loss)\n    opt.zero_grad()\n    go(opt)\n"
@@ -113,3 +78,19 @@ def test_functions_of_a_program_are_counted(tmp_path: Path) -> None:
     text = 'async def a(): pass\nclass B:\n    def c(self): pass\n    """def not_one()"""\n# def d(): pass\n'
     (tmp_path / "a.py").write_text(text)
     assert check([ORDER], [tmp_path / "a.py"], tmp_path).functions == 2
+
+
+@pytest.mark.parametrize(
+    ("uses", "names"),
+    [
+        ("def put(thing):\n    thing.update()\nput({})\n", set()),
+        ("def put(thing):\n    thing.update()\nput(grad_scaler)\n", {"put"}),
+        (
+            "class A:\n    def __init__(self):\n        self.x = {}\n    def put(self):\n        self.x.update(a=1)\n",
+            set(),
+        ),
+    ],
+    ids=["of a mapping", "of a scaler by another name", "of a mapping that is kept"],
+)
+def test_method_of_a_common_name_is_an_event_of_known_objects_alone(uses: str, names: set[str]) -> None:
+    assert hot(uses) == names

@@ -12,15 +12,14 @@ from functools import cached_property
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
-from gates.scan.patterns.matches import match
-from gates.scan.patterns.pattern import Hole, Pattern
+from gates.scan.patterns.matches import match, names_it
+from gates.scan.patterns.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, names_of, tail_of
-from gates.scan.program.nodes import below, walk
+from gates.scan.program.nodes import below, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import Needs
+from gates.scan.rule import EventKind, Need, Needs
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
@@ -84,6 +83,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
 CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
+MAX_DEPTH = 3  # calls that a walk goes into, one inside of the other
 HOPS = 2  # variables that something is kept as, one after the other
 Place = tuple[ast.Name | ast.Attribute, Module]
 
@@ -98,11 +98,15 @@ class Hot:
         self._hot: set[ast.AST] = set()
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         self._seen: dict[tuple[str, str], bool] = {}
-        todo = [function for each in happening.kinds for function in self._begun(*each)]
-        while todo:
-            function = todo.pop()
-            for node, module in self._callers(function):
-                todo += self._mark(node, module, runs=function)
+        self._flows = project.flows
+        edge = [function for each in happening.kinds for function in self._begun(*each)]
+        for _ in range(MAX_DEPTH):
+            edge = [
+                outer
+                for function in edge
+                for node, module in self._callers(function)
+                for outer in self._mark(node, module, runs=function)
+            ]
 
     def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""
@@ -123,24 +127,13 @@ class Hot:
 
     @cached_property
     def _possible(self) -> dict[ast.AST, set[str]]:
-        """Return the events of each function and of all that it may run: spread until nothing changes."""
-        outer: dict[ast.AST, set[ast.AST]] = defaultdict(set)
-        for function in self.functions:
-            for each in self._inner(function):
-                outer[each].add(function)
-        found = {function: set(self.kinds.get(function, ())) for function in self.functions}
-        todo = [function for function, kinds in found.items() if kinds]
-        while todo:
-            function = todo.pop()
-            for each in outer.get(function, ()):
-                if not found[function] <= found[each]:
-                    found[each] |= found[function]
-                    todo.append(each)
+        """Return the events of each function and of what it may run, as far as a walk goes into calls."""
+        own = {f: [f, *self._within[f]] for f in self.functions}
+        runs = {f: [each for part in parts for each in self._runs.get(part, ())] for f, parts in own.items()}
+        found = {f: set().union(*(self.kinds.get(part, ()) for part in parts)) for f, parts in own.items()}
+        for _ in range(MAX_DEPTH):
+            found = {f: kinds.union(*(found.get(each, ()) for each in runs[f])) for f, kinds in found.items()}
         return found
-
-    def _inner(self, function: ast.AST) -> Iterator[ast.AST]:
-        yield from self._runs.get(function, ())
-        yield from self._within.get(function, ())
 
     @cached_property
     def _within(self) -> dict[ast.AST, list[ast.AST]]:
@@ -152,40 +145,47 @@ class Hot:
                     found[around].append(function)
         return found
 
-    def _begun(self, kind: object, needs: Needs) -> list[ast.AST]:
+    def _begun(self, kind: EventKind, needs: Needs) -> list[ast.AST]:
         """Mark what may be an event itself; return the functions that it stands in."""
         found: list[ast.AST] = []
-        for pattern in (*kind.calls, *kind.enters, *kind.leaves):  # type: ignore[attr-defined]
+        for pattern in (*kind.calls, *kind.enters, *kind.leaves):
             for tail in tails_of(pattern):
                 for node, module in self._mentions(tail):
                     if self._may_be(pattern, node, module, needs):
                         for place in ((node, module), *self._kept(node, module)):
-                            found += self._mark(*place, kind.name)  # type: ignore[attr-defined]
+                            found += self._mark(*place, kind.name)
         return found
 
-    def _may_be(self, pattern: Pattern, node: ast.expr, module: Module, needs: Needs) -> bool:
-        """Return whether a name may be that of an event: what is known of its object does not speak against it."""
-        body = pattern.body
-        if pattern.tail is None or not isinstance(body, ast.Call) or not isinstance(body.func, ast.Attribute):
+    def _may_be(self, pattern: Pattern, node: ast.Name | ast.Attribute, module: Module, needs: Needs) -> bool:
+        """Return whether a name may be that of an event, by what may be known of its objects on any path."""
+        body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
+        if not isinstance(body, ast.Call):
+            return not isinstance(body, tuple) or (around is not None and match(pattern, around, scope) is not None)
+        root = root_of(body.func)
+        if root is not None:
+            return names_it(root, node, scope)
+        if pattern.tail is None or not isinstance(body.func, ast.Attribute):
             return True
-        if not isinstance(node, ast.Attribute):
+        if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:
             return False
-        scope = self.project.scope_at(node, module)
-        holes = match(Pattern(pattern.text, body.func.value, None), node.value, scope)
+        holes = match(pattern, around, scope, lenient=True)
         if holes is None:
-            return isinstance(body.func.value, ast.Attribute | ast.Call) and not isinstance(node.value, ast.Constant)
-        return all(self._may_fit(needs[name].types, hole) for name, hole in holes.items() if name in needs)
+            told = tail_of(body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value)
+            return any(self._flows.reach(name, told.__eq__) for name in names_of(node.value) if told)
+        found = [self._is(needs[name], hole) for name, hole in holes.items() if name in needs]
+        return False not in found and (True in found or not found)
 
-    def _may_fit(self, types: tuple[str, ...], hole: Hole) -> bool:
+    def _is(self, need: Need, hole: Hole) -> bool | None:
+        """Return whether an object may be what it must be; `None` where nothing tells, on no path."""
         node, scope = hole.node, hole.names
-        if not types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
-            return True
+        if not need.types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
+            return need.regex is None or need.regex.search(text_of(node)) is not None
         kind = self.project.types.of(node, scope)
-        verdicts = [self.project.types.is_a(kind, wanted) for wanted in types]
+        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.types]
         if any(verdicts) or None not in verdicts:
             return any(verdicts)
-        named = any(is_called(name, wanted) for name in names_of(node) for wanted in types)
-        return named or _is_open(node, scope)
+        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types)
+        return known or None
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
@@ -263,14 +263,6 @@ class Hot:
                 for name in names
             )  # fmt: skip
         return self._seen[key]
-
-
-def _is_open(node: ast.expr, scope: Scope) -> bool:
-    """Return whether what an expression is depends on who calls the function, or on what its object was given."""
-    if isinstance(node, ast.Attribute):
-        return True
-    found = scope.lookup(node.id) if isinstance(node, ast.Name) else None
-    return found is not None and any(each.kind in {"parameter", "opaque", "item"} for each in found[1])
 
 
 def _targets(node: ast.AST, module: Module) -> list[str]:

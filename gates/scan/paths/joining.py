@@ -24,7 +24,7 @@ class Joining:
 
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
-        self.limit, self.cut, self._work = MAX_WORK, False, 0
+        self.cut, self._work = False, 0
         self._words = frozenset(
             word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
         )
@@ -58,26 +58,20 @@ class Joining:
         kept = {tuple(e.name for e in _last(word)): word for word in ordered}
         return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
 
-    def start(self, limit: int = MAX_WORK) -> None:
-        """Begin a new walk, of so much work at most."""
-        self.limit = limit
+    def start(self) -> None:
+        """Begin a new walk."""
         self.cut, self._work = False, 0
 
     def count(self, paths: int) -> None:
         """Count the work; raise `TooMany` where it is too much."""
         self._work += paths
-        if self._work > self.limit:
+        if self._work > MAX_WORK:
             self.give_up()
 
     def give_up(self) -> NoReturn:
         """End this walk, as one that is cut."""
         self.cut = True
         raise TooMany
-
-    @property
-    def work(self) -> int:
-        """Return how much work this walk was."""
-        return self._work
 
 
 def _agreeing(one: State, other: State) -> State:

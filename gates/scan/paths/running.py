@@ -9,8 +9,7 @@ from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import Concerns, Hot
-from gates.scan.paths.joining import MAX_WORK
+from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
@@ -19,7 +18,6 @@ from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import PREPARES, Scope
 
-MAX_DEPTH = 3
 Paths = list[State]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
@@ -53,9 +51,9 @@ class Running(Contexts):
         """Walk statements."""
         raise NotImplementedError
 
-    def start(self, limit: int = MAX_WORK) -> None:
-        """Begin a new walk, of so much work at most."""
-        super().start(limit)
+    def start(self) -> None:
+        """Begin a new walk."""
+        super().start()
         self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
         self._quiet = {}

@@ -1,7 +1,6 @@
 """The event traces of a program: every path of every function that nobody in the program walks into."""
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,7 +8,7 @@ from gates.scan.automata.words import Event, Frame, Word
 from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.joining import MAX_WORK, TooMany
+from gates.scan.paths.joining import TooMany
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.values import Value
@@ -18,9 +17,6 @@ from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-
-FEW = 150  # the work that each function gets before any gets more
-LEAST, EACH = 4_000, 30  # what that may be for all together: so much, or so much for each that has events
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,9 @@ class Tracer:
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
-        self._tried: set[ast.AST] = set()
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
         self._begun: set[ast.AST] = set()  # what walks came to that were
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
-        self._spent: Counter[str] = Counter()
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
@@ -98,55 +92,40 @@ class Tracer:
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
-        """Yield the traces of functions: a little work for each of them first, then more for those that need it."""
-        known = []
+        """Yield the traces of functions; what one that has too many paths runs is not decided."""
         for node in nodes:
-            known.append(node)
             if node not in self._made:
-                self._made[node] = self._few(node)
-        for node in known:
-            self._made[node] = self._more(node, self._made[node])
-        for node in known:
+                self._walker.start()
+                self._made[node] = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
+                known = self._walked if not self._walker.cut else self._begun
+                known |= self._walker.walked
             told = node not in self._again
             yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
-    def _few(self, node: ast.AST, limit: int = FEW) -> list[Trace]:
-        """Return the traces of a function, which are cut where it has many paths: what it runs is not decided then."""
-        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
-        self._walker.start(limit)
-        found = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
-        known = self._walked if not self._walker.cut else self._begun
-        known |= self._walker.walked
-        return found
 
-    def _more(self, node: ast.AST, found: list[Trace]) -> list[Trace]:
-        """Return the traces of a function walked further, where that was cut and there is work left for it."""
-        part = "left" if node in self._hot.run else "first"
-        is_spent = self._spent[part] > max(LEAST, EACH * len(self._hot.kinds)) // 2
-        if node in self._tried or not any(trace.cut for trace in found) or is_spent:
-            return found
-        self._tried.add(node)
-        found = self._few(node, MAX_WORK)
-        self._spent[part] += self._walker.work
-        return found
+def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[str]) -> Iterator[Trace]:
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
+    scope = walker.project.scope_of(node, module)
+    words = _words(walker, node, scope)
+    if words or walker.cut:
+        line, owner = getattr(node, "lineno", 1), scope.owner
+        last = getattr(node, "end_lineno", None) or line
+        name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
+        kept, beside = () if walker.cut else words, _beside(walker.hot, node, owner)
+        whose = owner.name if owner else None
+        known = (walker.cut, possible, walker.calls, walker.anywhere)
+        yield Trace(module.path, line, last, name, whose, kept, *known, beside=beside)
 
 
-def _trace(
-    walker: Walker,
-    node: Function | ast.Module,
-    module: Module,
-    possible: frozenset[str],
-) -> Iterator[Trace]:
-    project = walker.project
-    scope = project.scope_of(node, module)
-    owner = scope.owner
+def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:
+    """Return what happens on each path through a function, those that end by an error only where no other does."""
     words: dict[tuple[Event, ...], None] = {}
     raised: dict[tuple[Event, ...], None] = {}
     line = getattr(node, "lineno", 1)
-    start, end = (Event(name, (), module.path, line, line) for name in ("start", "end"))
+    start, end = (Event(name, (), scope.module.path, line, line) for name in ("start", "end"))
     root = Word().then(start)
     try:
-        beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, owner))
+        beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
         if isinstance(node, ast.Module):
             ended = walker.block(node.body, [beginning], scope)
         else:
@@ -159,23 +138,7 @@ def _trace(
     finally:
         if root.before is not None:
             root.before.release()
-    words = words or raised  # what ends by `raise SystemExit(main())` ran all the same
-    if words or walker.cut:
-        name = project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
-        last = getattr(node, "end_lineno", None) or line
-        yield Trace(
-            module.path,
-            line,
-            last,
-            name,
-            owner.name if owner else None,
-            () if walker.cut else tuple(words),
-            walker.cut,
-            possible,
-            walker.calls,
-            walker.anywhere,
-            beside=_beside(walker.hot, node, owner),
-        )
+    return tuple(words or raised)  # what ends by `raise SystemExit(main())` ran all the same
 
 
 def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: ClassInfo | None) -> dict[str, Value]:

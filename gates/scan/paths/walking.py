@@ -192,16 +192,16 @@ class Walker(Looping):
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
             return apart(value.place.value(made.elts[index]), made.elts[index])
         prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
-        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place.scope):
+        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place):
             return value.place.value(made.args[index])
         kind = value.place.item_type(made, index) if isinstance(made, ast.Call) and not prepared else None
         kind = UNKNOWN if prepared else kind
         return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
 
-    def _is_own_method(self, call: ast.Call, scope: Scope) -> bool:
+    def _is_own_method(self, call: ast.Call, place: Place) -> bool:
         """Return whether a call runs a method of the program, which may make something else of what it is handed."""
-        target = self.project.types.function(call, scope)
-        return target is not None and self.project.scope_of(target, scope.module).owner is not None
+        owner = place.owner_of(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        return owner is not None and self.project.method(owner, tail_of(call.func)) is not None
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)

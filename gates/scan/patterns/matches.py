@@ -66,7 +66,7 @@ class _Matcher:
     def _same(self, want: ast.expr, node: ast.expr, names: Names) -> bool:
         dotted = root_of(want) if isinstance(want, ast.Name | ast.Attribute) else None
         if dotted is not None:
-            return isinstance(node, ast.Name | ast.Attribute) and _names_it(dotted, node, names)
+            return isinstance(node, ast.Name | ast.Attribute) and names_it(dotted, node, names)
         if type(want) is not type(node):
             return False
         if isinstance(want, ast.Call) and isinstance(node, ast.Call):
@@ -191,6 +191,7 @@ class _Matcher:
         return False
 
 
-def _names_it(dotted: str, node: ast.expr, names: Names) -> bool:
+def names_it(dotted: str, node: ast.expr, names: Names) -> bool:
+    """Return whether an expression names what a dotted name of a pattern does."""
     found = names.dotted(node)
     return found == canonical(dotted) if found is not None else chain_of(node) == dotted

@@ -146,13 +146,6 @@ class Pattern:
         root = root_of(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
         return root.rpartition(".")[2] if root else ""
 
-    @cached_property
-    def dotted(self) -> frozenset[str]:
-        """Return the dotted names in it, in full."""
-        body = self.body if isinstance(self.body, tuple) else (self.body,)
-        found = (root_of(n) for part in body for n in ast.walk(part) if isinstance(n, ast.Attribute))
-        return frozenset(name for name in found if name is not None)
-
 
 def _written(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Name | ast.Attribute) and root_of(node) is not None:

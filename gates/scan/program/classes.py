@@ -110,15 +110,6 @@ class Lineage:
                 return inherited
         return None
 
-    @cached_property
-    def by_method(self) -> dict[str, list[ClassInfo]]:
-        """Return the classes that define a method, by its name, and those that inherit it."""
-        found: dict[str, list[ClassInfo]] = defaultdict(list)
-        for info in self._project.classes.values():
-            for name in {n for each in (info, *self.ancestors_of(info)) for n in each.methods}:
-                found[name].append(info)
-        return dict(found)
-
     def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
         """Return the program's classes that a class extends."""
         if info not in self._ancestors:

@@ -20,6 +20,15 @@ _MAY_BE_DEAD = frozenset(
 )  # fmt: skip  # in whose parts some may never run
 
 
+GIVING = {
+    ast.Assign: ("targets", "value"),
+    **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), ("target", "value")),
+    **dict.fromkeys((ast.For, ast.AsyncFor, ast.comprehension), ("target", "iter")),
+    ast.withitem: ("optional_vars", "context_expr"),
+    ast.keyword: ("arg", "value"),
+}
+
+
 class Named(ast.Name):
     """The name of one function, whatever else is called so."""
 
@@ -121,8 +130,22 @@ class Module:
                 value: ast.expr | None = getattr(node, "value", None)
                 targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
                 for name in set(_standing_for(value)) if value is not None else ():
-                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}  # type: ignore[arg-type]  # any node
+                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}
         return dict(found)
+
+    @cached_property
+    def given(self) -> dict[str, list[ast.expr]]:
+        """Return the expressions that each name is bound to somewhere: set, passed by keyword, gone over, entered."""
+        found: dict[str, list[ast.expr]] = defaultdict(list)
+        for kind, (target, value) in GIVING.items():
+            for node in self.live.get(kind, ()):
+                made, there = getattr(node, value), getattr(node, target)
+                for each in there if isinstance(there, list) else (there,) if made is not None else ():
+                    for name in (
+                        [each] if isinstance(each, str) else map(tail_of, walk(each)) if each is not None else ()
+                    ):
+                        found[name].append(made)
+        return found
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -152,7 +175,7 @@ class Module:
             yield node
 
 
-def tail_of(node: ast.expr) -> str:
+def tail_of(node: ast.AST) -> str:
     """Return the last name of `a.b.c`, or nothing."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 

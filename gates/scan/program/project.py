@@ -2,13 +2,14 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
+from gates.scan.program.flows import Flows
 from gates.scan.program.imports import Imports
-from gates.scan.program.module import Binding, Function, Module, definitions
+from gates.scan.program.module import Function, Module, definitions
 from gates.scan.program.scope import Scope
 from gates.scan.program.types import Types
 
@@ -89,10 +90,14 @@ class Project:
         self.by_name = {module.name: module for module in self.modules.values()}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
-        self._imports = Imports(self)
-        self._lineage = Lineage(self)
-        self._assignments = Assignments(self)
+        imports, assignments = Imports(self), Assignments(self)
+        self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
+        self.lineage = lineage = Lineage(self)
+        self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
+        self.ancestors_of, self.order_of, self.below = lineage.ancestors_of, lineage.order_of, lineage.below
+        self.is_reset, self.attributes_set = assignments.is_reset, assignments.attributes_set
         self.types = Types(self)
+        self.flows = Flows(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""
@@ -127,18 +132,6 @@ class Project:
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
 
-    def find_module(self, name: str, near: Module) -> Module | None:
-        """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
-        return self._imports.find_module(name, near)
-
-    def canonical(self, dotted: str, near: Module) -> str:
-        """Return the name under which something is defined, re-exports followed."""
-        return self._imports.canonical(dotted, near)
-
-    def starred(self, name: str, module: Module) -> str | None:
-        """Return the full name of what came with `import *`."""
-        return self._imports.starred(name, module)
-
     def scope_of(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope of a function's body, or of the module."""
         return self._definitions.scope_of(node, module)
@@ -150,53 +143,6 @@ class Project:
     def qualified(self, node: ast.AST, scope: Scope) -> str:
         """Return the full name of a definition."""
         return self._definitions.qualified(node, scope)
-
-    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
-        """Return a method, bases followed."""
-        return self._lineage.method(owner, name)
-
-    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
-        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
-        return self._lineage.attribute(owner, name)
-
-    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
-        """Return the program's classes that a class extends."""
-        return self._lineage.ancestors_of(info)
-
-    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
-        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
-        return self._lineage.order_of(info)
-
-    def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
-        """Return the class whose method `super()` means in a method of one class, where the object is of another."""
-        return self._lineage.above(owner, around, name)
-
-    def below(self, owner: ClassInfo) -> Iterator[ClassInfo]:
-        """Yield the classes that extend a class, themselves or through others, each once."""
-        return self._lineage.below(owner)
-
-    @property
-    def by_method(self) -> dict[str, list[ClassInfo]]:
-        """Return the classes that define a method, by its name, and those that inherit it."""
-        return self._lineage.by_method
-
-    @property
-    def extended(self) -> frozenset[str]:
-        """Return the full names of the classes that others extend."""
-        return self._lineage.extended
-
-    @property
-    def extending(self) -> dict[str, list[ClassInfo]]:
-        """Return the classes that extend a class, by its full name."""
-        return self._lineage.extending
-
-    def is_reset(self, owner: ClassInfo, name: str) -> bool:
-        """Return whether code other than the constructor sets an attribute of a class's instances."""
-        return self._assignments.is_reset(owner, name)
-
-    def attributes_set(self, function: ast.AST, owner: ClassInfo) -> frozenset[str]:
-        """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
-        return self._assignments.attributes_set(function, owner)
 
     def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
         """Return what a function finds in the program; it looks once, whoever asks."""

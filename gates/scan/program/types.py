@@ -24,6 +24,8 @@ READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tup
     "collections",
     "contextlib",
 }  # all kinds are known
+_KINDS = {"dict": (ast.Dict, ast.DictComp), "list": (ast.List, ast.ListComp), "set": (ast.Set, ast.SetComp)}
+LITERALS: dict[type[ast.AST], str] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
 
 
@@ -95,7 +97,7 @@ class Types:
 
     def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
         """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
-        heirs = self._project.extending.get(info.name, ())
+        heirs = self._project.lineage.extending.get(info.name, ())
         return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
@@ -115,7 +117,7 @@ class Types:
             return one({self.of(n, scope) for n in node.values if not is_none(n)})
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.of(node.value, scope)
-        return None
+        return LITERALS.get(type(node))
 
     def _agreed(self, bindings: list[tuple[Binding, Scope]], parameter: str | None) -> str | None:
         """Return the class that all bindings agree on; `None` assigned beside counts for nothing."""
@@ -166,7 +168,8 @@ class Types:
             if scope.dotted(node.value) in UNIONS:
                 inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 return one({self._annotated(n, scope) for n in inner if not is_none(n)})
-            return None
+            named = scope.dotted(node.value)
+            return named if named is not None and named.partition(".")[0] in READ else None
         return scope.dotted(node) if isinstance(node, ast.Name | ast.Attribute) else None
 
     def _call(self, node: ast.Call, scope: Scope) -> str | None:
