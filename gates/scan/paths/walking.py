@@ -14,7 +14,7 @@ from gates.scan.paths.state import State
 from gates.scan.paths.values import Closure, Value
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import UNKNOWN, Scope
 
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -57,7 +57,6 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
     return False
 
 
-UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 Paths = list[State]
 
 

@@ -18,6 +18,7 @@ MAX_HOPS = 6
 SAME = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_", "compile"}
 )
+UNKNOWN = "builtins.object"  # the class of what a framework in the program itself makes of an optimizer
 PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers", "initialize"})
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none, kept
-from gates.scan.program.scope import PREPARES, SAME, Scope
+from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
@@ -144,17 +144,14 @@ class Types:
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
         if tail_of(call.func) in PREPARES and index < len(call.args):
-            return self.of(call.args[index], scope)
+            return UNKNOWN if self._project.method_names[tail_of(call.func)] else self.of(call.args[index], scope)
         target = self.function(call, scope)
         if target is None:
             return None
         inner = self._project.scope_of(target, scope.module)
-        found = set()
-        for value in _returned(target):
-            if not isinstance(value, ast.Tuple) or index >= len(value.elts):
-                return None
-            found.add(self.of(value.elts[index], inner))
-        return one(found)
+        values = _returned(target)
+        items = [value.elts[index] for value in values if isinstance(value, ast.Tuple) and index < len(value.elts)]
+        return one({*(self.of(item, inner) for item in items), *([None] if len(items) < len(values) else [])})
 
     def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -234,8 +231,8 @@ def _found_returned(function: Function) -> list[ast.expr]:
 
 
 def one(found: set[str | None]) -> str | None:
-    """Return the one class that several answers agree on."""
-    return next(iter(found)) if len(found) == 1 else None
+    """Return the one class that several answers agree on; what a method of the program may have made is of none."""
+    return UNKNOWN if UNKNOWN in found else next(iter(found)) if len(found) == 1 else None
 
 
 def _is_constructor(dotted: str) -> bool:
