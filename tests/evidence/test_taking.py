@@ -238,6 +238,14 @@ def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp
     assert run.count(TestOutcome.FAILED) == 2
 
 
+def test_after_an_edit_of_what_was_imported_before_anything_was_traced_all_are_run(tmp_path: Path) -> None:
+    settings = f"[pytest]\npythonpath = .\naddopts = {QUICK} -p pkg.core\n"
+    root = written(tmp_path / "project", {**FILES, "pytest.ini": settings})
+    project = Project(root, tmp_path / "raw", collected(root, tmp_path / "raw"))
+    kept, _ = project.after("pkg/core.py", "return double(x)", "return double(x) + 0", tmp_path)
+    assert ran(kept) is ALL
+
+
 def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> None:
     kept, _ = project.after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
     (project.root / "pkg/core.py").write_text(CORE.replace("\nLIMIT = 3", "\n\n\nLIMIT = 3"))

@@ -91,6 +91,8 @@ class _Change:
             if changed is None:
                 yield from self._of_test_file(path, shown, lines)
                 continue
+            if lines.keys() <= {line for function in before.functions.values() for line in lines_of(function)}:
+                raise _AnyTest  # it was imported before anything was traced, or by nobody
             ran = [lines[line] for function in changed for line in lines_of(function) if line in lines]
             for contexts in ran:
                 if contexts & self._lasting:
