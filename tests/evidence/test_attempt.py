@@ -55,7 +55,8 @@ def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path:
 def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:
     run = multiprocessing.get_context("fork").Process(target=attempted, args=(tmp_path, {"call": "steps:hangs"}))
     run.start()
-    awaited((tmp_path / "p" / NAME).exists)
+    ledger = tmp_path / "p" / NAME
+    awaited(lambda: ledger.exists() and ledger.read_bytes().endswith(b"\n"))
     run.kill()
     run.join()
     (earlier,) = attempted(tmp_path)
