@@ -246,6 +246,15 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_all_are_r
     assert ran(kept) is ALL
 
 
+def test_a_function_that_hides_what_it_wraps_ends_no_run(tmp_path: Path) -> None:
+    hiding = CORE.replace("def lonely", "kept()\ndel kept.__wrapped__\n\n\ndef lonely")
+    seen = collected(written(tmp_path / "project", {**FILES, "pkg/core.py": hiding}), tmp_path / "raw")
+    run = seen.get(PytestRun)
+    assert run is not None
+    assert run.complete, run.disagreements
+    assert seen.get(ExecutedLines) is not None
+
+
 def test_what_was_taken_can_be_taken_again(project: Project, tmp_path: Path) -> None:
     kept, _ = project.after("pkg/core.py", "\nLIMIT = 3", "\n\n\nLIMIT = 3", tmp_path)
     (project.root / "pkg/core.py").write_text(CORE.replace("\nLIMIT = 3", "\n\n\nLIMIT = 3"))
