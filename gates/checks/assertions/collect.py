@@ -9,6 +9,7 @@ from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child import process
+from gates.code.syntax import defined
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import tests_of
@@ -83,11 +84,7 @@ def _parsed(path: Path) -> ast.Module | None:
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
     """Yield the outermost functions of a file, those of classes as `Class::name`, as node ids name them."""
-    for node in tree.body:
-        if isinstance(node, Function):
-            yield node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from ((f"{node.name}::{each.name}", each) for each in node.body if isinstance(each, Function))
+    return ((name.replace(".", "::"), node) for name, node in defined(tree) if isinstance(node, Function))
 
 
 def _asserted(path: str, tree: ast.Module) -> Iterator[Asserted]:
