@@ -57,20 +57,15 @@ class Derived(Evidence):
 class Earlier:
     """What a run left, at `at`, of a state that differs from the present one in the text of some Python files only.
 
-    `raw` is the folder of its raw files, `sources` the text of the files that its tests could run, by their real
-    paths, and `changed` of those that differ the text then and now.
+    `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
+    could run, by their real paths, and `changed` of those that differ the text then and now.
     """
 
-    pieces: Mapping[type[Evidence], Evidence]
+    seen: "EvidenceSet"
     raw: Path
     at: str
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[bytes, bytes]]
-
-    def get(self, kind: type[E]) -> E | None:
-        """Return what it saw of a kind, if anything lasting."""
-        found = self.pieces.get(kind)
-        return found if isinstance(found, kind) else None
 
 
 class EvidenceSet:

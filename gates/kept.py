@@ -143,7 +143,7 @@ def earlier(root: Path, state: State, installed: str) -> Earlier | None:
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 pairs = {path: (sources[path], now) for path, now in changed.items()}
-                return Earlier(_pieces(told), folder / "raw", told["at"], sources, pairs)
+                return Earlier(EvidenceSet(_pieces(told)), folder / "raw", told["at"], sources, pairs)
     return None
 
 
@@ -173,7 +173,7 @@ def keep(
             facts = {"at": report.started_at, "around": state.around, "files": state.files, "pieces": told}
             (draft / PIECES).write_text(json.dumps(facts), encoding="utf-8")
             with zipfile.ZipFile(draft / SOURCES, "w", zipfile.ZIP_DEFLATED) as held:
-                for path in files_of((*task.implementation, *(path.split("::")[0] for path in task.tests)), root):
+                for path in files_of((*task.implementation, *task.tests), root):
                     if path.suffix == ".py":
                         held.write(path, os.path.realpath(path))  # which loses its first stroke
             shutil.rmtree(root / STORE / name_of(state, installed), ignore_errors=True)

@@ -133,7 +133,7 @@ class EmptiedCode(Derived):
 
 def _held(earlier: Earlier | None, subjects: Iterable["_Subject"], taken: set[str]) -> tuple[AskedTest, ...]:
     """Give what an earlier run saw to the symbols all whose tests hold; return what it saw of the tests."""
-    before = earlier.get(EmptiedCode) if earlier else None
+    before = earlier.seen.get(EmptiedCode) if earlier else None
     known, held = {(one.criterion, one.symbol): one for one in before.symbols} if before else {}, set()
     for subject in subjects:
         tests, told = (*subject.tests, *subject.idle), known.get((subject.told.criterion, subject.told.symbol))

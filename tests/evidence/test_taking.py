@@ -156,8 +156,7 @@ class Project:
         file.write_text(file.read_text().replace(old, new))
         try:
             changed = {real: (sources[real], file.read_bytes())}
-            pieces = {type(piece): piece for piece in self.seen.present()}
-            earlier = Earlier(pieces, self.raw, "2026-01-01T00:00:00Z", sources, changed)
+            earlier = Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
             kept = collected(self.root, folder / "kept", earlier)
             return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
         finally:

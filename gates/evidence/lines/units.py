@@ -36,17 +36,21 @@ class Units:
         """Return all nodes but those of the bodies of functions, in their order."""
         return [*_nodes(self.tree, whole=False)]
 
+    @cached_property
+    def told(self) -> list[tuple[object, ...]]:
+        """Return what the outline says."""
+        return _told(self.outline)
+
     def changed(self, other: "Units") -> list[Function] | None:
         """Return the functions whose bodies another text of the file has otherwise; nothing where more changed."""
-        if _told(self.outline) != _told(other.outline):
+        if self.told != other.told:
             return None
         pairs = ((node, other.functions[key]) for key, node in self.functions.items())
         return [node for node, theirs in pairs if _body(node) != _body(theirs)]
 
     def moved(self, other: "Units") -> dict[int, int]:
         """Return for each line of what is the same in another text the line where that has it."""
-        same = zip(self.outline, other.outline, strict=False) if _told(self.outline) == _told(other.outline) else ()
-        pairs = [*same]
+        pairs = [*zip(self.outline, other.outline, strict=True)] if self.told == other.told else []
         for key, node in self.functions.items():
             theirs = other.functions.get(key)
             if theirs is not None and _body(node) == _body(theirs):

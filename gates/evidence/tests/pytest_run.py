@@ -129,7 +129,7 @@ class PytestRun(Derived):
 
         A test that fails alone may need what another one left behind: then all are run.
         """
-        before = earlier.get(cls) if earlier and context.repeat == 1 else None
+        before = earlier.seen.get(cls) if earlier and context.repeat == 1 else None
         if earlier is None or before is None or before.untracked:
             return None
         took = taking(earlier, before.tests, earlier.raw / "pytest" / FOLDER, context)
@@ -195,7 +195,7 @@ class PytestRun(Derived):
             process=ended,
             tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
             taken=tuple(test.id for test in tests if test.id in taken),
-            taken_at=took.earlier.at if took else "",
+            taken_at=took.at if took else "",
             deselected=tuple(records.deselected()),
             collect_errors=tuple(records.collect_events("collect_failed")),
             collect_skips=tuple(records.collect_events("collect_skipped")),

@@ -18,20 +18,21 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import TEST, Traced
 from gates.evidence.lines.units import Units, lines_of
-from gates.evidence.tests.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.test_records import TestRecord
 
 
 @dataclass(frozen=True)
 class Taking:
-    """The tests that are taken of an earlier run, and what it traced."""
+    """The tests that are taken of an earlier run, at `at`, what that traced, and what changed, then and now."""
 
     tests: Mapping[str, TestRecord]
+    at: str
     traced: Traced
-    earlier: Earlier
+    units: Mapping[str, tuple[Units, Units]]
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
-        moved = {path: Units.of(old).moved(Units.of(new)) for path, (old, new) in self.earlier.changed.items()}
+        moved = {path: old.moved(new) for path, (old, new) in self.units.items()}
         own = {f"{TEST}{test}" for test in self.tests}
         where = {
             path: {
@@ -51,19 +52,15 @@ def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context:
     tests = tuple(tests)
     try:
         traced = Traced.read(folder)
-        again = {*_Change(earlier, traced, tests, context).contexts()}
+        units = {path: (Units.of(old), Units.of(new)) for path, (old, new) in earlier.changed.items()}
+        again = {*_Change(earlier.sources, units, traced, tests, context).contexts()}
     except (EvidenceUnavailable, _AnyTest, SyntaxError, ValueError, RecursionError):
         return None
-    known = {name for lines in traced.where.values() for names in lines.values() for name in names}
-    standing = {
-        test.id: test
-        for test in tests
-        if test.outcome is TestOutcome.PASSED and not test.subtests_left_out and not test.reruns
-        and f"{TEST}{test.id}" in known - again
-    }  # fmt: skip
+    free = {name for lines in traced.where.values() for names in lines.values() for name in names} - again
+    standing = {test.id: test for test in tests if test.passed and not test.reruns and f"{TEST}{test.id}" in free}
     if len(standing) == len(tests):  # pytest is to run something: that is what the canaries are tried with
         del standing[min(standing.values(), key=lambda test: test.duration_s).id]
-    return Taking(standing, traced, earlier) if standing else None
+    return Taking(standing, earlier.at, traced, units) if standing else None
 
 
 class _AnyTest(Exception):
@@ -74,7 +71,8 @@ class _AnyTest(Exception):
 class _Change:
     """What changed since an earlier run, beside what that run traced."""
 
-    earlier: Earlier
+    sources: Mapping[str, bytes]
+    units: Mapping[str, tuple[Units, Units]]
     traced: Traced
     tests: tuple[TestRecord, ...]
     context: Context
@@ -84,10 +82,10 @@ class _Change:
         if self.traced.doubts or self.traced.reasons:
             raise _AnyTest
         yield from self._tests(self.traced.outside)
-        for path, (old, new) in self.earlier.changed.items():
-            shown, before, lines = self.context.shown(Path(path)), Units.of(old), self.traced.where.get(path, {})
+        for path, (before, now) in self.units.items():
+            shown, lines = self.context.shown(Path(path)), self.traced.where.get(path, {})
             yield from (f"{TEST}{test.id}" for test in self.tests if test.id.split("::")[0] == shown)
-            changed = before.changed(Units.of(new))
+            changed = before.changed(now)
             if changed is None:
                 yield from self._of_test_file(path, shown, lines)
                 continue
@@ -102,7 +100,7 @@ class _Change:
     def _of_test_file(self, path: str, shown: str, lines: Mapping[int, frozenset[str]]) -> Iterator[str]:
         """Yield who ran something of a file of tests that nobody else imports; of another, anybody may rest on it."""
         word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
-        others = (text for other, text in self.earlier.sources.items() if other != path)
+        others = (text for other, text in self.sources.items() if other != path)
         is_tests = any(test.id.split("::")[0] == shown for test in self.tests)
         if not is_tests or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
             raise _AnyTest
