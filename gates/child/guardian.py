@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MARK = "GATES_RUN_ID"
 DONE = b"done\n"
+_guarded: list[Path] = []  # the folder of this process that a guardian watches
 
 
 @contextmanager
@@ -27,24 +28,43 @@ def guarded_folder() -> Iterator[Path]:
     """Yield a fresh folder that is gone afterwards, with every process started meanwhile, even if this one is killed.
 
     The guardian reads a pipe that only this process can write to. Its end without a last word means that this process
-    is dead. Processes are told by a mark in their environment, which they inherit.
+    is dead. Processes are told by a mark in their environment, which they inherit. A folder within a folder lies beside
+    it, and needs no guardian of its own.
     """
     from gates.child.interrupts import uninterrupted
 
-    token, before = secrets.token_hex(16), os.environ.get(MARK)
+    token = secrets.token_hex(16)
+    if _guarded:
+        with _fresh(Path(f"{_guarded[0]}-{token[:12]}")) as folder:
+            yield folder
+        return
+    before = os.environ.get(MARK)
     folder = Path(tempfile.gettempdir()).resolve() / f"gates-{token[:12]}"
     with uninterrupted():
         guardian = _start(token, folder)
+        _guarded.append(folder)
     os.environ[MARK] = f"{before or ''}:{token}"
     try:
-        folder.mkdir(mode=0o700)
-        yield folder
+        with _fresh(folder):
+            yield folder
     finally:
         with uninterrupted():
             os.environ.pop(MARK) if before is None else os.environ.update({MARK: before})
-            remove(folder)
+            _guarded.clear()
             with suppress(OSError):  # killed, too: there is nothing left for it to do
                 guardian.communicate(DONE)
+
+
+@contextmanager
+def _fresh(folder: Path) -> Iterator[Path]:
+    from gates.child.interrupts import uninterrupted
+
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        with uninterrupted():
+            remove(folder)
 
 
 def _start(token: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -76,7 +96,9 @@ def _watch() -> None:
         return
     told = json.loads(first)
     _kill(told["token"])
-    remove(Path(told["folder"]))
+    folder = Path(told["folder"])
+    for path in folder.parent.glob(f"{folder.name}*"):
+        remove(path)
 
 
 def _kill(token: str) -> None:

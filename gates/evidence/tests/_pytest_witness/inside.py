@@ -143,6 +143,8 @@ def judged(session: pytest.Session) -> list[dict[str, object]]:
     if not session.items:
         return []
     running.append("now")
+    options = session.config.option
+    style, options.tbstyle = options.tbstyle, "native"  # nobody reads their tracebacks, and this one costs least
     try:
         # imported now, by pytest and after all that the project has to say about imports
         name = f"{__package__}.canary_tests"
@@ -151,6 +153,7 @@ def judged(session: pytest.Session) -> list[dict[str, object]]:
         return [_judge(session, tests, name) for name in ("passes", "fails", "compares", "expects")]
     finally:
         running.clear()
+        options.tbstyle = style
 
 
 def _judge(session: pytest.Session, tests: ModuleType, name: str) -> dict[str, object]:
