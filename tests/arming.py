@@ -13,6 +13,11 @@ from gates.task.measurement import Arm
 STEPS = """
 import asyncio, dataclasses, io, json, os, sys, time
 
+IMPORTED_BY = os.getpid()
+
+def tells():
+    return lambda: IMPORTED_BY
+
 def work(loops=2000, says="", times=1):
     def step():
         return sum(i * i for i in range(loops))

@@ -37,16 +37,28 @@ Told = dict[str, Any]
 
 def main() -> None:
     """Make the step, then do as told until told to stop."""
-    orders = os.fdopen(os.dup(0), encoding="utf-8")
-    replies = os.fdopen(int(os.environ.pop("GATES_WORKER")), "w", encoding="utf-8")
-    os.set_inheritable(replies.fileno(), False)
+    orders, replies = pipes()
+    asked = json.loads(sys.argv[1])
+    import_from(asked["paths"])
+    serve(asked, orders, replies)
+
+
+def pipes() -> tuple[int, int]:
+    """Return where orders come from and where answers go, neither of which the project gets to see."""
+    orders, replies = os.dup(0), int(os.environ.pop("GATES_WORKER"))
+    os.set_inheritable(replies, False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return orders, replies
+
+
+def serve(asked: Told, orders_from: int, replies_to: int) -> None:
+    """Make the step that is asked for, then do as told until told to stop."""
+    orders, replies = os.fdopen(orders_from, encoding="utf-8"), os.fdopen(replies_to, "w", encoding="utf-8")
 
     def say(told: Told) -> None:
         replies.write(json.dumps(told) + "\n")
         replies.flush()
 
-    asked = json.loads(sys.argv[1])
     try:
         worker = Worker(asked)
         say(worker.hello())
@@ -66,7 +78,6 @@ class Worker:
 
     def __init__(self, asked: Told) -> None:
         sys.argv = [asked["call"]]
-        import_from(asked["paths"])
         self._threads = int(asked["threads"])
         make = named(asked["call"])[1]
         self._set_threads()
