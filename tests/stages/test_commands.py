@@ -98,6 +98,6 @@ def test_the_report_tells_of_each_command() -> None:
     calls = a_call(), a_call(called=True), a_call(called=True, ended_well=False), a_call(ended_well=False)
     seen = CalledCode(how="", calls=(*calls, a_call(why="no")))
     (section,) = _commands.describe(MEASURED, evidence(seen))
-    assert [row[2] for row in section.rows] == [
+    assert [row[0] for row in section.rows] == [
         "**no**", "yes, **and took no notice of its error**", "yes", "not known: it failed before", "not known: no",
     ]  # fmt: skip

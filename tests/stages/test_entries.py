@@ -87,7 +87,7 @@ def test_crash_has_a_section_of_its_own() -> None:
 def test_returned_value_is_shown() -> None:
     run = EntryRun(index=0, name="x", process=a_process(), returned="42")
     section, *_ = describe(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
-    assert section.rows == (("x", "exit code 0", "1.00", "42"),)
+    assert section.rows == (("exit code 0", "42", "1.00", "x"),)
 
 
 def test_command_that_returns_its_failure_fails() -> None:

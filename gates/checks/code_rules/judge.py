@@ -13,7 +13,7 @@ from gates.words import counted
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8
-COLUMNS = ("Rule", "Severity", "Asked for by", "Broken", "Not decided", "Kept", "Problem it finds")
+COLUMNS = ("Broken", "Not decided", "Kept", "Rule", "Severity", "Asked for by", "Problem it finds")
 
 RULES = (
     RuleText(
@@ -59,8 +59,8 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         text=" ".join(said),
         columns=COLUMNS if traces else (),
         rows=tuple(
-            (name, trace.severity.value if trace.severity else "-",
-             ", ".join([*(["the task"] if name in named else []), *asking.get(name, ())]), *map(str, _counts(trace)),
+            (*map(str, _counts(trace)), name, trace.severity.value if trace.severity else "-",
+             ", ".join([*(["the task"] if name in named else []), *asking.get(name, ())]),
              trace.problem_text or trace.problem or "-")
             for name, trace in sorted(traces.items())
         ),

@@ -51,8 +51,8 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(
             title="Commands and the Code That They Verify",
             text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
-            columns=("Criterion", "Command", "Calls the code"),
-            rows=tuple((call.criterion, f"{call.part}: {in_shell(call.command)}", _says(call)) for call in seen.calls),
+            columns=("Calls the code", "Criterion", "Command"),
+            rows=tuple((_says(call), call.criterion, f"{call.part}: {in_shell(call.command)}") for call in seen.calls),
         )
 
 

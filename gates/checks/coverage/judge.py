@@ -87,7 +87,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
     yield Section(
         title="Tests That Executed the Code of Each Criterion",
-        columns=("Criterion", "Code", "Executed by", "Of its own tests"),
+        columns=("Criterion", "Of its own tests", "Code", "Executed by"),
         rows=tuple(row for criterion in _traced(task) for row in _criterion_rows(task, criterion, seen, evidence)),
     )
 
@@ -254,7 +254,7 @@ def _criterion_rows(
         code = _lines_of(binding, tree, seen)
         where = f"{places[0]} and {len(places) - 1} more" if len(places) > 1 else str(places[0])
         ran = f"{len(own & set(_tests_in(code)))} of {len(own)}" if code else "-"
-        yield criterion.id, f"{binding.name} ({where})", _runners(code), ran
+        yield criterion.id, ran, f"{binding.name} ({where})", _runners(code)
 
 
 def _runners(code: list[TracedLines]) -> str:

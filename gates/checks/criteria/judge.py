@@ -165,7 +165,7 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(
             title="Expected and Actual Architecture",
             text="What the code that criteria are bound to must be and use, and what it does.",
-            columns=("Code", "Expected", "Actual", "Kept"),
+            columns=("Kept", "Code", "Expected", "Actual"),
             rows=(
                 *map(_symbol_row, dict.fromkeys(tree.symbols)),
                 *map(_pattern_row, tree.patterns),
@@ -173,11 +173,11 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             ),
         )
         yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
-    bound = [(c.id, t.id, t.outcome.value) for c in task.criteria for t in tests_of(task, c, run)]
+    bound = [(t.outcome.value, c.id, t.id) for c in task.criteria for t in tests_of(task, c, run)]
     more = f"The first {LISTED} of {len(bound)}; all of them are in evidence/PytestRun.json."
     yield Section(
         title="Tests by Criterion", text=more if len(bound) > LISTED else "",
-        columns=("Criterion", "Test", "Outcome"), rows=tuple(bound[:LISTED]),
+        columns=("Outcome", "Criterion", "Test"), rows=tuple(bound[:LISTED]),
     )  # fmt: skip
     if not task.only:  # else they may belong to a criterion that was not asked for
         yield from _loose_tests(task, run)
@@ -228,30 +228,30 @@ def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:
     """Return a symbol with what it must use and the lines that do."""
     expected = f"uses {', '.join(trace.wanted)}" if trace.wanted else "exists"
     if trace.location is None:
-        return trace.symbol, expected, trace.problem, "no" if trace.checked else NOT_CHECKED
+        return "no" if trace.checked else NOT_CHECKED, trace.symbol, expected, trace.problem
     used = [f"{use.name} in {', '.join(map(str, use.lines)) or 'no line'}" for use in trace.uses]
     kept = all(use.lines for use in trace.uses)
-    return trace.symbol, expected, "; ".join([str(trace.location), *used]), "yes" if kept else "no"
+    return "yes" if kept else "no", trace.symbol, expected, "; ".join([str(trace.location), *used])
 
 
 def _pattern_row(trace: PatternTrace) -> tuple[str, ...]:
     where = f" in {trace.within}" if trace.within else ""
     expected = f"{trace.at_least} place{'s' if trace.at_least > 1 else ''} of live code"
     kept = "yes" if not trace.problem else "no" if trace.checked else NOT_CHECKED
-    return f"pattern {trace.pattern}{where}", expected, trace.problem or _places(trace.places), kept
+    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or _places(trace.places)
 
 
 def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
     name, expected = f"rule {trace.rule}", "finds its subject, and finds it kept"
     broken = [site for site in trace.sites if not site.ok]
     if trace.problem:
-        return name, expected, trace.problem, NOT_CHECKED
+        return NOT_CHECKED, name, expected, trace.problem
     if broken:
         told = f"{broken[0].location}: {' -> '.join(broken[0].trace) or broken[0].message}"
-        return name, expected, told, NOT_CHECKED if all(site.undecided for site in broken) else "no"
+        return NOT_CHECKED if all(site.undecided for site in broken) else "no", name, expected, told
     if not trace.sites:
-        return name, expected, "no code that it speaks of", NOT_CHECKED
-    return name, expected, f"kept in {_places([site.location for site in trace.sites])}", "yes"
+        return NOT_CHECKED, name, expected, "no code that it speaks of"
+    return "yes", name, expected, f"kept in {_places([site.location for site in trace.sites])}"
 
 
 def _places(places: Sequence[Location]) -> str:

@@ -57,10 +57,10 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield Section(
         title="Entry Points",
         text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
-        columns=("Command or call", "Ended", "Duration (s)", "Returned"),
+        columns=("Ended", "Returned", "Duration (s)", "Command or call"),
         rows=tuple(
-            (run.name, run.process.ended if run.process else run.problem,
-             f"{run.process.duration_s:.2f}" if run.process else "-", run.returned or "-")
+            (run.process.ended if run.process else run.problem, run.returned or "-",
+             f"{run.process.duration_s:.2f}" if run.process else "-", run.name)
             for run in runs
         ),
     )  # fmt: skip

@@ -54,9 +54,9 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield Section(
         title="Tests Against Stubbed Code",
         text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
-        columns=("Criterion", "Symbol", "Tests asked", "Noticed by"),
+        columns=("Criterion", "Noticed by", "Symbol", "Tests asked"),
         rows=tuple(
-            (one.criterion, f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-", _noticed_by(one))
+            (one.criterion, _noticed_by(one), f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-")
             for one in seen.symbols
         ),
     )

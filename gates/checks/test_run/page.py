@@ -39,8 +39,8 @@ def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
-        columns=("Test", "Duration (s)"),
-        rows=tuple((test.id, f"{test.duration_s:.2f}") for test in slowest),
+        columns=("Duration (s)", "Test"),
+        rows=tuple((f"{test.duration_s:.2f}", test.id) for test in slowest),
     )
     yield Section(
         title="Warnings",

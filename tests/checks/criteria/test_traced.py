@@ -112,7 +112,7 @@ def test_reach_that_nothing_measured_is_unknown_and_of_missing_code_nothing_is_s
 def test_report_sets_what_is_expected_beside_what_is_there() -> None:
     sections = GATE.describe(bound(), all_evidence(bound(), tree(PLACE)))
     (rows,) = (section.rows for section in sections if section.title == "Expected and Actual Architecture")
-    assert rows == ((f"pattern {PATTERN}", "1 place of live code", "pkg/core.py:2", "yes"),)
+    assert rows == (("yes", f"pattern {PATTERN}", "1 place of live code", "pkg/core.py:2"),)
 
 
 PROMISES: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {
