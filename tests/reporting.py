@@ -5,9 +5,9 @@ from pathlib import Path
 from building import a_record, a_run, evidence, written
 
 from gates.check import EvidenceSet
-from gates.claims.page import Standing
-from gates.claims.places import Sources
-from gates.claims.reports import Ruling, claims_of, rulings
+from gates.claims.page import Claim, Standing
+from gates.claims.quotes import Sources
+from gates.commands import audit
 from gates.evidence.tests.test_records import TestOutcome
 
 STEP = '''\
@@ -132,17 +132,16 @@ def seen() -> EvidenceSet:
     return evidence(a_run(*(a_record(outcome, id=name) for name, outcome in NAMES.items())))
 
 
-def audited(text: str, project: Path, found: EvidenceSet | None = None) -> list[Ruling]:
-    """Read a page and rule on every claim in it."""
-    return rulings(claims_of(text, "report.md", Sources(project)), found if found is not None else EvidenceSet())
+def audited(text: str, project: Path, found: EvidenceSet | None = None) -> list[Claim]:
+    """Every claim of a page, with what was seen of it."""
+    return [*audit.audited(text, Sources(project), found or EvidenceSet()).claims]
 
 
-def contradicted(text: str, project: Path, found: EvidenceSet | None = None) -> list[Ruling]:
+def contradicted(text: str, project: Path, found: EvidenceSet | None = None) -> list[Claim]:
     """The claims of a page that are contradicted."""
-    return [one for one in audited(text, project, found) if one.answer.standing is Standing.CONTRADICTED]
+    return [one for one in audited(text, project, found) if one.standing is Standing.CONTRADICTED]
 
 
 def not_understood(text: str, project: Path, found: EvidenceSet | None = None) -> list[int]:
     """The line of every number of a page that was not understood."""
-    source = claims_of(text, "report.md", Sources(project))
-    return source.not_understood([one.answer for one in rulings(source, found or EvidenceSet())])
+    return [*audit.audited(text, Sources(project), found or EvidenceSet()).left]

@@ -1,1 +1,1 @@
-"""Claims of a report: counts, sums, quotients, percentages and quoted lines, each done again or looked up."""
+"""Claims of a report: counts, sums, shares and quoted lines, each done again or looked up."""

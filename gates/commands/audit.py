@@ -2,24 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claims.page import Standing
-from gates.claims.places import Sources
-from gates.claims.reports import ClaimsSource, Ruling, numbers_left, read, row, rulings, summary
+from gates.claims.counts import counts
+from gates.claims.page import NUMBER, Claim, Standing, lines_of
+from gates.claims.quotes import Sources, quotes
+from gates.claims.sums import sums
 from gates.config import Project
+from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.render import escape
 from gates.task import loading
-from gates.words import visible
+from gates.words import printable, visible
 
-COLUMNS = ("Place", "Text", "Claimed", "Standing", "Evidence")
+COLUMNS = ("Standing", "Place", "Text", "Claimed", "Seen")
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
+LISTED = 60  # lines with numbers that were not understood
+MAX_BYTES = 2 * 1024 * 1024
+MAX_CLAIMS = 5000
 
 
 @dataclass(frozen=True)
@@ -32,40 +38,81 @@ class AuditRequest:
     out: Path | None
 
 
+@dataclass(frozen=True)
+class Audited:
+    """The claims of a report, what is wrong first, how many numbers it has, and the line of each not understood."""
+
+    claims: Sequence[Claim]
+    numbers: int
+    left: Sequence[int]
+
+    def __str__(self) -> str:
+        """Return the counts in one sentence each."""
+        found = [each.standing for each in self.claims]
+        by_standing = ", ".join(f"{found.count(each)} {each.value}" for each in Standing)
+        lines = [*dict.fromkeys(self.left)]
+        more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
+        where = f"; not understood: lines {', '.join(map(str, lines[:LISTED]))}{more}" if lines else ""
+        known = f"{self.numbers - len(self.left)} of {self.numbers}"
+        return f"{len(found)} claims: {by_standing}. {known} numbers were computed again or found{where}."
+
+
+def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
+    """Look at every claim of a page; what an audit in it retells of another page is not its own."""
+    lines = [line for line in lines_of(text) if not line.title.startswith("Audit of ")]
+    each = (sums(lines), quotes(lines, files), counts(lines, evidence))
+    claims = [*chain.from_iterable(islice(found, MAX_CLAIMS) for found in each)][:MAX_CLAIMS]
+    covered: dict[int, list[tuple[int, int]]] = {}
+    for one in claims:
+        for span in one.covers if one.standing is not Standing.UNSUPPORTED else ():
+            covered.setdefault(span.line, []).append((span.start, span.end))
+    numbers = [(line.number, match.start()) for line in lines for match in NUMBER.finditer(line.text)]
+    left = [line for line, at in numbers if not any(a <= at < b for a, b in covered.get(line, ()))]
+    return Audited(sorted(claims, key=lambda one: (ORDER.index(one.standing), one.at)), len(numbers), left)
+
+
 def perform(request: AuditRequest) -> tuple[str, int]:
     """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
     root, report = request.project.root, request.report
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
-    source = read(report, shown, Sources(root))
-    found = rulings(source, _evidence(source, request))
-    store.write_page(request.out, _markdown(source, found, request.task))
-    standings = {each.answer.standing for each in found}
+    found = audited(_read(report, shown), Sources(root), _evidence(request))
+    store.write_page(request.out, _markdown(shown, found, request.task))
+    standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
-    return _text(source, found), code
+    return _text(shown, found), code
 
 
-def _evidence(source: ClaimsSource, request: AuditRequest) -> EvidenceSet:
-    """Run the task's tests where a claim speaks of them."""
+def _read(path: Path, shown: str) -> str:
+    try:
+        if (size := path.stat().st_size) > MAX_BYTES:
+            raise UsageError(f"{shown}: it has {size} bytes, more than {MAX_BYTES}")
+        return printable(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"{shown}: it cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{shown}: it is not UTF-8") from error
+
+
+def _evidence(request: AuditRequest) -> EvidenceSet:
+    """Run the tests of the task, where one is named."""
     if request.task is None:
         return EvidenceSet.withheld(NO_TASK)
-    task = loading.of_project(request.task, request.project)
-    evidence = EvidenceSet(why="no claim speaks of it")
-    if any(claim.said for claim in source.claims):
-        with guarded_folder() as folder:
-            context = request.project.context(folder)
-            evidence.collect(PytestRun, task, context)
+    evidence = EvidenceSet()
+    with guarded_folder() as folder:
+        evidence.collect(PytestRun, loading.of_project(request.task, request.project), request.project.context(folder))
     return evidence
 
 
-def _ordered(found: Sequence[Ruling]) -> list[Ruling]:
-    return sorted(found, key=lambda each: ORDER.index(each.answer.standing))
+def _row(shown: str, one: Claim) -> tuple[str, ...]:
+    seen = f"{one.seen} ({one.where})" if one.where else one.seen
+    return one.standing.value, f"{shown}:{one.at}", one.text, one.claimed, seen
 
 
-def _text(source: ClaimsSource, found: Sequence[Ruling]) -> str:
+def _text(shown: str, found: Audited) -> str:
     """Return an audit for a terminal: the counts, then a block for each claim, the contradicted first."""
-    lines = [summary(source, found), numbers_left(source, found), ""]
-    for each in _ordered(found):
-        place, said, claimed, standing, seen = (visible(_short(cell)) for cell in row(each))
+    lines = [f"{shown}: {found}", ""]
+    for one in found.claims:
+        standing, place, said, claimed, seen = (visible(_short(cell)) for cell in _row(shown, one))
         lines += [
             f"{standing.upper():<13} {place}  {said}",
             f"{'':<13} claimed: {claimed}",
@@ -74,13 +121,13 @@ def _text(source: ClaimsSource, found: Sequence[Ruling]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(source: ClaimsSource, found: Sequence[Ruling], task: str | None) -> str:
+def _markdown(shown: str, found: Audited, task: str | None) -> str:
     against = f"the tests of {task}" if task else "itself and the project's files"
-    said = f"Each claim was checked against {against}. {summary(source, found)}. {numbers_left(source, found)}"
-    lines = [f"# Audit of {escape.inline(source.path)}", "", escape.inline(said), ""]
-    if found:
+    said = f"Each claim was checked against {against}. {found}"
+    lines = [f"# Audit of {escape.inline(shown)}", "", escape.inline(said), ""]
+    if found.claims:
         lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(escape.inline(cell) for cell in row(each)) + " |" for each in _ordered(found)]
+    lines += ["| " + " | ".join(escape.inline(cell) for cell in _row(shown, one)) + " |" for one in found.claims]
     return "\n".join(lines) + "\n"
 
 

@@ -17,14 +17,12 @@ LIES = {
     "exit code": ("**Exit Code**: 0", "**Exit Code**: 1", "exit code 0"),
     "a skipped test passed": ("test_autocast - SKIPPED", "test_autocast - PASS", "skipped in this run"),
     "a passed test failed": ("test_overflow - PASS", "test_overflow - FAIL", "passed in this run"),
-    "lines beyond the file": ("(lines 6-10)", "(lines 60-70)", "has 27 lines"),
-    "a symbol elsewhere": ("(lines 6-10)", "(lines 13-20)", "line 6-10"),
-    "code elsewhere": ("(line 18: `batch", "(line 25: `batch", "line 18"),
+    "lines beyond the file": ("step.py:23-26", "step.py:60-70", "has 27 lines"),
     "a block elsewhere": ("step.py:23-26", "step.py:6-9", "line 23-26"),
     "code that is not there": ("    scaler.step(optimizer)\n", "    scaler.step(optimiser)\n", "optimiser"),
     "a file that is not there": ("(step.py:19-22)", "(stepper.py:19-22)", "no file 'stepper.py'"),
     "a percentage": ("6/8 (75%)", "6/8 (85%)", "75.0 %"),
-    "a total": ("| **32** |", "| **42** |", "20 +12 = 32"),
+    "a total": ("| **32** |", "| **42** |", "20+12 = 32"),
     "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "= 70"),
     "another count": ("Results**: 4 passed", "Results**: 3 passed", "4 passed, 2 skipped"),
 }
@@ -42,7 +40,6 @@ SOUND = {
     "other counts": "# Tests\n7 failed, 0 unknown, 5 passed, 1 not applicable.\n",
     "wishes": "# Tests\nOnce 16 passed, we merge. Verify that all tests pass. Expected 16 passed.\n",
     "the past": "## Before\n## Previous tests\n12 passed\n",
-    "a denied line": "There is no `x = run(1)` (pkg/data.py:1)\n",
     "a fix": "**Fix** (pkg/data.py:1):\n```python\nx = run(1)\n```\n",
     "a page of our own": "# Audit of a.md\n\n## Contradicted\n\n3 tests passed, 1/2 (60%)\n",
 }
@@ -51,8 +48,8 @@ SOUND = {
 def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
     project = a_reported_project(tmp_path)
     found = audited(REPORT, project, seen())
-    assert [one for one in found if one.answer.standing is Standing.CONTRADICTED] == []
-    assert sum(one.answer.standing is Standing.CONFIRMED for one in found) == len(found) - 1  # lines in a heading
+    assert [one for one in found if one.standing is Standing.CONTRADICTED] == []
+    assert sum(one.standing is Standing.CONFIRMED for one in found) == len(found)
     text = REPORT.splitlines()
     left = {text[line - 1] for line in not_understood(REPORT, project, seen())}
     assert left == {
@@ -63,6 +60,9 @@ def test_an_honest_report_is_not_contradicted(tmp_path: Path) -> None:
         "#### Passed Tests (4)",
         "#### Skipped Tests (2)",
         "### pkg/step.py (Lines 6-26)",
+        "- Precision: `compute_precision()` (lines 6-10)",
+        "- The transfer does not block (line 18: `batch.to(self.device, non_blocking=True)`)",
+        "- The loop is run by `Trainer` (lines 13-26)",
         "- Speedup: **2.0x** on cpu",
         "- The promised target is a speedup of 3x.",
     }
@@ -73,14 +73,14 @@ def test_lie_is_found_with_what_is_true_instead(old: str, new: str, why: str, tm
     assert REPORT.count(old) == 1
     page = REPORT.replace(old, new)
     wrong = contradicted(page, a_reported_project(tmp_path), seen())
-    assert any(why in one.answer.seen for one in wrong), wrong
+    assert any(why in one.seen for one in wrong), wrong
     text = page.splitlines()
-    assert all(text[one.claim.at.line - 1].strip() == one.claim.text for one in wrong if one.claim.at.line)
+    assert all(text[one.at - 1].strip() == one.text for one in wrong)
 
 
 @pytest.mark.parametrize(("page", "why"), OF_ITSELF.values(), ids=OF_ITSELF.keys())
 def test_report_that_contradicts_itself_or_the_files_needs_no_run(page: str, why: str, tmp_path: Path) -> None:
-    assert [why in one.answer.seen for one in contradicted(page, a_reported_project(tmp_path))] == [True]
+    assert [why in one.seen for one in contradicted(page, a_reported_project(tmp_path))] == [True]
 
 
 @pytest.mark.parametrize("page", SOUND.values(), ids=SOUND.keys())
@@ -102,18 +102,20 @@ def test_all_tests_passed_is_false_with_a_failure_and_open_with_a_skip(tmp_path:
     ):
         run = a_run(a_record(), a_record(outcome, id="tests/test_core.py::test_other"))
         (found,) = audited("# Tests\nAll tests passed.\n", tmp_path, evidence(run))
-        assert found.answer.standing is expected
+        assert found.standing is expected
 
 
 def test_run_that_cannot_be_believed_supports_nothing(tmp_path: Path) -> None:
     found = audited("# Tests\n1 passed\n\nExit code: 0\n", tmp_path, evidence(a_run(disagreements=("they differ",))))
-    assert [one.answer.standing for one in found] == [Standing.UNSUPPORTED] * 2
+    assert [one.standing for one in found] == [Standing.UNSUPPORTED] * 2
 
 
 def test_of_several_files_of_one_name_one_that_fits_is_enough(tmp_path: Path) -> None:
     project = written(a_reported_project(tmp_path), {"other/step.py": "x = 1\n"})
-    (found,) = audited("`compute_precision()` (step.py:6-10)", project)
-    assert found.answer.standing is Standing.CONFIRMED
+    (found,) = audited(
+        "`step.py:6`:\n```python\ndef compute_precision(use_amp: bool, cuda: bool) -> str:\n```", project
+    )
+    assert found.standing is Standing.CONFIRMED
 
 
 def test_quote_survives_other_quotes_line_breaks_and_comments(tmp_path: Path) -> None:
@@ -122,12 +124,12 @@ def test_quote_survives_other_quotes_line_breaks_and_comments(tmp_path: Path) ->
     spread = ["grad_norm = self.clip(", "    batch,", "    limit=1.0,", ")"]
     for code in (lines, spread):
         page = "\n".join(["`a.py:19-26`:", "```python", *code, "```"])
-        assert [one.answer.standing for one in audited(page, project)] == [Standing.CONFIRMED]
+        assert [one.standing for one in audited(page, project)] == [Standing.CONFIRMED]
         assert not_understood(page, project) == []
 
 
 @pytest.mark.parametrize("path", ["../outside.py", "/etc/hosts.txt", "sub/../../outside.py"])
 def test_nothing_outside_of_the_project_is_read(path: str, tmp_path: Path) -> None:
     written(tmp_path, {"outside.py": "secret = 1\n", "project/a.py": "x = 1\n"})
-    (found,) = contradicted(f"`{path}:1` (`secret = 1`)", tmp_path / "project")
-    assert "secret" not in found.answer.seen
+    (found,) = contradicted(f"`{path}:1`:\n```\nsecret = 1\n```", tmp_path / "project")
+    assert "secret" not in found.seen
