@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from types import FunctionType
 from typing import Protocol
 from warnings import WarningMessage
 
@@ -80,21 +79,6 @@ def _listen_to_reads(root: str) -> None:
                 _read.add(full)
 
     sys.addaudithook(heard)
-
-
-def _functions() -> dict[tuple[str, str], tuple[object, object]]:
-    """Return the functions of this plugin, by module and name, each with its code."""
-    own = [module for name, module in sorted(sys.modules.items()) if name.rpartition(".")[0] == __package__]
-    kinds = {kind for module in own for kind in vars(module).values() if isinstance(kind, type)}
-    owners = [*own, *(kind for kind in kinds if kind.__module__.startswith(f"{__package__}."))]
-    held = [(getattr(one, "__name__", ""), name, value) for one in owners for name, value in vars(one).items()]
-    return {(where, name): (f, f.__code__) for where, name, f in held if isinstance(f, FunctionType)}
-
-
-def _tampered() -> str:
-    """Return the name of a function of this plugin that is not what it was when the plugin was loaded, or nothing."""
-    now = _functions()
-    return next((".".join(key) for key, value in _loaded.items() if now.get(key) != value), "")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -202,8 +186,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell which test is begun, and that it is over."""
     wire.tell("began", id=item.nodeid)
     result = yield
-    if changed := _tampered():
-        wire.note("tampered", name=changed)
     wire.note("over", id=item.nodeid)  # told with the next test's begin
     return result
 
@@ -304,9 +286,6 @@ def pytest_unconfigure() -> None:
     wire.flush()
     if wire.stack is not None:
         faulthandler.enable(file=wire.stack, all_threads=True)
-
-
-_loaded = _functions()
 
 
 def criteria_of(item: pytest.Item) -> list[str]:
