@@ -1,8 +1,11 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
+import os
+import queue
+import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -213,36 +216,57 @@ class CalledCode(Derived):
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
-        found, records, places = [], [], places_of(task.implementation, context.root)
-        unseen = {c.id: _unseen(c, tree, context) for c, _ in asked}
         with guarded_folder() as folder:
+            trial = _Trial(task, context, tree, folder, files, min(os.cpu_count() or 1, len(asked)))
+            tried = process.side_by_side(lambda each: trial.of(*each), asked)
+        how = "each command, run in a copy in which the code of its criterion raises"
+        return cls(how=how, commands=tuple(record for _, record in tried), calls=tuple(call for call, _ in tried))
+
+
+class _Trial:
+    """Runs commands without the code of their criteria, as many at a time as there are copies."""
+
+    def __init__(
+        self, task: Task, context: Context, tree: SourceTree, folder: Path,
+        files: Mapping[str, dict[Text, list[Function]]], copies: int,
+    ) -> None:  # fmt: skip
+        self._task, self._files, self._folder = task, files, folder
+        self._places = places_of(task.implementation, context.root)
+        self._unseen = {c.id: _unseen(c, tree, context) for c in task.criteria if files.get(c.id)}
+        self._free: queue.SimpleQueue[Bench] = queue.SimpleQueue()
+        for number in range(copies):
+            own = folder / str(number)
+            own.mkdir()
             try:
-                bench = Bench(task, replace(context, evidence=folder), reports_of(context.root), 0)
+                self._free.put(Bench(task, replace(context, evidence=own), reports_of(context.root), 0))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
-            for number, (criterion, one) in enumerate(asked):
-                mark = folder / f"called-{number}"
-                texts = {
-                    file.path: raising(file, functions, mark, places) for file, functions in files[criterion.id].items()
-                }
-                for shorter in one.shortest_first():
-                    with bench.faulty(texts) as copy:
-                        ran = run_once(shorter, task, copy, bench.env(copy.root))
-                    if called := mark.exists():
-                        break
-                hoisted = called and not ran.well and _is_hoisted(one, files[criterion.id], mark, places, task, bench)
-                why = "" if ran.answered else "it writes no samples in a copy"
-                found.append(CommandCall(
-                    criterion=criterion.id, part=one.part, command=one.command, called=called, ended_well=ran.well,
-                    answered=ran.answered, why="" if called or not ran.well else why or unseen[criterion.id],
-                    hoisted=hoisted,
-                ))  # fmt: skip
-                records.append(CommandRecord(
-                    purpose=f"{one.part} without the code of {criterion.id}", argv=one.command,
-                    ended=ran.ended, duration_s=ran.duration_s,
-                ))  # fmt: skip
-        how = "each command, run in a copy in which the code of its criterion raises"
-        return cls(how=how, commands=tuple(records), calls=tuple(found))
+
+    def of(self, criterion: Criterion, one: Standing) -> tuple[CommandCall, CommandRecord]:
+        """Run a command that stands for a criterion; return what came of it."""
+        bench = self._free.get()
+        try:
+            return self._tried(criterion, one, bench)
+        finally:
+            self._free.put(bench)
+
+    def _tried(self, criterion: Criterion, one: Standing, bench: Bench) -> tuple[CommandCall, CommandRecord]:
+        mark, own = self._folder / f"called-{secrets.token_hex(4)}", self._files[criterion.id]
+        texts = {file.path: raising(file, functions, mark, self._places) for file, functions in own.items()}
+        for shorter in one.shortest_first():
+            with bench.faulty(texts) as copy:
+                ran = run_once(shorter, self._task, copy, bench.env(copy.root))
+            if called := mark.exists():
+                break
+        hoisted = called and not ran.well and _is_hoisted(one, own, mark, self._places, self._task, bench)
+        why = "" if ran.answered else "it writes no samples in a copy"
+        call = CommandCall(
+            criterion=criterion.id, part=one.part, command=one.command, called=called, ended_well=ran.well,
+            answered=ran.answered, why="" if called or not ran.well else why or self._unseen[criterion.id],
+            hoisted=hoisted,
+        )  # fmt: skip
+        purpose = f"{one.part} without the code of {criterion.id}"
+        return call, CommandRecord(purpose=purpose, argv=one.command, ended=ran.ended, duration_s=ran.duration_s)
 
 
 def _is_hoisted(
