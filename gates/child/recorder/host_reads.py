@@ -1,6 +1,6 @@
 """Counts where values are read back to the host: `.item()`, `bool(tensor)`, `.cpu()`, `print(tensor)` and the like.
 
-    reads = HostReads(Places(root))
+    reads = HostReads(Places(root), aside)
     reads.listen()                      # once, before the project is imported; it stays for the life of the process
     ...                                 # a step of the project
     reads.taken()                       # {Read(call, place, by, device): count} since the last time it was asked
@@ -13,6 +13,7 @@ or in C++ alone, is not seen.
 import functools
 import sys
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -31,7 +32,8 @@ METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "al
            "unique", "bincount", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__repr__",
            "__format__", "__contains__", "__array__")  # fmt: skip
 FUNCTIONS = ("nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select", "unique", "bincount")
-DEVICE = ("synchronize", "empty_cache")
+WAITS = ("synchronize", "empty_cache")
+SYNCHRONISES = "called a synchronizing CUDA operation"
 
 
 class Read(NamedTuple):
@@ -54,10 +56,12 @@ class _Reading(threading.local):
 
 
 class HostReads:
-    """The reads of a process, counted by call and line."""
+    """The reads of a process, counted by call and line, less those that `aside` says are not to be."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, aside: Callable[[FrameType | None], bool]) -> None:
         self._places = places
+        self._aside = aside
+        self._hears_cuda = False
         self._count: Counter[Read] = Counter()
         self._reading = _Reading()
 
@@ -73,10 +77,35 @@ class HostReads:
                 setattr(Tensor, name, self._counting(getattr(Tensor, name), name.strip("_")))
         for name in FUNCTIONS:
             setattr(torch, name, self._scriptable(getattr(torch, name), name))
-        for name in DEVICE:
-            setattr(torch.cuda, name, self._counting(getattr(torch.cuda, name), f"cuda.{name}"))
+        for kind in ("cuda", "xpu", "mps", "accelerator"):
+            for name in WAITS:
+                self._count_calls(getattr(torch, kind, None), name, f"{kind}.{name}")
+        torch.cuda.memory.empty_cache = torch.cuda.empty_cache
+        for kind in ("Event", "Stream"):
+            self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
         Tensor.to = self._moving(Tensor.to)  # type: ignore[method-assign]
         Tensor.__getitem__ = self._masking(Tensor.__getitem__)  # type: ignore[method-assign]
+
+    def hear_cuda(self) -> None:
+        """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
+        if self._hears_cuda or not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            return
+        self._hears_cuda = True
+        torch.cuda.set_sync_debug_mode("warn")
+        warnings.filterwarnings("always", message=f".*{SYNCHRONISES}")
+        shown = warnings.showwarning
+
+        def show(message: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+            if SYNCHRONISES not in str(message):
+                shown(message, *args, **kwargs)
+            elif not self._reading.inside:
+                self._note("wait", None, sys._getframe(1))  # noqa: SLF001
+
+        warnings.showwarning = show
+
+    def _count_calls(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
+        if hasattr(owner, name):
+            setattr(owner, name, self._counting(getattr(owner, name), word))
 
     def _counting(self, original: Call, name: str) -> Call:
         reading = self._reading
@@ -133,6 +162,8 @@ class HostReads:
         return getitem
 
     def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
+        if self._aside(frame):
+            return
         while frame is not None and frame.f_code.co_filename.startswith(HERE):
             frame = frame.f_back
         by = str(frame.f_globals.get("__name__", "")) if frame else ""
