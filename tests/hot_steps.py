@@ -38,5 +38,5 @@ def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotRun:
 
 def hot(*runs: HotRun) -> HotPaths:
     """The evidence of one hot path, sound where nothing else is given."""
-    seen = HotSeen(index=0, name="pkg.train:few(2)", runs=runs or (a_hot_run([a_step()] * 12),))
+    seen = HotSeen(runs=runs or (a_hot_run([a_step()] * 12),))
     return HotPaths(how="steps taken apart", seen=(seen,))

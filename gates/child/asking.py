@@ -15,7 +15,7 @@ from os import open as opened
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .places import HERE
+from .places import HERE, Places
 
 # our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
 # the standard library
@@ -84,6 +84,29 @@ def asked() -> tuple[dict[str, Any], Teller]:
     sys.argv = [question.get("call") or question["shared"]]
     import_from(question["paths"])
     return question, tell
+
+
+def program(work: Callable[[dict[str, Any], Teller], None]) -> Callable[[], None]:
+    """Return what does the work that is asked for, tells of the exception that ends it, and leaves when it was told."""
+
+    def main() -> None:
+        question, tell = asked()
+        tell("start")
+        try:
+            work(question, tell)
+        except Unreachable as error:
+            give_up(tell, str(error))
+        except SystemExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever the project raises
+            print_without_us(type(error), error, error.__traceback__)
+            place = Places(question["root"]).innermost(error.__traceback__)
+            tell("raised", what=said(error), place=place)
+            leave(1)
+        tell("end")
+        leave()
+
+    return main
 
 
 def command(python: str, program: str, *words: str) -> list[str]:

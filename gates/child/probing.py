@@ -12,7 +12,6 @@ from types import MappingProxyType
 from gates.child import process
 from gates.child.asking import command
 from gates.child.process import ProcessRun
-from gates.child.tracebacks import crash_of, said, written
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
@@ -83,19 +82,14 @@ class Probe:
         known = program.removesuffix(".__main__").rpartition(".")[2]
         run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", about, f"{name}.jsonl")})
         self.commands.append(run.as_command(known.replace("_", " ")))
-        return self._heard(run, question, written(log.with_suffix(".stderr.txt")))
-
-    def _heard(self, run: ProcessRun, question: "Question", text: str) -> Probed:
         entries, foreign = question.answer()
         seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
-        if told := next(iter(seen.of("problem")), None):
-            place = location(told.get("place"))
-            return seen.model_copy(update={"problem": str(told.get("what", "")), "place": place})
-        if run.exit_code and not entries and "No module named 'torch'" in text:
+        if run.exit_code and not entries and "No module named 'torch'" in run.stderr.tail:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
-        crash = crash_of(text, self._context) if run.exit_code else None
-        facts = {"error": said(crash), "place": crash.location} if crash and crash.error else {}
-        return seen.model_copy(update=facts)
+        for word, field in (("problem", "problem"), ("raised", "error")):
+            for told in seen.of(word)[:1]:
+                return seen.model_copy(update={field: str(told.get("what", "")), "place": location(told.get("place"))})
+        return seen
 
 
 class Question:

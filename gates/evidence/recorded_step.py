@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from gates.child.probing import Entry
+from gates.child.probing import Entry, location
 from gates.child.process import ProcessRun
 from gates.model import Location, Model
 
@@ -143,7 +143,7 @@ class Recorded(Model):
     logged: tuple[Logged, ...] = ()
 
 
-NOTES = {"start", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
+NOTES = {"start", "raised", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
          "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}  # fmt: skip
 
 
@@ -164,6 +164,8 @@ def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
     return Recorded.model_validate(
         {
             "problem": next((entry["what"] for entry in by_word.get("problem", [])), ""),
+            "error": next((entry["what"] for entry in by_word.get("raised", [])), ""),
+            "crash": next((location(entry["place"]) for entry in by_word.get("raised", [])), None),
             "complete": "end" in by_word and not foreign,
             "truncated": "truncated" in by_word,
             "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
@@ -186,8 +188,8 @@ def _fit(kind: type[Model], entry: Entry) -> Entry:
     place, optimizers = entry.get("place") or entry.get("step_place"), entry.get("optimizers")
     if isinstance(entry.get("step_place"), list):
         place = entry["step_place"]
-    if isinstance(place, list) and len(place) == 2:
-        facts["location"] = Location(path=str(place[0]), line=max(int(place[1]), 1))
+    if found := location(place):
+        facts["location"] = found
     if "optimizer" in kind.model_fields and isinstance(optimizers, list) and optimizers:
         facts["optimizer"] = optimizers[0]
     return facts

@@ -135,6 +135,13 @@ def quantile(level: float, freedom: int) -> float:
     return high
 
 
+def student(values: Sequence[float], level: float) -> tuple[float, float]:
+    """Return Student's interval of the mean."""
+    mean = statistics.fmean(values)
+    reach = quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - reach, mean + reach
+
+
 LOOKS = (16, 24, 32, 48, 64)
 MANY = 2 * LOOKS[0]  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2

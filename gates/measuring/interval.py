@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gates.measuring.deciding import Design, quantile, slope
+from gates.measuring.deciding import Design, slope, student
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure
@@ -137,18 +137,12 @@ def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[
     """Return Student's interval over the medians of the restarts; ratios and levels are taken by their logarithm."""
     medians = [statistics.median(block) for block in blocks]
     if kind == "ratio" or (kind == "value" and min(medians) > 0):
-        low, high = _student([math.log(value) for value in medians], level)
+        low, high = student([math.log(value) for value in medians], level)
         return math.exp(low), math.exp(high)
     if kind == "reduction":
-        low, high = _student([math.log1p(-value) for value in medians], level)
+        low, high = student([math.log1p(-value) for value in medians], level)
         return 1 - math.exp(high), 1 - math.exp(low)
-    return _student(medians, level)
-
-
-def _student(values: list[float], level: float) -> tuple[float, float]:
-    mean = statistics.fmean(values)
-    reach = quantile(level, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
-    return mean - reach, mean + reach
+    return student(medians, level)
 
 
 def _trend(values: Sequence[float], alpha: float) -> Estimate:

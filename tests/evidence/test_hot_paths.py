@@ -9,7 +9,7 @@ from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
 from gates.checks.hot_path import judge as _hot_path
-from gates.checks.hot_path.collect import HotPaths, HotSeen, read_steps
+from gates.checks.hot_path.collect import HotPaths, HotRun, HotSeen, read_steps
 from gates.model import Finding, Outcome
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}
@@ -79,7 +79,7 @@ def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, obj
     [([1, 1, 1], 3), ([1, 2, 1, 2], 2), ([1, 1, 2, 1, 1, 2], 4), ([1, 1, 2, 2], 3), ([], 0)],
 )
 def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], steps: int) -> None:
-    run = read_steps([told(number) for number in optimizers])
+    run = HotRun.model_validate(read_steps([told(number) for number in optimizers]))
     assert len(run.steps) == steps
     assert sum(step.seconds for step in run.steps) == pytest.approx(0.01 * len(optimizers))
     assert not run.complete
@@ -88,6 +88,6 @@ def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], ste
 def test_waits_of_several_optimizers_are_put_together() -> None:
     one = told(1, waited=0.004, late=[0.001, 0.002], lines=[["a.py", 3, 4]])
     entries = [one, told(2, lines=[["a.py", 3, 1]]), {"word": "end", "stopped": False}]
-    (step,) = read_steps(entries).steps
+    (step,) = HotRun.model_validate(read_steps(entries)).steps
     assert (step.seconds, step.waited, step.late) == (0.02, 0.004, (0.001, 0.002))
     assert [(str(line.location), line.count) for line in step.lines] == [("a.py:3", 5)]

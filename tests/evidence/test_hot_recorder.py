@@ -158,5 +158,4 @@ def test_sampling_tells_the_line_of_a_wait(loading: Loading) -> None:
     other = threading.Thread(target=lambda: elsewhere.append(sampling.is_watched()))
     other.start()
     other.join()
-    sampling.end()
     assert elsewhere == [False]

@@ -46,8 +46,8 @@ def test_sound_steps_pass_for_their_criterion() -> None:
             "it made 7 steps, and at least 7 after the first 2 are needed",
         ),
         (hot(a_hot_run([a_step()] * 9, complete=False, problem="no such module")), "no such module"),
-        (hot(a_hot_run([a_step()] * 9, complete=False, process=a_process(None, timed_out=True))), "time limit"),
-        (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, complete=False, error="E: x")), "E: x"),
+        (hot(a_hot_run([a_step()] * 9, complete=False, problem="stopped at the time limit")), "time limit"),
+        (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, complete=False, problem="E: x")), "E: x"),
     ],
 )
 def test_what_was_not_seen_is_unknown_with_its_reason(seen: HotPaths | None, said: str) -> None:

@@ -5,18 +5,13 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
 
-from pydantic import ValidationError
-
-from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, number, probing
+from gates.child.probing import Entry, Probe, Probed, location, number
 from gates.child.process import ProcessRun
-from gates.config import Context
+from gates.evidence._probes import Probes, readable
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Location, Model
 from gates.task.probes import HotPath
-from gates.task.task import Task
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
 BLOCKS = 12
@@ -88,7 +83,6 @@ class HotRun(Model):
 
     process: ProcessRun | None = None
     problem: str = ""
-    error: str = ""
     crash: Location | None = None
     troubles: tuple[str, ...] = ()
     complete: bool = False
@@ -127,8 +121,6 @@ class Share:
 class HotSeen(Model):
     """All that was seen of one callable: one process, and more of them where the first did not tell enough."""
 
-    index: int
-    name: str
     runs: tuple[HotRun, ...]
 
     @property
@@ -222,54 +214,28 @@ RUNS = 3
 SHARE = 0.8  # of the time limit, after which a run stops by itself
 
 
-class HotPaths(Evidence):
-    """The hot paths of a task, taken apart."""
+class HotPaths(Probes[HotPath, HotSeen]):
+    """The hot paths of a task, step by step."""
 
-    seen: tuple[HotSeen, ...]
+    key = "hot_paths"
+    method = "what trains, in processes of its own, with the time and the reads of each step"
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Run each callable in a process of its own."""
-        probe = probing(task, context, "hot_paths")
-        seen = tuple(
-            _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
-        )
-        return cls(
-            how="what trains, in processes of its own, with the time and the reads of each step",
-            commands=tuple(probe.commands),
-            seen=seen,
-        )
-
-    def of(self, index: int) -> HotSeen | None:
-        """Return what was seen of a task's hot path."""
-        return next((each for each in self.seen if each.index == index), None)
-
-
-def _seen(probe: Probe, index: int, path: HotPath, limit_s: float) -> HotSeen:
-    """Run a callable, and again while one more run may settle whether it waits too long for batches."""
-    asked = {"call": path.call, "args": path.args, "steps": path.steps, "seconds": SHARE * limit_s}
-    runs: list[HotRun] = []
-    while len(runs) < RUNS:
-        told = probe.ask("recorder.hot_path", f"{index}-{len(runs) + 1}", asked, limit_s, threads=None)
-        runs.append(_read(told))
-        seen = HotSeen(index=index, name=path.name, runs=tuple(runs))
-        if not seen.enough or not _unclear(seen, path):
-            break
-    return seen
+    def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
+        """Run a callable, and again while one more run may settle whether it waits too long for batches."""
+        asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
+        seen = HotSeen(runs=())
+        while len(seen.runs) < RUNS:
+            told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
+            seen = HotSeen(runs=(*seen.runs, _read(told)))
+            if not seen.enough or not _unclear(seen, part):
+                break
+        return seen
 
 
 def _read(told: Probed) -> HotRun:
-    try:
-        run = read_steps(told.entries)
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return HotRun(process=told.process, problem=f"the journal cannot be read: {type(error).__name__}")
-    ended = run.complete and not told.foreign and told.process is not None and told.process.exit_code == 0
-    facts: dict[str, object] = {"process": told.process, "complete": ended, "problem": told.problem}
-    if told.foreign:
-        facts["problem"] = "the journal holds lines that are not its own"
-    elif not told.problem:
-        facts |= {"crash": told.place, "error": told.error}
-    return run.model_copy(update=facts)
+    base = HotRun(process=told.process, problem=told.trouble, crash=told.place, complete=not told.trouble)
+    return readable(base, lambda: read_steps(told.entries))
 
 
 def _unclear(seen: HotSeen, path: HotPath) -> bool:
@@ -278,18 +244,15 @@ def _unclear(seen: HotSeen, path: HotPath) -> bool:
     return limit is not None and share.low <= limit < share.high
 
 
-def read_steps(entries: Sequence[Entry]) -> HotRun:
+def read_steps(entries: Sequence[Entry]) -> dict[str, object]:
     """Return what a journal tells."""
     steps = _together([entry for entry in entries if entry["word"] == "step"])
-    end = next((entry for entry in entries if entry["word"] == "end"), None)
-    stopped = bool(end and end["stopped"])
-    return HotRun(
-        problem=next((str(entry["what"]) for entry in entries if entry["word"] == "problem"), ""),
-        troubles=tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
-        complete=end is not None,
-        stopped=stopped,
-        steps=tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
-    )
+    stopped = any(entry.get("stopped") for entry in entries if entry["word"] == "end")
+    return {
+        "troubles": tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
+        "stopped": stopped,
+        "steps": tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
+    }
 
 
 def _together(told: Sequence[Entry]) -> list[list[Entry]]:

@@ -5,19 +5,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypedDict
 
-from gates.check import Check, EvidenceSet, Said, checks, findings
+from gates.check import Check, EvidenceSet, Said
 from gates.checks.hot_path.collect import (
     FLOOR_S,
     LEAST,
     WARM_UP,
     HotPaths,
-    HotRun,
     HotSeen,
     Reading,
     at_each,
     counts,
     readings_of,
 )
+from gates.evidence._probes import checks, findings, unknown
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import HotPath
@@ -115,7 +115,7 @@ def _said(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
     bad = next((run for run in seen.runs if not run.complete), None)
     device = seen.runs[0].device
     if bad is not None:
-        yield _unknown(_why(bad), location=bad.crash)
+        yield _unknown(f"{bad.problem} (after {len(bad.steps)} steps)", location=bad.crash)
     elif not seen.enough:
         yield _unknown(_too_few(seen))
     elif path.on not in {"any", device}:
@@ -188,18 +188,12 @@ def _lines(seen: HotSeen, aspect: str) -> list[Reading]:
 
 
 def _unknown(why: str, location: Location | None = None) -> Said:
-    run = "not run" if why.startswith("it was not run") else "not seen"
-    return Said(
-        Outcome.UNKNOWN, f"Not known what its steps wait for: {why}."[:600], run, location=location,
-        remediation="Make the callable train steps to its end, with an optimizer of torch.",
-    )  # fmt: skip
-
-
-def _why(run: HotRun) -> str:
-    """Return why a run did not come to its end."""
-    if run.problem or run.error:
-        return f"{run.problem or run.error} (after {len(run.steps)} steps)"
-    return f"it ended after {len(run.steps)} steps: {run.process.ended if run.process else 'not run'}"
+    return unknown(
+        f"Not known what its steps wait for: {why}."[:600],
+        actual="not run" if why.startswith("it was not run") else "not seen",
+        location=location,
+        remedy="Make the callable train steps to its end, with an optimizer of torch.",
+    )
 
 
 def _too_few(seen: HotSeen) -> str:

@@ -2,7 +2,7 @@
 
     python -m gates_probe.recorder QUESTION
 
-The journal ends with what came of the call; an exception is raised on, so that its traceback reaches stderr.
+The journal ends with what came of the call.
 """
 
 import dataclasses
@@ -13,9 +13,10 @@ from typing import Any
 
 from torch import Tensor
 
+from ..asking import Teller, named, program
 from .calls import Calls, Forwards
 from .effects import ByHand, Clearing, Given, Hidden, Spoiled
-from .observing import Scene, begun, found, returned_by, safely
+from .observing import Journal, Scene, returned_by, safely
 from .overflow import Overflow
 from .reference import Reference
 from .steps import Steps
@@ -118,24 +119,20 @@ def _items(data: object) -> Iterable[tuple[object, object]]:
     return []
 
 
-def main() -> None:
+@program
+def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
-    asked, journal = begun()
-    scene = Scene(journal)
+    scene = Scene(Journal(tell, asked["root"]))
     hidden = Hidden(scene)
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
-    journal.watched = trackers.look
+    scene.journal.watched = trackers.look
     scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]
-    if asked["overflow"]:
-        scene.observers.append(Overflow(scene, **asked["overflow"]))
-    else:
-        scene.observers.append(Reference(scene))
+    scene.observers.append(Overflow(scene, **asked["overflow"]) if asked["overflow"] else Reference(scene))
     try:
-        returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+        returned = returned_by(lambda: named(asked["call"])[1](*asked["args"]))
     except BaseException as error:
         hidden.ended_by(error)
         raise
-    safely(journal, "what was returned", lambda: trackers.returned(returned), None)
+    safely(scene.journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
-    journal.tell("end")

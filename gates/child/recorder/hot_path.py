@@ -8,6 +8,7 @@ A step ends when an optimizer's does. After as many as were asked for, or when t
 import sys
 from time import monotonic
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import nn
@@ -16,9 +17,9 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..asking import leave
+from ..asking import Teller, leave, named, program
 from .host_reads import HostReads
-from .observing import Journal, begun, found, held, returned_by
+from .observing import Journal, held, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 LEAST = 12
@@ -98,23 +99,19 @@ class HotPath:
             self._feeding.learn()
         self._round.add(number)
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
-            self.end(stopped=True)
+            self.end()
         self._sampling.watch(self._loaders.own)
         self._reads.hear_cuda()
 
-    def end(self, *, stopped: bool) -> None:
-        """Tell that it was all; where it was stopped, leave at once."""
-        self._sampling.end()
-        self._journal.tell("end", stopped=stopped)
-        if stopped:
-            leave()  # what the project leaves running is none of what was asked for
+    def end(self) -> None:
+        """Tell that it was stopped, and leave at once."""
+        self._journal.tell("end", stopped=True)
+        leave()  # what the project leaves running is none of what was asked for
 
 
-def main() -> None:
+@program
+def main(asked: dict[str, Any], tell: Teller) -> None:
     """Watch the call that was asked for."""
-    asked, journal = begun()
-    path = HotPath(journal, asked["steps"], asked["seconds"])
+    path = HotPath(Journal(tell, asked["root"]), asked["steps"], asked["seconds"])
     path.listen()
-    call = found(asked["call"], journal)
-    returned_by(lambda: call(*asked["args"]))
-    path.end(stopped=False)
+    returned_by(lambda: named(asked["call"])[1](*asked["args"]))

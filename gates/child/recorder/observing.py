@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import GeneratorType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Teller, Unreachable, asked, named, print_without_us
+from ..asking import Teller
 from ..places import Place, Places
 
 R = TypeVar("R")
@@ -106,24 +106,6 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
         journal.trouble(what, error)
         return default
-
-
-def begun() -> tuple[dict[str, Any], Journal]:
-    """Return what is asked for, and the journal, which has begun; the project's folders are on the path then."""
-    question, tell = asked()
-    sys.excepthook = print_without_us
-    journal = Journal(tell, question["root"])
-    journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
-    return question, journal
-
-
-def found(call: str, journal: Journal) -> Any:  # noqa: ANN401
-    """Return the callable, or leave with what is missing."""
-    try:
-        return named(call)[1]
-    except Unreachable as error:
-        journal.tell("problem", what=str(error))
-        raise SystemExit(2) from error
 
 
 def returned_by(run: Callable[[], object]) -> object:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import CO_GENERATOR
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -222,16 +222,11 @@ class Sampling:
         self._feeding = feeding
         self._count: Counter[Sample] = Counter()
         self._watched: tuple[int, Loading] | None = None
-        self._over = threading.Event()
         threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
 
     def watch(self, loading: Loading) -> None:
         """Watch the thread that asks for it."""
         self._watched = threading.get_ident(), loading
-
-    def end(self) -> None:
-        """Look no longer."""
-        self._over.set()
 
     def is_watched(self) -> bool:
         """Return whether this is the thread that trains, as far as is known."""
@@ -250,7 +245,8 @@ class Sampling:
         return kinds[SOURCE] / outside if outside else 0.0, lines
 
     def _run(self) -> None:
-        while not self._over.wait(EVERY_S):
+        while True:
+            sleep(EVERY_S)
             watched = self._watched
             if watched is None:
                 continue

@@ -1,8 +1,8 @@
 """Where what is kept was allocated, and what keeps it: read in a run of its own, with every allocation traced."""
 
 import gc
-import importlib
 import linecache
+import re
 import sys
 import traceback
 import tracemalloc
@@ -11,9 +11,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..places import HERE, Place, Places
-from .rungs import bound_of, held_by, reached
-from .tensors import Graphs, storage_of, tensors_among, torch_of_project
+from .leak_rungs import bound_of, held_by, reached
+from .places import HERE, Place, Places
+from .tensors import Graphs, tensors_among, torch_of_project
 
 KINDS = (list, dict, set, deque)
 MOST_NAMED = 6
@@ -113,48 +113,8 @@ class Watch:
             self._sizes[i] = size
 
 
-class Making:
-    """Keeps, for each storage, the innermost line of the project when it was made."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self.lines: dict[int, Place | None] = {}
-
-    def begin(self) -> None:
-        """Look at each operation from now on, in this thread."""
-        mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-
-        def look(_mode: object, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            return self.seen(func, args, kwargs or {})
-
-        def no(_kind: type) -> bool:
-            return False  # to skip it, torch would import all of dynamo first, traced: minutes
-
-        kind: Any = type("Look", (mode,), {"__torch_dispatch__": look, "_should_skip_dynamo": classmethod(no)})
-        kind().__enter__()
-
-    def seen(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:  # noqa: ANN401
-        """Do an operation; note the storages that it returns and was not given."""
-        given = {key for tensor in _tensors((args, kwargs)) for key, _ in storage_of(tensor)}
-        result = func(*args, **kwargs)
-        new = {key for tensor in _tensors(result) for key, _ in storage_of(tensor)} - given
-        if new:
-            line = self._places.of(sys._getframe())  # noqa: SLF001  # as logging does
-            self.lines.update(dict.fromkeys(new, line))
-        return result
-
-
-def _tensors(value: Any) -> Iterator[Any]:  # noqa: ANN401
-    yield from tensors_among((value,))
-    if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-
-
 FRAMES = 40
+FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.MULTILINE)
 MOST = 5
 
 
@@ -165,7 +125,6 @@ class Locating:
         self.places = Places(root)
         self._graphs = Graphs()
         self._growing = Growing()
-        self._making = Making(self.places)
         # the last two make the texts that nodes of graphs know their lines by
         self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
         self._lines: dict[str, Place | None] = {}
@@ -176,7 +135,6 @@ class Locating:
         torch = torch_of_project()
         if torch is not None:
             torch.autograd.set_detect_anomaly(True, check_nan=False)
-            self._making.begin()
         tracemalloc.start(FRAMES)
 
     def mark(self) -> None:
@@ -206,23 +164,8 @@ class Locating:
             line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
             if line is not None and not each.traceback[-1].filename.startswith(self._makers):
                 found["python"][line] += each.size
-        return found if torch_of_project() is None else {**found, **self._of_tensors()}
-
-    def _of_tensors(self) -> "dict[str, Counter[Place]]":
-        """Count storages by the line that made their tensor, saved ones and nodes by that of the node."""
-        tensors = tensors_among(gc.get_objects())
-        nodes = self._graphs.nodes(tensors)
-        held = [(None, tensor) for tensor in tensors]
-        made: dict[int, tuple[Place, int]] = {}
-        for node, tensor in [*self._graphs.saved(nodes), *held]:
-            for key, size in storage_of(tensor):
-                line = self._making.lines.get(key) or (self._made(node) if node is not None else None)
-                if line is not None:
-                    made[key] = line, size
-        sizes: Counter[Place] = Counter()
-        for line, size in made.values():
-            sizes[line] += size
-        return {"tensors": sizes, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
+        nodes = self._graphs.nodes(tensors_among(gc.get_objects()))
+        return {**found, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
 
     def _made(self, node: Any) -> "Place | None":  # noqa: ANN401
         """Return the line that made a node; one from before tracing began knows none."""
@@ -231,7 +174,7 @@ class Locating:
             return None
         text = "".join(stack)
         if text not in self._lines:
-            self._lines[text] = self._innermost(_frames(text))
+            self._lines[text] = self._innermost((path, int(line)) for path, line in FRAME.findall(text))
         return self._lines[text]
 
     def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Place | None":
@@ -242,12 +185,3 @@ class Locating:
             if shown is not None:
                 found = (shown, line)
         return found
-
-
-def _frames(text: str) -> "Iterator[tuple[str, int]]":
-    for line in text.splitlines():
-        head, _, rest = line.strip().partition('File "')
-        path, _, after = rest.partition('", line ')
-        number = after.partition(",")[0]
-        if not head and number.isdigit():
-            yield path, int(number)

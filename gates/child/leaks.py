@@ -1,8 +1,6 @@
 """Calls one callable of the tested project once an epoch and tells after each how much memory is still held.
 
-    python -m gates_probe.leaks QUESTION
-
-An exception is raised on, so that its traceback reaches stderr.
+python -m gates_probe.leaks QUESTION
 """
 
 import asyncio
@@ -10,23 +8,19 @@ import functools
 import gc
 import inspect
 import io
-import sys
 import time
 import types
 from collections.abc import Callable
 from typing import Any
 
-from ..asking import Teller, Unreachable, asked, found, give_up, leave, print_without_us
-from .locating import Locating
-from .rungs import Rungs
+from .asking import Teller, Unreachable, found, program
+from .leak_lines import Locating
+from .leak_rungs import Rungs
 
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.BuiltinMethodType,
              functools.partial, functools.partialmethod)  # fmt: skip
+UNUSED = ("__enter__", "__anext__")
 CALLED, RETURNED, STEPPED = "called", "returned", "stepped"
-
-
-class Over(Exception):
-    """An iterator came to its end before it was asked for."""
 
 
 class Epochs:
@@ -49,12 +43,13 @@ class Epochs:
 
     def _begin(self) -> None:
         """Make the call that is the first epoch, or that returns what an epoch is."""
-        given: Any = _entered(self._ended(self._call()))
+        given: Any = self._ended(self._call())
         self._epoch = self._call
+        if any(hasattr(type(given), name) for name in UNUSED) and not isinstance(given, io.IOBase):
+            what = type(given).__name__
+            raise Unreachable(f"it returned a {what}, which nobody enters or awaits: return a function or a generator")
         if hasattr(type(given), "__next__") and not isinstance(given, io.IOBase):
             self.form, self._epoch = STEPPED, functools.partial(self._step, given)
-        elif hasattr(type(given), "__anext__"):
-            self.form, self._epoch = STEPPED, functools.partial(self._step_async, given)
         elif _is_epoch(given):
             self.form, self._epoch = RETURNED, given
         if self.form != CALLED:
@@ -65,38 +60,20 @@ class Epochs:
         try:
             next(iterator)
         except StopIteration:
-            raise Over from None
-
-    def _step_async(self, iterator: Any) -> None:  # noqa: ANN401
-        try:
-            self._awaited(iterator.__anext__())
-        except StopAsyncIteration:
-            raise Over from None
+            raise Unreachable(f"it came to its end after {self.done} epochs") from None
 
     def _ended(self, returned: Any) -> Any:  # noqa: ANN401
         """Return what a coroutine comes to; not begun, it would have run nothing."""
-        return self._awaited(returned) if inspect.isawaitable(returned) else returned
-
-    def _awaited(self, awaitable: Any) -> Any:  # noqa: ANN401
+        if not inspect.isawaitable(returned):
+            return returned
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
 
         async def result() -> Any:  # noqa: ANN401
-            return await awaitable
+            return await returned
 
         return self._loop.run_until_complete(result())
-
-
-def _entered(given: Any) -> object:  # noqa: ANN401
-    """Return what a context manager is entered with, where that says what an epoch is; else what was given."""
-    if _is_epoch(given) or not (hasattr(type(given), "__enter__") and hasattr(type(given), "__exit__")):
-        return given
-    inner = given.__enter__()
-    if _is_epoch(inner) or hasattr(type(inner), "__next__"):
-        return inner
-    given.__exit__(None, None, None)
-    return given
 
 
 def _is_epoch(given: object) -> bool:
@@ -112,22 +89,11 @@ def _is_epoch(given: object) -> bool:
     return True
 
 
-def main() -> None:
-    """Do what was asked for, and leave at once when it was told."""
-    question, tell = asked()
-    sys.excepthook = print_without_us
-    tell("start")
-    try:
-        call = found(question["call"])
-    except Unreachable as error:
-        give_up(tell, str(error))
-    epochs = Epochs(call, question["args"])
-    try:
-        (_located if question["locate"] else _measured)(epochs, question, tell)
-    except Over:
-        give_up(tell, f"it came to its end after {epochs.done} of {question['epochs']} epochs")
-    tell("end", form=epochs.form)
-    leave()
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
+    """Run the epochs."""
+    epochs = Epochs(found(question["call"]), question["args"])
+    (_located if question["warm"] else _measured)(epochs, question, tell)
 
 
 def _measured(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
