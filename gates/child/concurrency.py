@@ -23,7 +23,7 @@ from .places import Places
 LOOK_S = 0.05
 STILL_S = 2.0
 PATIENCE = 10.0
-IDLE_S = 0.01  # CPU time that a thread which stands still may use
+IDLE_S = 0.01  # CPU time that threads which stand still may use
 ENOUGH_S = 0.01  # of work of each thread in a round
 MOST = 2000
 PAUSE_S = 1e-5
@@ -227,15 +227,6 @@ class _Worker:
         self.start = self.end = 0.0
         self.thread = threading.Thread(target=self._run, name=f"worker {number + 1}", daemon=True)
 
-    def at(self) -> tuple[FrameType | None, float]:
-        """Return where the thread is, and its CPU time, 0 where the system does not say."""
-        ident = self.thread.ident or 0
-        frame = sys._current_frames().get(ident)  # noqa: SLF001  # as faulthandler does
-        try:
-            return frame, time.clock_gettime(time.pthread_getcpuclockid(ident))
-        except (OSError, AttributeError, OverflowError):
-            return frame, 0.0
-
     def _run(self) -> None:
         self._here.append(self.number)
         while len(self._here) < self._work.workers:  # busy: who waits for a lock comes late
@@ -310,14 +301,15 @@ class AtOnce:
         while alive := [worker for worker in lot if worker.thread.is_alive()]:
             alive[-1].thread.join(LOOK_S)
             now = time.monotonic()
-            at = [(worker.number, *worker.at()) for worker in alive]
-            cpu = sum(cpu for _, _, cpu in at)
-            state = ([(number, id(frame), frame and frame.f_lasti) for number, frame, _ in at], round(cpu / IDLE_S))
+            frames = sys._current_frames()  # noqa: SLF001  # as faulthandler does
+            at = [(worker.number, frames.get(worker.thread.ident or 0)) for worker in alive]
+            cpu = time.process_time() - time.thread_time()  # of all but this one, which looks
+            state = ([(number, id(frame), frame and frame.f_lasti) for number, frame in at], round(cpu / IDLE_S))
             if state != before or now - began < STILL_S:
                 before, still_since = state, now
             seen.slow = now - began > self._limit_s * slower
             if seen.slow or now - still_since > self._still_s:
-                seen.stood = [(number, self._places.stack(frame)) for number, frame, _ in at]
+                seen.stood = [(number, self._places.stack(frame)) for number, frame in at]
                 return False
         return True
 
