@@ -64,7 +64,7 @@ def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:
     met, far = a_measure(of="step_cpu_time_s", at_least=1.01), a_measure(of="step_cpu_time_s", at_least=30)
     run_of(tmp_path, met, far, **asked)
     last = (tmp_path / "project/.gates/attempts.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-    assert json.loads(last)["attempt"]["missed"] == ["ratio old/new of step_cpu_time_s >= 30 on cpu"]
+    assert json.loads(last)["missed"] == ["ratio old/new of step_cpu_time_s >= 30 on cpu"]
 
 
 def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path, monkeypatch: pytest
     assert "exit code 3" in run_of(tmp_path, **asked).problem
     ledger = tmp_path / "project/.gates/attempts.jsonl"
     _, line = ledger.read_text(encoding="utf-8").splitlines()
-    attempt = json.loads(line)["attempt"]
+    attempt = json.loads(line)
     assert (attempt["ended"], attempt["metrics"]) == ("failed", {})
     assert attempt["pairs"] > 0
     assert "exit code 3" in attempt["unfit"][0]

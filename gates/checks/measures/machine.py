@@ -29,7 +29,7 @@ RULES = (
         id="PF003",
         title="Every attempt counts",
         meaning="Each measurement of the same code on one machine goes into a ledger. All attempts share "
-        "one error, so that trying again changes no verdict. A changed ledger leaves it open.",
+        "one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
     ),
 )
 REMEDY = {
