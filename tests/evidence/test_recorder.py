@@ -48,8 +48,7 @@ def marked() -> dict[str, tuple[int, list[str]]]:
 
 
 FAULTS, SOUND, HIDDEN = marked(), steps_of("sound.py"), steps_of("unseen.py")
-HINTS = {"scaled_norm_logged", "schedule_runs_ahead", "schedule_first", "scaled_bfloat16", "half_window"}
-HINTS |= {"gradients_dropped"}
+HINTS = {"schedule_runs_ahead", "schedule_first", "scaled_bfloat16", "gradients_dropped"}
 
 
 @pytest.fixture(scope="module")
