@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Any
 
 from .asking import Teller, Unreachable, found, leave, program, said
-from .calculating.session import Target, built, run_to_end
-from .calculating.values import TooMuch, encode
+from .calculating import Target, built, run_to_end
 from .places import Places
+from .values import TooMuch, encode
 
 LOOK_S = 0.05
 STILL_S = 2.0

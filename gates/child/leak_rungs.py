@@ -13,7 +13,7 @@ from tracemalloc import get_object_traceback, get_traced_memory, get_tracemalloc
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from .tensors import Tensors, available_bytes, device_bytes, heap_bytes, private_bytes, storage_of, tensors_among, trim
+from .memory import Tensors, available_bytes, device_bytes, heap_bytes, private_bytes, storage_of, tensors_among, trim
 
 SAMPLE = 20
 MOST_REACHED = 5_000

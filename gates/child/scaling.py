@@ -21,7 +21,7 @@ from types import CodeType
 from typing import Any
 
 from .asking import DONE, Teller, found, give_up, in_fork, program, said
-from .calculating.session import built
+from .calculating import built
 from .memory import peak, reset_peak, resident
 from .places import Places
 

@@ -11,7 +11,7 @@ from gates.check import Evidence
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
 from gates.child import process
 from gates.child.asking import command
-from gates.child.calculating.session import IMPORT_S
+from gates.child.calculating import IMPORT_S
 from gates.child.probing import Question
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
@@ -148,7 +148,7 @@ def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple
 def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Path) -> tuple[ProcessRun, list[Told]]:
     question = Question(folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
     modules = {call.get("call", "").partition(":")[0] for call in asked}
-    argv = command(context.python, "calculating.session", str(question.path), str(folder / "stacks.txt"))
+    argv = command(context.python, "calculating", str(question.path), str(folder / "stacks.txt"))
     limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
     env = {"OMP_NUM_THREADS": "1"}  # threads that a module started do not live on in a fork
     with question:

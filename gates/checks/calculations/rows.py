@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from gates.checks.calculations.collect import Calculations, CallRun, Ended, is_made
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, Instance
-from gates.child.calculating.likeness import Unseen, differences, numbers_in
-from gates.child.calculating.values import encode, plain, shown
+from gates.child.likeness import Unseen, differences, numbers_in
+from gates.child.values import encode, plain, shown
 from gates.model import Location, Outcome
 from gates.words import visible
 

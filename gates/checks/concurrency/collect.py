@@ -2,10 +2,10 @@
 
 import json
 
-from gates.child.calculating.likeness import Unseen, differences
-from gates.child.calculating.values import shown
+from gates.child.likeness import Unseen, differences
 from gates.child.probing import Entry, Probe, Probed, location, number
 from gates.child.process import ProcessRun
+from gates.child.values import shown
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Concurrent

@@ -1,6 +1,6 @@
 """Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
 
-    python -m gates_probe.calculating.session QUESTION STACKS
+    python -m gates_probe.calculating QUESTION STACKS
 
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
@@ -29,8 +29,8 @@ from types import (
 )
 from typing import Any, Self
 
-from ..asking import DONE, Teller, Unreachable, import_from, in_fork, message_of, read, resolve, said
-from ..places import HERE
+from .asking import DONE, Teller, Unreachable, import_from, in_fork, message_of, read, resolve, said
+from .places import HERE
 from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0
