@@ -10,7 +10,7 @@ from bar import committed, git
 from building import a_context, evidence, written
 from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
 
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import MACHINE, judge
 from gates.checks.policy.task_file import compare
 from gates.config import Context
