@@ -19,9 +19,8 @@ from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.answers import ALPHA, Source
 from gates.measuring.bench import Launch, launch
-from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
-from gates.measuring.interval import TIME_UNITS, is_time
+from gates.measuring.interval import TIME_UNITS, is_time, looks_until
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import SPLIT, Attempt, Ledger, MeasurementRun, Recalled, Taken, frozen_digest, key_of

@@ -246,7 +246,7 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
     cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one.
     """
     metric = samples.metrics.get(WALL if name == CPU else name)
-    if name not in {WALL, CPU, RATE} or metric is None or measure.kind == "slope":
+    if name not in {WALL, CPU, RATE} or metric is None:
         return
     own = _by_own_clock(metric, taken, rate=name == RATE)
     if own is None or set(measure.arms) - set(own.arms):

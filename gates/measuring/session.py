@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gates.measuring import machine
 from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
-from gates.measuring.deciding import MANY, reaches
+from gates.measuring.interval import MANY, reaches
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples

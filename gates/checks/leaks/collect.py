@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 
 from pydantic import ValidationError
 
 from gates.child.probing import Entry, Probe, Probed, location
 from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
-from gates.measuring.deciding import slope
 from gates.model import Location, Model
 from gates.task.probes import Leak
 
@@ -46,9 +46,14 @@ class Slope:
 
 
 def theil_sen(values: Sequence[float]) -> Slope:
-    """Return the slope of two or more values that were taken at equal distances."""
-    value, low, high = slope(values, ALPHA)
-    return Slope(value, low, high, len(values))
+    """Return the slope of two or more values that were taken at equal distances, with Sen's interval (Sen 1968)."""
+    n = len(values)
+    slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
+    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)  # of Kendall's statistic without a trend
+    apart = int(statistics.NormalDist().inv_cdf(1 - ALPHA / 2) * deviation) + 2
+    k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
+    low, high = (slopes[k], slopes[-1 - k]) if k >= 0 else (-math.inf, math.inf)
+    return Slope(statistics.median(slopes), low, high, n)
 
 
 def kept(values: Sequence[float]) -> Sequence[float]:

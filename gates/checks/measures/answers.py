@@ -60,8 +60,7 @@ class Answer:
         metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
         if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit in BARE:
             return ""
-        unit = BYTES if metric.unit == "B" else metric.unit
-        return f"{unit} a sample" if measure.kind == "slope" else unit
+        return BYTES if metric.unit == "B" else metric.unit
 
     @property
     def samples(self) -> Samples | None:

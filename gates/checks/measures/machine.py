@@ -8,9 +8,8 @@ from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere,
 from gates.checks.measures.collect import Regressions
 from gates.checks.measures.sides import comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.deciding import LEAST_RESTARTS
 from gates.measuring.fitness import TIMED, contended, noise
-from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
+from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section

@@ -13,7 +13,7 @@ from gates.child.places import HERE
 from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Bench, Launch, launch
-from gates.measuring.deciding import looks_until
+from gates.measuring.interval import looks_until
 from gates.measuring.samples import Samples
 from gates.measuring.session import Plan
 from gates.measuring.taken import SPLIT, Recalled, Taken, frozen_digest, key_of

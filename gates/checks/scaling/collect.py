@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gates.child.probing import Entry, Probe, Probed, number
 from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
-from gates.measuring.deciding import student
+from gates.measuring.interval import student
 from gates.model import Location, Model
 from gates.task.probes import Scale
 
