@@ -115,6 +115,6 @@ def started(root: Path, *, seed: int = 1, **arm: Any) -> Launch:
 
 def a_plan(root: Path, arms: dict[str, dict[str, Any]], **changes: Any) -> Plan:
     """A plan of short segments."""
-    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0, "frozen": "f" * 64}
+    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0}
     ways = {name: (lambda seed, arm=arm: started(root, seed=seed, **arm)) for name, arm in arms.items()}
     return Plan(arms=ways, **{**facts, **changes})

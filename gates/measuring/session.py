@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from gates.measuring import machine
 from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
@@ -16,6 +17,7 @@ from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
 from gates.measuring.taken import SPLIT, Clock, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
+from gates.task.measurement import Measurement
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -24,6 +26,7 @@ EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
+MOST_START_S = 300.0
 LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
 
 Settled = Callable[[Samples, Taken], bool]
@@ -31,13 +34,12 @@ Settled = Callable[[Samples, Taken], bool]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured, laid down before the first sample: how each arm is started with a hash seed, and how long.
+    """What is measured: how each arm is started with a hash seed, and for how long.
 
     `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
     """
 
     arms: Mapping[str, Callable[[int], Launch]]
-    frozen: str
     talks: bool = True
     threads: int = 1
     budget_s: float = 120.0
@@ -46,6 +48,20 @@ class Plan:
     clock: Clock = "wall"
     start_s: float = START_S
     segment_s: float | None = None
+
+    @classmethod
+    def of(cls, asked: Measurement, arms: Mapping[str, Callable[[int], Launch]], limit_s: float) -> Self:
+        """Return the plan of a measurement that a task asks for; a start takes so long at most."""
+        return cls(
+            arms=arms,
+            talks=not any(arm.time for arm in asked.arms.values()),
+            threads=asked.threads,
+            budget_s=asked.budget_s,
+            restarts=asked.restarts,
+            most=asked.pairs,
+            clock=asked.clock,
+            start_s=asked.timeout_s or min(limit_s, MOST_START_S),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -306,7 +322,7 @@ class Session:
         got = self._got
         return Taken(
             baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
-            split=self._split, budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
+            split=self._split, budget_s=self._plan.budget_s, ended=ended, pairs=got.pairs,
             restarts=tuple(got.restarts), planned_starts=self._plan.restarts, block=self._block,
             seeds=tuple(self._seeds),
             steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),

@@ -194,7 +194,6 @@ class Taken(Model):
     most: int
     split: int = Field(default=1, ge=1)
     budget_s: float
-    frozen: str
     ended: End
     pairs: int
     restarts: tuple[int, ...] = ()
@@ -233,8 +232,8 @@ class Taken(Model):
         return len(set(self.restarts))
 
 
-def frozen_digest(facts: object) -> str:
-    """Return the digest of what was laid down before the first sample."""
+def digest_of(facts: object) -> str:
+    """Return the digest of some facts."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 

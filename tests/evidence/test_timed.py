@@ -34,14 +34,12 @@ def run_of(
     return run
 
 
-def test_arms_are_timed_until_they_decide_and_what_was_asked_is_laid_down_first(tmp_path: Path) -> None:
+def test_arms_are_timed_until_they_decide(tmp_path: Path) -> None:
     run = run_of(tmp_path, arms=ARMS, restarts=2, clock="cpu")
     assert run.problem == ""
     assert run.samples is not None
     assert run.taken is not None
     assert run.taken.ended in {"decided", "all pairs"}  # a crowded machine may take longer
-    frozen = json.loads((tmp_path / "project-evidence/measurements/bench-any.frozen.json").read_text())
-    assert (frozen["digest"], frozen["looks"]) == (run.taken.frozen, [16, 24, 32, 48, 64])
     assert json.loads((tmp_path / "project-evidence" / str(run.raw)).read_text())["schema"] == "gates.samples/1"
 
 

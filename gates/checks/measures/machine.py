@@ -274,4 +274,3 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
     )
     yield "Attempt", str(len(run.earlier.attempts) + 1)
-    yield "Laid down before the first sample", taken.frozen[:16]
