@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 from pydantic import JsonValue
 
 from gates.check import Evidence
-from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
+from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, is_made
 from gates.child import process
 from gates.child.asking import command
 from gates.child.calculating import IMPORT_S
@@ -115,13 +115,6 @@ def _cases(task: Task) -> Iterator[tuple[str, Called, Case]]:
             yield f"calc:{i}:{j}", calculation, case
     for i, edge in enumerate(task.part(EdgeCase)):
         yield f"edge:{i}", edge, edge
-
-
-def is_made(value: Any) -> bool:  # noqa: ANN401  # JSON
-    """Return whether a value of a task file holds something that only the project's interpreter can make."""
-    if isinstance(value, dict):
-        return "$call" in value or "$ref" in value or any(map(is_made, value.values()))
-    return isinstance(value, list) and any(map(is_made, value))
 
 
 def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple[list[Told], list[ProcessRun]]:
