@@ -4,20 +4,18 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from gates.measuring import machine
-from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
+from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
 from gates.measuring.interval import MANY, reaches
 from gates.measuring.machine import Gpu
-from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
+from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
-from gates.measuring.taken import SPLIT, Clock, End, Taken, Warmup
+from gates.measuring.taken import SPLIT, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
-from gates.task.measurement import Measurement
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -26,47 +24,9 @@ EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
-MOST_START_S = 300.0
 LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
 
 Settled = Callable[[Samples, Taken], bool]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is measured: how each arm is started with a hash seed, and for how long.
-
-    `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
-    """
-
-    arms: Mapping[str, Callable[[int], Launch]]
-    talks: bool = True
-    threads: int = 1
-    budget_s: float = 120.0
-    restarts: int = 6
-    most: int = 64
-    clock: Clock = "wall"
-    start_s: float = START_S
-    segment_s: float | None = None
-
-    @classmethod
-    def of(cls, asked: Measurement, arms: Mapping[str, Callable[[int], Launch]], limit_s: float) -> Self:
-        """Return the plan of a measurement that a task asks for; a start takes so long at most."""
-        return cls(
-            arms=arms,
-            talks=not any(arm.time for arm in asked.arms.values()),
-            threads=asked.threads,
-            budget_s=asked.budget_s,
-            restarts=asked.restarts,
-            most=asked.pairs,
-            clock=asked.clock,
-            start_s=asked.timeout_s or min(limit_s, MOST_START_S),
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the arms; the first is the baseline."""
-        return tuple(self.arms)
 
 
 @dataclass
