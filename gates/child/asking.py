@@ -70,20 +70,18 @@ class Teller:
         self._owner = getpid()
 
 
-def read(path: str) -> tuple[dict[str, Any], Teller]:
-    """Return what a file asks for, and what tells of it; the file is gone then, as its secret is not the project's."""
+def asked() -> tuple[dict[str, Any], Teller]:
+    """Return what this program is asked for, and what tells of it; the project's folders are on the path then.
+
+    The file that it is asked by is gone, as its secret is not the project's.
+    """
+    path = sys.argv[1]
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         question = json.load(file)
     os.remove(path)  # noqa: PTH107
-    return question, Teller(question["journal"], question["secret"])
-
-
-def asked() -> tuple[dict[str, Any], Teller]:
-    """Return what this program is asked for, and what tells of it; the project's folders are on the path then."""
-    question, tell = read(sys.argv[1])
-    sys.argv = [question.get("call") or question["shared"]]
+    sys.argv = [question.get("call") or question.get("shared") or "gates"]
     import_from(question["paths"])
-    return question, tell
+    return question, Teller(question["journal"], question["secret"])
 
 
 def program(work: Callable[[dict[str, Any], Teller], None]) -> Callable[[], None]:

@@ -58,7 +58,7 @@ class Probe:
     """Runs the programs, and keeps their journals in a folder."""
 
     def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
-        self._context = context
+        self.context = context
         self.folder = folder
         self._about = {"paths": [str(path) for path in paths], "root": str(context.root)}
         self.commands: list[CommandRecord] = []
@@ -71,16 +71,18 @@ class Probe:
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
         env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        argv = command(self._context.python, program, str(question.path))
+        argv = command(self.context.python, program, str(question.path))
         log = self.folder / name
         try:
             with question:
-                run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
+                run = process.run(argv, cwd=self.context.root, timeout_s=limit_s, log=log, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        about = str(asked["call"] or asked["shared"])
+        about = str(asked.get("call") or asked.get("shared") or "")
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", about, f"{name}.jsonl")})
+        run = run.model_copy(
+            update={"argv": ("python", "-m", f"gates_{known}", *filter(None, [about]), f"{name}.jsonl")}
+        )
         self.commands.append(run.as_command(known.replace("_", " ")))
         entries, foreign = question.answer()
         seen = Probed(process=run, entries=tuple(entries), foreign=foreign)

@@ -17,9 +17,8 @@ from typing import Any, Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.asking import command
 from gates.child.places import HERE
-from gates.child.probing import Question
+from gates.child.probing import Probe, Probed
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours
 from gates.config import Context
@@ -232,18 +231,19 @@ class Startup(Evidence):
         if not plan.modules and not plan.aside:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         folder = context.folder("startup").evidence
-        told, imports = _imported(plan, context, folder)
+        imports = _imported(plan, context, folder)
+        told = imports.of("module")
         built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel")
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
-        runs = [("imports", imports), *(("build", run) for run in builds)]
+        runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy without network",
-            commands=tuple(run.as_command(purpose) for purpose, run in runs),
+            commands=tuple(run.as_command(purpose) for purpose, run in runs if run),
             build=built,
             modules=tuple(_module(plan, fact, context) for fact in told),
             aside=tuple(plan.aside),
             warnings=tuple(dict.fromkeys(_warnings(told, context))),
-            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.ended}" if unseen else "",
+            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
         )
 
 
@@ -279,17 +279,13 @@ class _Plan:
         return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
 
 
-def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[str, Any]], ProcessRun]:
-    asked = {
-        "modules": list(plan.modules.items()), "preload": plan.preload,
-        "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
-    }  # fmt: skip
-    question = Question(folder / "imports.jsonl", asked)
-    with question:
-        argv = command(context.python, "importing", str(question.path))
-        ended = started(argv, context.root, context, folder / "imports")
-    told = [entry for entry in question.answer()[0] if entry["word"] == "module"]
-    return told, ended.model_copy(update={"argv": ("python", "-m", "gates_importing")})
+def _imported(plan: _Plan, context: Context, folder: Path) -> Probed:
+    each_s = min(MODULE_LIMIT_S, context.timeout_s)
+    asked = {"modules": list(plan.modules.items()), "preload": plan.preload, "each_s": each_s}
+    told = Probe(context, folder, plan.roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
+    if told.process is None:
+        raise EvidenceUnavailable(told.problem)
+    return told
 
 
 def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
