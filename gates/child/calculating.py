@@ -29,8 +29,7 @@ from types import (
 )
 from typing import Any, Self
 
-from .asking import DONE, Teller, Unreachable, in_fork, message_of, program, resolve, said
-from .places import HERE
+from .asking import DONE, HERE, Teller, Unreachable, in_fork, message_of, program, resolve, said
 from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0

@@ -15,9 +15,8 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Teller, Unreachable, found, leave, program, said
+from .asking import Places, Teller, Unreachable, found, leave, program, said
 from .calculating import Target, built, run_to_end
-from .places import Places
 from .values import TooMuch, encode
 
 LOOK_S = 0.05

@@ -21,10 +21,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .asking import Teller, Unreachable, found, program
+from .asking import HERE, Place, Places, Teller, Unreachable, found, program
 from .leak_rungs import Rungs, bound_of, held_by, reached
 from .memory import Graphs, tensors_among, torch_of_project
-from .places import HERE, Place, Places
 
 FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.BuiltinMethodType,
              functools.partial, functools.partialmethod)  # fmt: skip

@@ -20,10 +20,9 @@ from random import Random
 from types import CodeType
 from typing import Any
 
-from .asking import DONE, Teller, found, give_up, in_fork, program, said
+from .asking import DONE, Places, Teller, found, give_up, in_fork, program, said
 from .calculating import built
 from .memory import peak, reset_peak, resident
-from .places import Places
 
 SEGMENT_S = 0.005
 WARM = 3

@@ -12,9 +12,9 @@ import pytest
 import torch
 from building import PATIENCE_S, ROOT
 
-from gates.child.places import Places
+from gates.child.asking import Places
 from gates.child.recorder import waiting
-from gates.child.recorder.host_reads import HostReads
+from gates.child.recorder.hot_path import HostReads
 from gates.child.recorder.waiting import Feeding, Loading, Sampling, pointers
 
 PLACES = Places(str(ROOT))

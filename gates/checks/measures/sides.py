@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gates.child.places import HERE
+from gates.child.asking import HERE
 from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Bench, Launch, launch

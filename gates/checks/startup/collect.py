@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.places import HERE
+from gates.child.asking import HERE
 from gates.child.probing import Probe, Probed
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours

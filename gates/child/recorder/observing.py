@@ -18,8 +18,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Teller
-from ..places import Place, Places
+from ..asking import Place, Places, Teller
 
 R = TypeVar("R")
 MOST = 5_000

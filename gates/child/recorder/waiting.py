@@ -19,7 +19,7 @@ from torch.compiler import is_compiling
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from ..places import HERE, Place, Places
+from ..asking import HERE, Place, Places
 
 DEEPEST = 200
 WIDEST = 64
