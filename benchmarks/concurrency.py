@@ -1,7 +1,7 @@
-"""Do things at once that come to something else then, and sound ones: was each found, with its line?
+"""Do things at once that come to something else then, and sound ones: was each found?
 
-`python -m benchmarks.concurrency` writes benchmarks/results/concurrency.md; 1 if a planted one is missed or named at
-another line, or a sound one is anything but passed. `--only WORD` runs those whose name holds a word.
+`python -m benchmarks.concurrency` writes benchmarks/results/concurrency.md; 1 if a planted one is missed,
+or a sound one is anything but passed. `--only WORD` runs those whose name holds a word.
 """
 
 import sys
@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.concurrency import judge as _concurrency
 from gates.checks.concurrency.collect import Concurrency
+from gates.checks.concurrency.judge import CHECK
 from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
@@ -50,7 +50,7 @@ def main() -> int:
     cases = [*((asked, Outcome.FAILED) for asked in PLANTED), *((asked, Outcome.PASSED) for asked in SOUND)]
     return tabulate(
         "concurrency", __doc__ or "", "Concurrency", ((name(case[0]), partial(judged, *case)) for case in cases),
-        what="things", columns=("done at once", "said", "kept", "line", "what was seen"),
+        what="things", columns=("done at once", "said", "kept", "what was seen"),
     )  # fmt: skip
 
 
@@ -66,21 +66,10 @@ def judged(asked: Asked, expected: Outcome) -> Row:
     task = Task.model_validate(told)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=120)
-        finding, *_ = _concurrency.judge(task, EvidenceSet({Concurrency: Concurrency.collect(task, context)}))
-    place = finding.location
-    failed = finding.outcome is Outcome.FAILED
-    shown = str(place) if failed and place and place.path else "-"
-    kept = finding.outcome is expected and (not failed or _marked(shown))
+        finding, *_ = CHECK.judge(task, EvidenceSet({Concurrency: Concurrency.collect(task, context)}))
+    kept = finding.outcome is expected
     seen = finding.actual if len(finding.actual) < 100 else f"{finding.actual[:96]} ..."
-    return name(asked), finding.outcome.value, kept, shown, seen
-
-
-def _marked(place: str) -> bool:
-    """Return whether a place is marked in its file, or stands before the first marked line of the same function."""
-    path, _, line = place.partition(":")
-    lines = (CASES / path).read_text(encoding="utf-8").splitlines() if line else []
-    near = lines[int(line) - 1 : int(line) + 1] if line else []
-    return any("# <-" in each for each in near)
+    return name(asked), finding.outcome.value, kept, seen
 
 
 if __name__ == "__main__":

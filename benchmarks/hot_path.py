@@ -24,7 +24,6 @@ LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1
 SOUND = (
     "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",
 )  # fmt: skip
-PHASES = ("data", "forward", "backward", "optimizer", "other")
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,8 @@ def judged(case: Case) -> Row:
     findings = list(_hot_path.judge(task, EvidenceSet({HotPaths: paths})))
     seen = paths.seen[0]
     bad = [f"{aspect_of(f)} {f.outcome.value} at {f.location}" for f in findings if f.outcome is not Outcome.PASSED]
-    phases = {name: seen.phase(name) for name in PHASES} if seen.steps else {}
-    longest = max(phases, key=lambda name: phases[name].value, default="-")
     return (
-        case.shown, "; ".join(bad) or "all passed", case.right(findings), f"{longest} {phases.get(longest, '')}",
+        case.shown, "; ".join(bad) or "all passed", case.right(findings), str(seen.stall()) if seen.steps else "-",
         str(len(seen.runs)), str(len(seen.steps)),
     )  # fmt: skip
 
@@ -101,7 +98,7 @@ def main() -> int:
     cases = (*PLANTED, *(Case("sound", name) for name in SOUND))
     return tabulate(
         "hot_path", __doc__ or "", "Hot paths", ((case.shown, partial(judged, case)) for case in cases),
-        what="callables", columns=("callable", "findings", "right", "longest phase", "processes", "steps"),
+        what="callables", columns=("callable", "findings", "right", "waiting for batches", "processes", "steps"),
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Leaks
+from gates.checks.leaks.judge import CHECK
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import Leak
@@ -69,11 +69,11 @@ def judged(case: Case) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=300)
         leaks = Leaks.collect(task, context)
-    (finding,) = _leaks.judge(task, EvidenceSet({Leaks: leaks}))
+    (finding,) = CHECK.judge(task, EvidenceSet({Leaks: leaks}))
     failed = finding.outcome is Outcome.FAILED
     return (
         case.shown, finding.outcome.value, case.kept(finding), str(finding.location) if failed else "-",
-        finding.actual if failed else "-", str(leaks.runs[0].last.epochs),
+        finding.actual if failed else "-", str(leaks.seen[0].last.epochs),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Measure steps that grow as a square and sound ones: was each found, with its line?
+"""Measure steps that grow as a square and sound ones: was each found, with its function?
 
 `python -m benchmarks.scaling_found` writes benchmarks/results/scaling_found.md; 1 if a square passes, or fails without
-its line, or a sound step fails. `--only WORD` runs those whose name holds a word, and writes nothing.
+its function, or a sound step fails. `--only WORD` runs those whose name holds a word, and writes nothing.
 """
 
 import sys
@@ -12,8 +12,8 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.scaling import judge as _scaling
 from gates.checks.scaling.collect import Scaling
+from gates.checks.scaling.judge import CHECK
 from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task
@@ -41,7 +41,7 @@ def main() -> int:
     ]  # fmt: skip
     return tabulate(
         "scaling_found", __doc__ or "", "Scaling", ((step[0], partial(judged, *step)) for step in steps), what="steps",
-        columns=("step", "of", "said", "kept", "exponent", "line"), note="; asked is an exponent of 1.3 at most",
+        columns=("step", "of", "said", "kept", "exponent", "function"), note="; asked is an exponent of 1.3 at most",
     )  # fmt: skip
 
 
@@ -55,9 +55,10 @@ def judged(call: str, of: str, sizes: list[int], planted: bool) -> Row:
     task = Task.model_validate(told)
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=200)
-        finding, *_ = _scaling.judge(task, EvidenceSet({Scaling: Scaling.collect(task, context)}))
+        finding, *_ = CHECK.judge(task, EvidenceSet({Scaling: Scaling.collect(task, context)}))
     failed, place = finding.outcome is Outcome.FAILED, finding.location
-    kept = failed and bool(place and place.line and _marked(place.path, place.line)) if planted else not failed
+    named = of == MEMORY or bool(place and place.line and _marked(place.path, place.line))
+    kept = failed and named if planted else not failed
     return call, of, finding.outcome.value, kept, finding.actual, str(place) if failed else "-"
 
 

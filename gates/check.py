@@ -15,7 +15,6 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
-from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Criterion, Task
 from gates.task.types import Part
 from gates.words import printable
@@ -259,35 +258,3 @@ def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Pla
     for criterion in task.criteria_of(part):
         name = criterion.id
         yield Planned(id=f"{check}:{name}", title=f"{name}{words}", level=criterion.level, criterion=name)
-
-
-Standing = Concurrent | HotPath | Leak | Scale
-LONGEST = 600
-
-
-def checks(
-    task: Task, one: Standing, check: str, title: str, of_criterion: str, *, level: Level = Level.MUST,
-    binds: bool = True,
-) -> Iterator[Planned]:  # fmt: skip
-    """Plan the check itself, and one for each criterion that it binds, which is titled by what it asks."""
-    yield Planned(id=check, title=title, level=level)
-    if binds:
-        yield from for_criteria(task, one, f"{check}:for", f": {of_criterion}")
-
-
-def findings(
-    task: Task, one: Standing, said: Said, *, rule: str, check: str, raw: str | None,
-    level: Level = Level.MUST, binds: bool = True,
-) -> Iterator[Finding]:  # fmt: skip
-    """Say the same of the check itself and of each criterion."""
-    about: list[tuple[str, Level, str | None]] = [(check, level, None)]
-    bound = task.criteria_of(one) if binds else []
-    about += [(f"{check}:for:{criterion.id}", criterion.level, criterion.id) for criterion in bound]
-    subject = f"{one.name}{f' at {said.subject}' if said.subject else ''}"
-    for name, its, criterion_id in about:
-        yield Finding(
-            rule=rule, check=name, level=its, criterion=criterion_id, outcome=said.outcome,
-            subject=subject, message=f"{one.name}: {said.message}"[:LONGEST],
-            location=said.location or task.place(one), expected=said.expected, actual=said.actual,
-            impact=said.impact, remediation=said.remediation, evidence=raw,
-        )  # fmt: skip

@@ -26,7 +26,6 @@ from pydantic import ValidationError
 from gates import __version__, pipeline
 from gates.check import Earlier, Evidence, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines
-from gates.checks.startup.wheel import is_report
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.config import Context
@@ -35,7 +34,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
 from gates.project.copies import LEFT_OUT
-from gates.project.files import files_of
+from gates.project.files import files_of, is_report
 from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode

@@ -7,7 +7,7 @@ from typing import Any
 from building import written
 
 from gates.measuring.bench import Launch, launch
-from gates.measuring.session import Plan
+from gates.measuring.rounds import Plan
 from gates.task.measurement import Arm
 
 STEPS = """
@@ -120,6 +120,6 @@ def started(root: Path, *, seed: int = 1, **arm: Any) -> Launch:
 
 def a_plan(root: Path, arms: dict[str, dict[str, Any]], **changes: Any) -> Plan:
     """A plan of short segments."""
-    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0, "frozen": "f" * 64}
+    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0}
     ways = {name: (lambda seed, arm=arm: started(root, seed=seed, **arm)) for name, arm in arms.items()}
     return Plan(arms=ways, **{**facts, **changes})

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from gates.checks.startup.collect import Ending, Imported, Startup
-from gates.checks.startup.wheel import BuildEnding, Built
+from gates.checks.startup.collect import BuildEnding, Built, Ending, Imported, Startup
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
 from gates.model import Location
 

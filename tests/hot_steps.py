@@ -5,8 +5,7 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.hot_path.collect import HotPaths
-from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep
+from gates.checks.hot_path.collect import HotPaths, HotRead, HotRun, HotSeen, HotStep
 from gates.model import Location
 from gates.task.task import Task
 
@@ -25,10 +24,9 @@ def a_read(call: str = "item", line: int | None = 5, **changes: Any) -> HotRead:
     return HotRead.model_validate({"call": call, "location": place, "by": "pkg.train", "device": "cpu", **changes})
 
 
-def a_step(*reads: HotRead, data: float = 0.001, forward: float = 0.019, **changes: Any) -> HotStep:
+def a_step(*reads: HotRead, waited: float = 0.001, rest: float = 0.019, **changes: Any) -> HotStep:
     """A step of 20 ms on the CPU."""
-    phases = {"data": data, "forward": forward}
-    facts = {"seconds": data + forward, "phases": phases, "device": "cpu", "reads": reads, **changes}
+    facts = {"seconds": waited + rest, "waited": waited, "device": "cpu", "reads": reads, **changes}
     return HotStep.model_validate(facts)
 
 
@@ -40,5 +38,5 @@ def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotRun:
 
 def hot(*runs: HotRun) -> HotPaths:
     """The evidence of one hot path, sound where nothing else is given."""
-    seen = HotSeen(index=0, name="pkg.train:few(2)", runs=runs or (a_hot_run([a_step()] * 12),))
+    seen = HotSeen(runs=runs or (a_hot_run([a_step()] * 12),))
     return HotPaths(how="steps taken apart", seen=(seen,))

@@ -44,12 +44,12 @@ def a_holder(**changes: Any) -> Holder:
     return Holder.model_validate({**facts, **changes})
 
 
-def an_allocation(rung: str = "tensors", size: int = 4 * MB) -> Allocated:
+def an_allocation(rung: str = "python", size: int = 4 * MB) -> Allocated:
     """A line that allocates what is kept."""
     return Allocated(rung=rung, location=Location(path="pkg/model.py", line=3), size=size)
 
 
 def leaked(first: Watched | None = None, longer: Watched | None = None, **changes: Any) -> Leaks:
     """What was seen of the first callable of a task: nothing grew, where nothing else is given."""
-    facts: dict[str, Any] = {"index": 0, "name": "pkg.train:epochs(2)", "first": first or a_watch(), "longer": longer}
-    return Leaks(how="each callable over and over", runs=(LeakRun.model_validate({**facts, **changes}),))
+    facts: dict[str, Any] = {"first": first or a_watch(), "longer": longer}
+    return Leaks(how="each callable over and over", seen=(LeakRun.model_validate({**facts, **changes}),))

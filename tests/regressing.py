@@ -8,7 +8,7 @@ from bar import committed, git
 from building import a_criterion, a_task, written
 from taking import a_taken, some_samples
 
-from gates.checks.measures.base.collect import RegressionRun, Regressions
+from gates.checks.measures.collect import RegressionRun, Regressions
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.task.task import Task

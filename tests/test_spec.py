@@ -57,6 +57,7 @@ UNKNOWN_KEYS = {
     ),
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),
+    "slope": (MEASURED % "slope: a, at_most: 1", "8:35: 'slope' is gone: name what must not go on growing"),
     "measure": (
         MEASURED % "value: a, at_leest: 1",
         "8:45: unknown key 'at_leest'; did you mean 'at_least'?",

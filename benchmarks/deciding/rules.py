@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from gates.measuring.deciding import quantile
+from gates.measuring.interval import quantile
 
 BLOCK, PASS, OPEN = "BLOCK", "PASS", "INCONCLUSIVE"
 

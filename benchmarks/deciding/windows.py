@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gates.measuring import answers
 from gates.measuring.answers import Source
-from gates.measuring.deciding import looks_until
+from gates.measuring.interval import looks_until
 from gates.measuring.rounds import apart, copies_until
 from gates.measuring.samples import Samples
 from gates.measuring.taken import Taken

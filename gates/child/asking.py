@@ -1,4 +1,7 @@
-"""What a program of ours is asked in the project's interpreter, how it finds that, and the journal of what it tells."""
+"""What a program of ours is asked in the project's interpreter, how it finds that, and the journal of what it tells.
+
+And which files are the project's, and which of its lines led to where we are.
+"""
 
 import importlib
 import importlib.util
@@ -7,16 +10,19 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hmac import digest
+from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
-from .places import HERE
-
+DEEPEST = 400
+FOREIGN = {"site-packages", "dist-packages"}
+HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120
+Place = tuple[str, int]
 # our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
 # the standard library
 BOOTSTRAP = """
@@ -29,6 +35,50 @@ sys.modules["gates_probe"] = util.module_from_spec(made)
 import_module(f"gates_probe.{sys.argv.pop(1)}").main()
 """
 DONE = 77  # how a fork ends that did all of its work
+
+
+class Places:
+    """The files under the project's root, less what is installed there, and less our own."""
+
+    def __init__(self, root: str) -> None:
+        self._root = os.path.abspath(root) + os.sep  # noqa: PTH100
+        self._known: dict[str, str | None] = {}
+
+    def shown(self, filename: str) -> str | None:
+        """Return a file's path in the project, or none where it lies outside."""
+        if filename not in self._known:
+            path = os.path.abspath(filename)  # noqa: PTH100  # a link of the project leads to its own, too
+            inside = path.startswith(self._root) and not path.startswith(HERE) and not filename.startswith("<")
+            shown = path[len(self._root) :].replace(os.sep, "/")
+            self._known[filename] = shown if inside and not FOREIGN & set(shown.split("/")) else None
+        return self._known[filename]
+
+    def of(self, frame: FrameType | None) -> Place | None:
+        """Return path and line of the innermost frame that lies in the project."""
+        return next(((path, each.f_lineno) for path, each in self._around(frame)), None)
+
+    def stack(self, frame: FrameType | None) -> list[list[object]]:
+        """Return the project's lines of a stack, from the innermost outwards."""
+        return [[path, each.f_lineno, each.f_code.co_qualname] for path, each in islice(self._around(frame), 5)]
+
+    def _around(self, frame: FrameType | None) -> Iterator[tuple[str, FrameType]]:
+        for _ in range(DEEPEST):
+            if frame is None:
+                return
+            path = self.shown(frame.f_code.co_filename)
+            if path is not None:
+                yield path, frame
+            frame = frame.f_back
+
+    def innermost(self, trace: TracebackType | None) -> list[object] | None:
+        """Return the innermost line of the project in a traceback."""
+        found: list[object] | None = None
+        while trace is not None:
+            shown = self.shown(trace.tb_frame.f_code.co_filename)
+            if shown is not None:
+                found = [shown, trace.tb_lineno, trace.tb_frame.f_code.co_qualname]
+            trace = trace.tb_next
+        return found
 
 
 class Unreachable(Exception):
@@ -70,20 +120,41 @@ class Teller:
         self._owner = getpid()
 
 
-def read(path: str) -> tuple[dict[str, Any], Teller]:
-    """Return what a file asks for, and what tells of it; the file is gone then, as its secret is not the project's."""
+def asked() -> tuple[dict[str, Any], Teller]:
+    """Return what this program is asked for, and what tells of it; the project's folders are on the path then.
+
+    The file that it is asked by is gone, as its secret is not the project's.
+    """
+    path = sys.argv[1]
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         question = json.load(file)
     os.remove(path)  # noqa: PTH107
+    sys.argv = [question.get("call") or question.get("shared") or "gates"]
+    import_from(question["paths"])
     return question, Teller(question["journal"], question["secret"])
 
 
-def asked() -> tuple[dict[str, Any], Teller]:
-    """Return what this program is asked for, and what tells of it; the project's folders are on the path then."""
-    question, tell = read(sys.argv[1])
-    sys.argv = [question.get("call") or question["shared"]]
-    import_from(question["paths"])
-    return question, tell
+def program(work: Callable[[dict[str, Any], Teller], None]) -> Callable[[], None]:
+    """Return what does the work that is asked for, tells of the exception that ends it, and leaves when it was told."""
+
+    def main() -> None:
+        question, tell = asked()
+        tell("start")
+        try:
+            work(question, tell)
+        except Unreachable as error:
+            give_up(tell, str(error))
+        except SystemExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # whatever the project raises
+            print_without_us(type(error), error, error.__traceback__)
+            place = Places(question["root"]).innermost(error.__traceback__)
+            tell("raised", what=said(error), place=place)
+            leave(1)
+        tell("end")
+        leave()
+
+    return main
 
 
 def command(python: str, program: str, *words: str) -> list[str]:

@@ -16,24 +16,21 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from .asking import DONE, Teller, import_from, in_fork, leave, read
+from .asking import DONE, Teller, in_fork, program
 
 Facts = dict[str, object]
 BOUND = 500
 
 
-def main() -> None:
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
     """Load what others wrote, then import each module in a fork."""
-    question, tell = read(sys.argv[1])
-    sys.argv = ["gates"]
-    import_from(question["paths"])
     gc.disable()  # a collection in each fork would copy all that was loaded
     for name in question["preload"]:
         _preload(name)
     gc.freeze()
     for path, name in question["modules"]:
-        _imported(tell, {"path": path, "name": name}, question["limit_s"])
-    leave()
+        _imported(tell, {"path": path, "name": name}, question["each_s"])
 
 
 def _preload(name: str) -> None:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from gates.child import process
 from gates.child.asking import command
 from gates.child.process import ProcessRun
-from gates.child.tracebacks import crash_of, said, written
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import CommandRecord, Location, Model
@@ -59,7 +58,7 @@ class Probe:
     """Runs the programs, and keeps their journals in a folder."""
 
     def __init__(self, context: Context, folder: Path, paths: list[Path]) -> None:
-        self._context = context
+        self.context = context
         self.folder = folder
         self._about = {"paths": [str(path) for path in paths], "root": str(context.root)}
         self.commands: list[CommandRecord] = []
@@ -72,30 +71,27 @@ class Probe:
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
         env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
-        argv = command(self._context.python, program, str(question.path))
+        argv = command(self.context.python, program, str(question.path))
         log = self.folder / name
         try:
             with question:
-                run = process.run(argv, cwd=self._context.root, timeout_s=limit_s, log=log, env=env)
+                run = process.run(argv, cwd=self.context.root, timeout_s=limit_s, log=log, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        about = str(asked["call"] or asked["shared"])
+        about = str(asked.get("call") or asked.get("shared") or "")
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", about, f"{name}.jsonl")})
+        run = run.model_copy(
+            update={"argv": ("python", "-m", f"gates_{known}", *filter(None, [about]), f"{name}.jsonl")}
+        )
         self.commands.append(run.as_command(known.replace("_", " ")))
-        return self._heard(run, question, written(log.with_suffix(".stderr.txt")))
-
-    def _heard(self, run: ProcessRun, question: "Question", text: str) -> Probed:
         entries, foreign = question.answer()
         seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
-        if told := next(iter(seen.of("problem")), None):
-            place = location(told.get("place"))
-            return seen.model_copy(update={"problem": str(told.get("what", "")), "place": place})
-        if run.exit_code and not entries and "No module named 'torch'" in text:
+        if run.exit_code and not entries and "No module named 'torch'" in run.stderr.tail:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
-        crash = crash_of(text, self._context) if run.exit_code else None
-        facts = {"error": said(crash), "place": crash.location} if crash and crash.error else {}
-        return seen.model_copy(update=facts)
+        for word, field in (("problem", "problem"), ("raised", "error")):
+            for told in seen.of(word)[:1]:
+                return seen.model_copy(update={field: str(told.get("what", "")), "place": location(told.get("place"))})
+        return seen
 
 
 class Question:

@@ -1,4 +1,4 @@
-"""Makes a step of the tested project at several sizes, and tells what each takes, or which lines take it.
+"""Makes a step of the tested project at several sizes, and tells what each takes, or which functions take it.
 
     python -m gates_probe.scaling QUESTION
 
@@ -9,22 +9,20 @@ another left behind.
 import ctypes
 import gc
 import inspect
-import os
 import signal
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from cProfile import Profile
 from functools import partial
 from random import Random
-from types import FrameType
+from types import CodeType
 from typing import Any
 
-from .asking import DONE, Teller, Unreachable, asked, found, give_up, in_fork, leave, said
-from .calculating.session import built
+from .asking import DONE, Places, Teller, found, give_up, in_fork, program, said
+from .calculating import built
 from .memory import peak, reset_peak, resident
-from .places import Places
 
 SEGMENT_S = 0.005
 WARM = 3
@@ -138,90 +136,32 @@ def _trim() -> None:
 
 ENOUGH_S = 0.05
 MOST_STEPS = 200
-MOST_LINES = 60
-PAGE = os.sysconf("SC_PAGE_SIZE")
-Line = tuple[str, int]
+MOST_FUNCTIONS = 60
 
 
-def lines_of(step: Callable[[], object], of: str, places: Places) -> dict[str, object]:
-    """Return what the lines take of a step: seconds, bytes or calls; those that take most."""
-    if of != "peak_memory_bytes":
-        called(step)  # what is made once is no part of a step
-    looking = _Looking(places, of)
+def functions_of(step: Step, of: str, places: Places) -> list[list[object]]:
+    """Return what each function of the project takes of a step, with all that it calls outside of the project."""
+    called(step)  # what is made once is no part of a step
+    counting = of == "python_calls"
+    profile = Profile(time.process_time if of == "step_cpu_time_s" else time.perf_counter, builtins=counting)
     began, steps = time.perf_counter(), 0
-    while not steps or (of not in {"peak_memory_bytes", "python_calls"} and steps < MOST_STEPS
-                        and time.perf_counter() - began < ENOUGH_S):  # fmt: skip
-        looking.look(step)
+    while not steps or (not counting and steps < MOST_STEPS and time.perf_counter() - began < ENOUGH_S):
+        profile.runcall(step)
         steps += 1
-    most = sorted(looking.taken.items(), key=lambda item: -item[1])[:MOST_LINES]
-    return {
-        "lines": [[*line, looking.functions[line], value / steps, looking.counts[line] / steps] for line, value in most]
-    }
+    taken: list[tuple[float, CodeType]] = []
+    for entry in profile.getstats():
+        if isinstance(entry.code, CodeType) and _is_ours(entry.code, places):
+            foreign = (sub.totaltime for sub in entry.calls or () if not _is_ours(sub.code, places))
+            calls = sum(sub.callcount for sub in entry.calls or ())
+            taken.append((calls if counting else entry.inlinetime + sum(foreign), entry.code))
+    most = sorted(taken, key=lambda each: -each[0])[:MOST_FUNCTIONS]
+    return [
+        [places.shown(code.co_filename), code.co_firstlineno, code.co_qualname, value / steps] for value, code in most
+    ]
 
 
-class _Looking:
-    """Gives what passes between two lines to the first of them."""
-
-    def __init__(self, places: Places, of: str) -> None:
-        self._places = places
-        self._calls = 0
-        self._counting = of == "python_calls"
-        self._file = os.open("/proc/self/statm", os.O_RDONLY) if of == "peak_memory_bytes" else -1
-        self._now: Callable[[], float] = {
-            "python_calls": lambda: self._calls,
-            "peak_memory_bytes": self._resident,
-            "step_cpu_time_s": time.process_time,
-        }.get(of, time.perf_counter)
-        self._stack: list[Line | None] = [None]
-        self._last = 0.0
-        self.taken: dict[Line, float] = defaultdict(float)
-        self.counts: dict[Line, int] = defaultdict(int)
-        self.functions: dict[Line, str] = {}
-
-    def look(self, step: Callable[[], object]) -> None:
-        """Look at one step."""
-        self._last = self._now()
-        sys.settrace(self._entered)
-        if self._counting:
-            sys.setprofile(self._called)
-        try:
-            step()
-        finally:
-            sys.setprofile(None)
-            sys.settrace(None)
-            self._stack[1:] = []
-
-    def _called(self, _frame: object, event: str, _arg: object) -> None:
-        self._calls += event in ("call", "c_call")
-
-    def _entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
-        if self._places.shown(frame.f_code.co_filename) is None:
-            return None
-        self._pass()
-        self._stack.append(None)
-        self._last = self._now()
-        return self._moved
-
-    def _moved(self, frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
-        self._pass()
-        if event == "line":
-            line = (self._places.shown(frame.f_code.co_filename) or "", frame.f_lineno)
-            self._stack[-1] = line
-            self.counts[line] += 1
-            if line not in self.functions:
-                self.functions[line] = frame.f_code.co_qualname
-        elif event == "return" and len(self._stack) > 1:
-            self._stack.pop()
-        self._last = self._now()
-        return self._moved
-
-    def _pass(self) -> None:
-        line = self._stack[-1]
-        if line is not None:
-            self.taken[line] += max(0.0, self._now() - self._last)
-
-    def _resident(self) -> float:
-        return float(int(os.pread(self._file, 100, 0).split()[1]) * PAGE)
+def _is_ours(code: object, places: Places) -> bool:
+    return isinstance(code, CodeType) and places.shown(code.co_filename) is not None
 
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
@@ -231,21 +171,14 @@ class Unfit(Exception):
     """What was returned is no step; the message says what it is."""
 
 
-def main() -> None:
-    """Do what was asked for, and leave at once when it was told."""
-    question, tell = asked()
-    try:
-        make = found(question["call"])
-    except Unreachable as error:
-        give_up(tell, str(error))
-    except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
-        give_up(tell, said(error), Places(question["root"]).innermost(error.__traceback__))
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
+    """Measure the step, or find what takes most of it."""
+    make = found(question["call"])
     until = time.monotonic() + SHARE * question["limit_s"]
     for name, work in _works(question, make):
         if time.monotonic() > until or not _forked(question, tell, name, work):
             break
-    tell("end")
-    leave()
 
 
 def _works(question: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, Callable[[Teller], None]]]:
@@ -264,11 +197,12 @@ def _works(question: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str
 
         return work
 
-    def lines(size: int) -> Callable[[Teller], None]:
-        return lambda tell: tell("lines", size=size, **lines_of(step(size), of, Places(question["root"])))
+    def functions(size: int) -> Callable[[Teller], None]:
+        places = Places(question["root"])
+        return lambda tell: tell("functions", size=size, functions=functions_of(step(size), of, places))
 
     if question["where"]:
-        return [(f"size {size}", lines(size)) for size in (sizes[0], sizes[-1])]
+        return [(f"size {size}", functions(size)) for size in (sizes[0], sizes[-1])]
     share = question["budget_s"] / question["restarts"]
 
     def times(number: int) -> Callable[[Teller], None]:

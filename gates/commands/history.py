@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from gates.checks.measures.base.arms import CANDIDATE
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
+from gates.checks.measures.sides import CANDIDATE
 from gates.config import Project
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine

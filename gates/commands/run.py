@@ -12,7 +12,7 @@ from typing import TypeVar
 from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
 from gates.check import EvidenceSet
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import since

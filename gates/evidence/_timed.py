@@ -3,7 +3,6 @@
 import ast
 import contextlib
 import hashlib
-import json
 import subprocess
 import tempfile
 import time
@@ -17,14 +16,14 @@ from gates.child import process
 from gates.config import Context
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
-from gates.measuring.answers import ALPHA, Source
+from gates.measuring.answers import Source
 from gates.measuring.bench import Launch, launch
-from gates.measuring.deciding import looks_until
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
+from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
-from gates.measuring.session import Plan, measure
-from gates.measuring.taken import SPLIT, Attempt, Ledger, MeasurementRun, Recalled, Taken, frozen_digest, key_of
+from gates.measuring.session import measure
+from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
@@ -102,7 +101,7 @@ def _drawn(samples: Samples) -> str:
         name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
     }
     values = [value for arms in times.values() for values in arms.values() for value in values]
-    return frozen_digest(times) if len(set(values)) >= MANY else ""
+    return digest_of(times) if len(set(values)) >= MANY else ""
 
 
 MANY = 10  # different times: fewer may be the same by chance
@@ -134,20 +133,17 @@ MOST_READ = 1_000_000  # bytes of a file whose syntax is read
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def time_arms(
-    task: Task, measurement: Measurement, device: str, context: Context, folder: Path
-) -> tuple[Samples, Taken, Recalled]:
-    """Lay down what is measured, and attempt to measure it; raise `ArmFailed` where an arm fails."""
-    measures = measures_of(task, measurement, device)
-    facts = _facts(measurement, measures, device)
-    used = cut_short(measurement, task)
-    facts |= {"cut_short": used.model_dump(mode="json"), "looks": looks_until(used.pairs)} if task.smoke else {}
-    digest = frozen_digest(facts)
-    frozen = folder / f"{measurement.id}-{device}.frozen.json"
-    frozen.write_text(json.dumps({"digest": digest, **facts}, indent=1, default=str) + "\n", encoding="utf-8")
+def time_arms(task: Task, measurement: Measurement, device: str, context: Context) -> tuple[Samples, Taken, Recalled]:
+    """Attempt to measure; raise `ArmFailed` where an arm fails."""
+    used, paths = cut_short(measurement, task), import_roots(task, context)
+    arms = {
+        name: partial(_started, arm, measurement, device, context.python, paths)
+        for name, arm in measurement.arms.items()
+    }
     key = attempts_key(task, measurement, device, context)
     logs = context.folder(f"workers-{measurement.id}-{device}").evidence
-    return attempt(plan(used, device, digest, task, context), measures, key, context.root, logs)
+    plan = Plan.of(used, arms, context.timeout_s)
+    return attempt(plan, measures_of(task, measurement, device), key, context.root, logs)
 
 
 def attempts_key(task: Task, measurement: Measurement, device: str, context: Context) -> str:
@@ -159,21 +155,9 @@ def attempts_key(task: Task, measurement: Measurement, device: str, context: Con
 def work_of(measurement: Measurement) -> str:
     """Return the digest of the work that is measured, by which attempts are known: limits and budgets make no other."""
     if measurement.run:
-        return frozen_digest({"run": measurement.run, "read": measurement.read})
+        return digest_of({"run": measurement.run, "read": measurement.read})
     arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
-    return frozen_digest({"method": METHOD, "arms": arms, "threads": measurement.threads})
-
-
-def plan(measurement: Measurement, device: str, digest: str, task: Task, context: Context) -> Plan:
-    """Return how the arms of a measurement are started in the project, and for how long they are measured."""
-    paths = import_roots(task, context)
-    arms = {name: partial(_started, arm, measurement, device, context.python, paths)
-            for name, arm in measurement.arms.items()}  # fmt: skip
-    return Plan(
-        arms=arms, frozen=digest, talks=not any(arm.time for arm in measurement.arms.values()),
-        threads=measurement.threads, budget_s=measurement.budget_s, restarts=measurement.restarts,
-        most=measurement.pairs, clock=measurement.clock, start_s=measurement.timeout_s or min(context.timeout_s, 300.0),
-    )  # fmt: skip
+    return digest_of({"method": METHOD, "arms": arms, "threads": measurement.threads})
 
 
 def measures_of(task: Task, measurement: Measurement, device: str) -> tuple[Measure, ...]:
@@ -240,14 +224,6 @@ def times_of(who: str, launched: Launch, out: Path, form: str, *, limit_s: float
 
 def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths: Sequence[Path], seed: int) -> Launch:
     return launch(arm, python=python, paths=paths, threads=measurement.threads, device=device, seed=seed)
-
-
-def _facts(measurement: Measurement, measures: Sequence[Measure], device: str) -> dict[str, object]:
-    return {
-        "method": METHOD, "measurement": measurement.model_dump(mode="json"), "device": device,
-        "measures": [measure.model_dump(mode="json", by_alias=True) for measure in measures],
-        "looks": looks_until(measurement.pairs), "split": SPLIT, "alpha": round(ALPHA, 9),
-    }  # fmt: skip
 
 
 def code_digest(task: Task, measurement: Measurement, context: Context) -> str:

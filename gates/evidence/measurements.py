@@ -112,7 +112,7 @@ def _take(task: Task, measurement: Measurement, device: str, context: Context, f
     facts = MeasurementRun(id=measurement.id, device=device, process=None, samples=None)
     try:
         if measurement.arms:
-            samples, taken, earlier = time_arms(task, measurement, device, context, folder)
+            samples, taken, earlier = time_arms(task, measurement, device, context)
             facts = facts.model_copy(update={"taken": taken, "earlier": earlier})
         else:
             samples = run_again_and_again(cut_short(measurement, task), device, context, folder)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from gates.child.probing import Entry
+from gates.child.probing import Entry, location
 from gates.child.process import ProcessRun
 from gates.model import Location, Model
 
@@ -14,7 +14,6 @@ class Happened(Model):
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
     matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
-    `share` is the part of 1 that the loss was multiplied with, as for a mean over several backward passes.
     """
 
     word: str
@@ -26,7 +25,6 @@ class Happened(Model):
     scale: float | None = None
     products: dict[str, int] = Field(default={})
     whole: bool = True
-    share: float = 1.0
     thread: int = 0
 
 
@@ -52,8 +50,8 @@ class Compared(Model):
 
     `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
     `error_less_factor` the same once the factor is divided out. `outputs_off` is how far the outputs computed again
-    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not. `length`
-    is that of the reference, without any scale; `by_hand` the power of two that the project multiplied the loss with.
+    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not, `by_hand`
+    the power of two that the project multiplied the loss with.
     """
 
     location: Location | None = None
@@ -69,7 +67,6 @@ class Compared(Model):
     error: float | None = None
     error_less_factor: float | None = None
     lost: float | None = None
-    length: float | None = None
     by_hand: float = 1.0
 
 
@@ -143,7 +140,7 @@ class Recorded(Model):
     logged: tuple[Logged, ...] = ()
 
 
-NOTES = {"start", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
+NOTES = {"start", "raised", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
          "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}  # fmt: skip
 
 
@@ -164,6 +161,8 @@ def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
     return Recorded.model_validate(
         {
             "problem": next((entry["what"] for entry in by_word.get("problem", [])), ""),
+            "error": next((entry["what"] for entry in by_word.get("raised", [])), ""),
+            "crash": next((location(entry["place"]) for entry in by_word.get("raised", [])), None),
             "complete": "end" in by_word and not foreign,
             "truncated": "truncated" in by_word,
             "troubles": (*alien, *(str(entry["what"]) for entry in by_word.get("trouble", []))),
@@ -186,8 +185,8 @@ def _fit(kind: type[Model], entry: Entry) -> Entry:
     place, optimizers = entry.get("place") or entry.get("step_place"), entry.get("optimizers")
     if isinstance(entry.get("step_place"), list):
         place = entry["step_place"]
-    if isinstance(place, list) and len(place) == 2:
-        facts["location"] = Location(path=str(place[0]), line=max(int(place[1]), 1))
+    if found := location(place):
+        facts["location"] = found
     if "optimizer" in kind.model_fields and isinstance(optimizers, list) and optimizers:
         facts["optimizer"] = optimizers[0]
     return facts

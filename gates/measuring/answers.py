@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.measuring.deciding import LEAST_RESTARTS, Design
 from gates.measuring.fitness import (
     CPU_TIME,
     TIMED,
@@ -19,7 +18,7 @@ from gates.measuring.fitness import (
     misled,
     rounding,
 )
-from gates.measuring.interval import LEVEL, Estimate, NotEnough, compare, estimate, values_of
+from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, compare, estimate, values_of
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Attempt, Taken, pooled
 from gates.model import Outcome
@@ -64,8 +63,6 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
         most=source.taken.most, restarts=_restarts(source.taken, used), before=whole - now,
         attempt=len(source.earlier) + 1, split=source.taken.split,
     )  # fmt: skip
-    if measure.kind == "slope" and now == source.taken.pairs:
-        return estimate(measure, _unsplit(metric, source.taken), alpha=design.alpha(alpha))
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))
     return estimate(measure, metric, design, alpha)
@@ -79,7 +76,7 @@ def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
 
 def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
-    if measure.kind == "slope" or not is_clocked(measure, metric):
+    if not is_clocked(measure, metric):
         return seen
     arms = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"}:
@@ -89,12 +86,6 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     else:
         off = sum(rounding(values) / 2 for values in arms)
     return replace(seen, low=seen.low - off, high=seen.high + off)
-
-
-def _unsplit(metric: Metric, taken: Taken) -> Metric:
-    """Return the mean of the short pairs that each pair was split into."""
-    arms = {arm: tuple(map(statistics.fmean, taken.whole_pairs(values))) for arm, values in metric.arms.items()}
-    return metric.model_copy(update={"arms": arms})
 
 
 def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
@@ -134,7 +125,7 @@ def few_starts(source: Source) -> str:
 
 def _helped(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
     """Yield that only what a file says of earlier attempts meets the target: what is seen now does not."""
-    if not source.earlier or measure.kind == "slope" or compare(seen, *measure.bound) is not Outcome.PASSED:
+    if not source.earlier or compare(seen, *measure.bound) is not Outcome.PASSED:
         return
     now = statistics.median(values_of(measure, source.samples.metrics[source.metric(measure)]))
     if compare(Estimate(now, now, now, 1, 0.0), *measure.bound) is not Outcome.PASSED:

@@ -62,6 +62,18 @@ def noise(taken: Taken, metric: str = TIMES[0]) -> Noise | None:
     return Noise(statistics.median(ratios), ratios[k - 1], ratios[-k], n)
 
 
+def differing(taken: Taken) -> tuple[str, Outcome]:
+    """Return which arm had another result than the first, and what that means; nothing where all had the same."""
+    changing = [arm for arm, digests in taken.digests.items() if len(digests) > 1]
+    if changing or not taken.digests:
+        why = f"the step of {changing[0]} returns now this, now that" if changing else "no arm told its result"
+        return f"{why}: whether the results are the same was not seen", Outcome.UNKNOWN
+    for arm, digests in taken.digests.items():
+        if digests != taken.digests.get(taken.baseline):
+            return f"{arm} does not return what {taken.baseline} returns: it is not the same work", Outcome.FAILED
+    return "", Outcome.PASSED
+
+
 def disturbed(taken: Taken) -> tuple[str, ...]:
     """Return why no number of this measurement can be believed, whatever it is."""
     return tuple(_machine_changed(taken))
@@ -246,7 +258,7 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
     cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one.
     """
     metric = samples.metrics.get(WALL if name == CPU else name)
-    if name not in {WALL, CPU, RATE} or metric is None or measure.kind == "slope":
+    if name not in {WALL, CPU, RATE} or metric is None:
         return
     own = _by_own_clock(metric, taken, rate=name == RATE)
     if own is None or set(measure.arms) - set(own.arms):

@@ -1,17 +1,58 @@
-"""What a round of a measurement gives, gathered arm by arm until it is samples."""
+"""The plan of a measurement, and what its rounds give, gathered arm by arm until it is samples."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
-from gates.measuring.bench import Collected, Ended, Ran
+from gates.measuring.bench import START_S, Collected, Ended, Launch, Ran
 from gates.measuring.samples import Device, Metric, Samples
+from gates.measuring.taken import Clock
+from gates.task.measurement import Measurement
 
 COPY = "a second copy of "
 STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"
 COMMANDS = "each command from its start to its end, arms in turn, the first round not counted; timed by the gate"
 
+MOST_START_S = 300.0
 FIRST_COPIES, COPIES_APART = 6, 8  # pairs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured: how each arm is started with a hash seed, and for how long.
+
+    `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
+    """
+
+    arms: Mapping[str, Callable[[int], Launch]]
+    talks: bool = True
+    threads: int = 1
+    budget_s: float = 120.0
+    restarts: int = 6
+    most: int = 64
+    clock: Clock = "wall"
+    start_s: float = START_S
+    segment_s: float | None = None
+
+    @classmethod
+    def of(cls, asked: Measurement, arms: Mapping[str, Callable[[int], Launch]], limit_s: float) -> Self:
+        """Return the plan of a measurement that a task asks for; a start takes so long at most."""
+        return cls(
+            arms=arms,
+            talks=not any(arm.time for arm in asked.arms.values()),
+            threads=asked.threads,
+            budget_s=asked.budget_s,
+            restarts=asked.restarts,
+            most=asked.pairs,
+            clock=asked.clock,
+            start_s=asked.timeout_s or min(limit_s, MOST_START_S),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the arms; the first is the baseline."""
+        return tuple(self.arms)
 
 
 def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:

@@ -4,17 +4,17 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import START_S, Bench, Collected, Ended, Hello, Launch, Ran, Worker
-from gates.measuring.deciding import MANY, reaches
+from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
+from gates.measuring.interval import MANY, reaches
 from gates.measuring.machine import Gpu
-from gates.measuring.rounds import COPY, Gathered, apart, copies_until, turn
+from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
-from gates.measuring.taken import SPLIT, Clock, End, Taken, Warmup
+from gates.measuring.taken import SPLIT, End, Taken, Warmup
 from gates.measuring.wire import ArmEnded, ArmFailed
 
 SEGMENT_S = {"cpu": 0.030}
@@ -27,30 +27,6 @@ LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
 
 Settled = Callable[[Samples, Taken], bool]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is measured, laid down before the first sample: how each arm is started with a hash seed, and how long.
-
-    `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
-    """
-
-    arms: Mapping[str, Callable[[int], Launch]]
-    frozen: str
-    talks: bool = True
-    threads: int = 1
-    budget_s: float = 120.0
-    restarts: int = 6
-    most: int = 64
-    clock: Clock = "wall"
-    start_s: float = START_S
-    segment_s: float | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the arms; the first is the baseline."""
-        return tuple(self.arms)
 
 
 @dataclass
@@ -306,7 +282,7 @@ class Session:
         got = self._got
         return Taken(
             baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
-            split=self._split, budget_s=self._plan.budget_s, frozen=self._plan.frozen, ended=ended, pairs=got.pairs,
+            split=self._split, budget_s=self._plan.budget_s, ended=ended, pairs=got.pairs,
             restarts=tuple(got.restarts), planned_starts=self._plan.restarts, block=self._block,
             seeds=tuple(self._seeds),
             steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),

@@ -6,10 +6,11 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
@@ -17,7 +18,6 @@ from gates.measuring.samples import Metric, Samples
 from gates.model import Model
 
 NAME = Path(".gates", "attempts.jsonl")
-START = "0" * 64
 
 
 class Attempt(Model):
@@ -51,32 +51,24 @@ def key_of(*facts: str) -> str:
 
 
 class Ledger:
-    """The attempts of a project, a line each with the hash of the line before it.
+    """The attempts of a project, a line each.
 
-    It is kept twice, in the project and in the user's folder, so that a copy that is gone or shortened shows.
+    It is kept twice, in the project and in the user's folder: what is changed or gone in one copy, the other knows.
     """
 
     def __init__(self, root: Path) -> None:
         self._own = root / NAME
 
     def recall(self, key: str) -> Recalled:
-        """Return the earlier attempts of a key."""
-        kept = _kept(key)
-        copies = [_read(path) for path in (self._own, kept)]
-        others = (kept, self._own)
-        problems = [
-            f"{problem} (remove the file, and it is written again from {other})"
-            for (_, problem), other in zip(copies, others, strict=True)
-            if problem
-        ]
-        shorter, longer = sorted(([one for one in attempts if one.key == key] for attempts, _ in copies), key=len)
-        if any(one not in longer for one in shorter):  # their order may differ where two run at once
-            problems.append(f"{self._own} and its copy {kept} tell of different attempts")
-        return Recalled(attempts=tuple(longer), problem="; ".join(problems))
+        """Return the earlier attempts of a key, those that either copy knows."""
+        own, kept = _read(self._own), _read(_kept(key))
+        problems = [copy.problem for copy in (own, kept) if copy.problem]
+        attempts = {**kept.attempts, **own.attempts}.values()
+        return Recalled(attempts=tuple(one for one in attempts if one.key == key), problem="; ".join(problems))
 
     def same(self, drawn: str, key: str) -> Attempt | None:
         """Return an earlier attempt that handed over the very same times: at whatever here, or at a key elsewhere."""
-        known = (*_read(self._own)[0], *_read(_kept(key))[0]) if drawn else ()
+        known = {**_read(self._own).attempts, **_read(_kept(key)).attempts}.values() if drawn else ()
         return next((one for one in known if one.drawn == drawn), None)
 
     def append(self, attempt: Attempt) -> str:
@@ -84,14 +76,14 @@ class Ledger:
 
         Return why it is nowhere written, where that is so.
         """
-        known = self.recall(attempt.key).attempts
+        known = [one.model_dump_json() for one in (*self.recall(attempt.key).attempts, attempt)]
         problems = []
         for path in (self._own, _kept(attempt.key)):
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if path == self._own:
                     _keep_from_git(path.parent)
-                _append(path, known, attempt)
+                _append(path, known)
             except OSError as error:
                 problems.append(f"{path}: {error.strerror or error}")
         return f"the ledger cannot be written ({'; '.join(problems)})" if len(problems) == 2 else ""
@@ -102,65 +94,39 @@ def _keep_from_git(folder: Path) -> None:
         file.write("*\n")
 
 
-def _append(path: Path, known: Sequence[Attempt], attempt: Attempt) -> None:
+@dataclass(frozen=True)
+class _Copy:
+    """The attempts of a copy by their lines, and what is wrong with it."""
+
+    attempts: dict[str, Attempt]
+    problem: str = ""
+
+
+def _append(path: Path, lines: Sequence[str]) -> None:
     if path.exists() and not path.is_file():
         return  # a pipe would keep us waiting; reading it has told that it is none
     with _locked(path) as file:
-        attempts, problem = _read(path)
-        if problem:
-            return
-        last = _last_hash(path)
-        for one in (*(one for one in known if one not in attempts), attempt):
-            line, last = _line(one, last)
-            file.write(line)
+        there = _read(path)
+        if not there.problem:
+            file.write("".join(f"{line}\n" for line in lines if line not in there.attempts))
 
 
-def _line(attempt: Attempt, before: str) -> tuple[str, str]:
-    told = attempt.model_dump(mode="json")
-    own = _hash(told, before)
-    return json.dumps({"before": before, "attempt": told, "hash": own}) + "\n", own
-
-
-def _hash(told: object, before: str) -> str:
-    return hashlib.sha256(f"{before}{json.dumps(told, sort_keys=True)}".encode()).hexdigest()
-
-
-def _read(path: Path) -> tuple[list[Attempt], str]:
-    """Return the attempts of a copy up to the first line that is not as it was written, and what is wrong there."""
-    attempts: list[Attempt] = []
+def _read(path: Path) -> _Copy:
     if path.exists() and not path.is_file():
-        return attempts, f"{path} is no plain file"
+        return _Copy({}, f"{path} is no plain file")
+    attempts: dict[str, Attempt] = {}
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return attempts, ""
-    except OSError as error:
-        return attempts, f"{path} cannot be read: {error.strerror or error}"
-    for number, line, before in _lines(text):
-        try:
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             told = json.loads(line)
-            if told["before"] != before or told["hash"] != _hash(told["attempt"], before):
-                return attempts, f"line {number} of {path}, or one before it, was changed or removed"
-            attempts.append(Attempt.model_validate(told["attempt"]))
-        except (ValueError, KeyError, TypeError, RecursionError, ValidationError):
-            return attempts, f"line {number} of {path} was changed: it is no attempt"
-    return attempts, ""
-
-
-def _lines(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yield number and text of each line, and the hash of the line before it."""
-    before = START
-    for number, line in enumerate(text.splitlines(), 1):
-        yield number, line, before
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            before = str(json.loads(line)["hash"])
-
-
-def _last_hash(path: Path) -> str:
-    before = START
-    for _, line, _ in _lines(path.read_text(encoding="utf-8")):
-        before = str(json.loads(line)["hash"])
-    return before
+            one = Attempt.model_validate(told.get("attempt", told))  # as it was written once, with a hash beside it
+            attempts[one.model_dump_json()] = one
+    except (FileNotFoundError, NotADirectoryError):
+        return _Copy({})
+    except OSError as error:
+        return _Copy({}, f"{path} cannot be read: {error.strerror or error}")
+    except (ValueError, AttributeError, RecursionError):
+        return _Copy(attempts, f"{path} has a line that is no attempt: remove it, or the file")
+    return _Copy(attempts)
 
 
 @contextmanager
@@ -228,7 +194,6 @@ class Taken(Model):
     most: int
     split: int = Field(default=1, ge=1)
     budget_s: float
-    frozen: str
     ended: End
     pairs: int
     restarts: tuple[int, ...] = ()
@@ -267,8 +232,8 @@ class Taken(Model):
         return len(set(self.restarts))
 
 
-def frozen_digest(facts: object) -> str:
-    """Return the digest of what was laid down before the first sample."""
+def digest_of(facts: object) -> str:
+    """Return the digest of some facts."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()
 
 

@@ -14,8 +14,8 @@ from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, S
 class Leak(OneCall):
     """A callable whose memory must not go on growing from one epoch to the next.
 
-    What `call` returns says what an epoch is: a function is called once an epoch, an iterator makes one step an epoch,
-    a context manager is entered first; where it returns anything else, `call` itself is called once an epoch.
+    What `call` returns says what an epoch is: a function is called once an epoch, an iterator makes one step an epoch;
+    where it returns anything else, `call` itself is called once an epoch.
     `tolerance_bytes` is what an epoch may keep; without it, 16 KB or 0.01 % of the process's memory.
     """
 

@@ -36,7 +36,7 @@ class Measure(Located):
     """A number that a criterion demands, and how it comes from the samples of a measurement.
 
     One of `ratio` [a, b] (median of a/b over pairs), `reduction` [a, b] (1 - b/a), `difference` [a, b] (a - b),
-    `value` (one arm) or `slope` (of one arm, per sample); one of `at_least`, `at_most`, `below`. `on` is the kind of
+    `value` (one arm); one of `at_least`, `at_most`, `below`. `on` is the kind of
     device that it must be seen on; `when` names capabilities without which the measure does not apply to a device.
     The arms `base` and `now` are one arm of the measurement, named by `arm` where it has several, at the base and here.
     """
@@ -47,7 +47,6 @@ class Measure(Located):
     reduction: tuple[ArmName, ArmName] | None = None
     difference: tuple[ArmName, ArmName] | None = None
     value: ArmName | None = None
-    slope: ArmName | None = None
     at_least: float | None = None
     at_most: float | None = None
     below: float | None = None
@@ -58,9 +57,9 @@ class Measure(Located):
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
-        kinds = [self.ratio, self.reduction, self.difference, self.value, self.slope]
+        kinds = [self.ratio, self.reduction, self.difference, self.value]
         if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference', 'value' and 'slope'")
+            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'value'")
         if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
             raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
         if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
@@ -77,20 +76,18 @@ class Measure(Located):
         return set(self.arms) == {"base", "now"}
 
     @property
-    def kind(self) -> Literal["ratio", "reduction", "difference", "value", "slope"]:
-        """Return which of the five ways the number is made in."""
+    def kind(self) -> Literal["ratio", "reduction", "difference", "value"]:
+        """Return which of the four ways the number is made in."""
         if self.ratio:
             return "ratio"
         if self.reduction:
             return "reduction"
-        if self.slope:
-            return "slope"
         return "difference" if self.difference else "value"
 
     @property
     def arms(self) -> tuple[str, ...]:
         """Return the arms that the number is made of."""
-        return self.ratio or self.reduction or self.difference or (self.value or self.slope or "",)
+        return self.ratio or self.reduction or self.difference or (self.value or "",)
 
     @property
     def bound(self) -> tuple[str, float]:

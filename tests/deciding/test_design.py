@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from building import a_measure
 
-from gates.measuring.deciding import Design, quantile
-from gates.measuring.interval import NotEnough, estimate
+from gates.measuring.interval import Design, NotEnough, estimate, quantile
 from gates.measuring.samples import Metric
 from gates.task.task import Measure
 

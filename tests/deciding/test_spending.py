@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gates.measuring.deciding import LOOKS, alpha_of, looks_until, rank_at, reaches, spent
+from gates.measuring.interval import LOOKS, alpha_of, looks_until, rank_at, reaches, spent
 
 
 def test_ranks_of_the_usual_looks_are_written_down() -> None:

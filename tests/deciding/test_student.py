@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.measuring.deciding import quantile
+from gates.measuring.interval import quantile
 
 TABLE = [
     (1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.95, 3.182), (4, 0.95, 2.776), (5, 0.95, 2.571), (10, 0.95, 2.228),

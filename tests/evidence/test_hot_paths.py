@@ -1,6 +1,5 @@
 """Hot paths, run for real: steps, phases and reads, and what there is to say where nothing could be seen."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
 from gates.checks.hot_path import judge as _hot_path
-from gates.checks.hot_path.collect import HotPaths, read_steps
-from gates.checks.hot_path.steps import HotSeen
+from gates.checks.hot_path.collect import HotPaths, HotRun, HotSeen, read_steps
 from gates.model import Finding, Outcome
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}
@@ -43,10 +41,9 @@ def test_all_that_is_planted_is_found_with_its_line_and_stopped(tmp_path: Path) 
     }  # fmt: skip
     (run,) = paths.runs
     assert (run.stopped, len(run.steps), run.troubles, run.device) == (True, 20, (), "cpu")
-    assert {"data", "forward", "backward", "optimizer", "other"} <= run.steps[-1].phases.keys()
 
 
-def test_wait_for_workers_is_found_where_the_samples_are_made(tmp_path: Path) -> None:
+def test_wait_for_workers_is_found_at_the_loop(tmp_path: Path) -> None:
     _, findings = seen(tmp_path, "planted:slow_dataset", args=[1])
     assert {name for name, found in findings.items() if found.outcome is not Outcome.PASSED} == {"stall"}
     assert str(findings["stall"].location) == marked("with workers")
@@ -73,8 +70,8 @@ def test_interpreter_without_torch_is_a_problem(tmp_path: Path) -> None:
 
 
 def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, object]:
-    return {"word": "step", "optimizer": optimizer, "phases": {"other": seconds}, "late": [0.0, 0.0], "device": "cpu",
-            "samples": [], "reads": [], **changes}  # fmt: skip
+    return {"word": "step", "optimizer": optimizer, "seconds": seconds, "waited": 0.0, "late": [0.0, 0.0],
+            "device": "cpu", "lines": [], "reads": [], **changes}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -82,19 +79,15 @@ def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, obj
     [([1, 1, 1], 3), ([1, 2, 1, 2], 2), ([1, 1, 2, 1, 1, 2], 4), ([1, 1, 2, 2], 3), ([], 0)],
 )
 def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], steps: int) -> None:
-    run = read_steps([told(number) for number in optimizers])
+    run = HotRun.model_validate(read_steps([told(number) for number in optimizers]))
     assert len(run.steps) == steps
     assert sum(step.seconds for step in run.steps) == pytest.approx(0.01 * len(optimizers))
     assert not run.complete
 
 
-def test_samples_tell_how_much_of_a_phase_was_a_wait_for_batches() -> None:
-    samples = [["other", "data", ["a.py", 3], 3], ["other", "other", None, 1], ["forward", "forward", ["a.py", 9], 4]]
-    entry = told(1, phases={"other": 0.04, "forward": 0.01, "data": 0.01}, samples=samples, late=[0.01, 0.02])
-    (step,) = read_steps([json.loads(json.dumps(entry)), {"word": "end", "stopped": False}]).steps
-    assert step.phases == pytest.approx({"other": 0.01, "forward": 0.01, "data": 0.04})
-    assert step.late == pytest.approx((0.01 + 0.03 / 0.05 * 0.01, 0.02))
-    assert step.seconds == pytest.approx(0.06)
-    assert [(line.phase, str(line.location), line.count) for line in step.lines if line.location] == [
-        ("data", "a.py:3", 3), ("forward", "a.py:9", 4),
-    ]  # fmt: skip
+def test_waits_of_several_optimizers_are_put_together() -> None:
+    one = told(1, waited=0.004, late=[0.001, 0.002], lines=[["a.py", 3, 4]])
+    entries = [one, told(2, lines=[["a.py", 3, 1]]), {"word": "end", "stopped": False}]
+    (step,) = HotRun.model_validate(read_steps(entries)).steps
+    assert (step.seconds, step.waited, step.late) == (0.02, 0.004, (0.001, 0.002))
+    assert [(str(line.location), line.count) for line in step.lines] == [("a.py:3", 5)]

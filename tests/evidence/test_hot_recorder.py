@@ -12,10 +12,10 @@ import pytest
 import torch
 from building import PATIENCE_S, ROOT
 
-from gates.child.places import Places
-from gates.child.recorder import clock as clocks
-from gates.child.recorder.clock import BACKWARD, DATA, EVALUATION, FORWARD, OPTIMIZER, OTHER, Clock, Late
-from gates.child.recorder.hot_path import Feeding, HotReads, Sampling, pointers
+from gates.child.asking import Places
+from gates.child.recorder import waiting
+from gates.child.recorder.hot_path import HostReads
+from gates.child.recorder.waiting import Feeding, Loading, Sampling, pointers
 
 PLACES = Places(str(ROOT))
 
@@ -32,70 +32,47 @@ class Time:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(clocks, "perf_counter", Time())
-    return Clock()
+def loading(monkeypatch: pytest.MonkeyPatch) -> Loading:
+    monkeypatch.setattr(waiting, "perf_counter", Time())
+    return Loading()
 
 
-def test_time_passes_in_the_phase_entered_last(clock: Clock) -> None:
-    with clock.during(OPTIMIZER), clock.during(FORWARD):
-        assert clock.phase == FORWARD
-    assert clock.taken() == {OTHER: 2.0, OPTIMIZER: 2.0, FORWARD: 1.0}
-    assert clock.taken() == {OTHER: 1.0}
+def test_time_in_loaders_is_a_wait_and_counted_once(loading: Loading) -> None:
+    with loading.during(), loading.during():
+        assert loading.active
+    whole, waited, outside = loading.taken()
+    assert (whole.seconds, waited.seconds, outside.seconds) == (3.0, 1.0, 2.0)
+    assert [each.seconds for each in loading.taken()] == [1.0, 0.0, 1.0]
 
 
-def test_forward_lingers_until_the_backward_pass(clock: Clock) -> None:
-    clock.enter(FORWARD)
-    with clock.during(DATA):
+def test_batch_of_an_evaluation_is_none_of_the_training(loading: Loading) -> None:
+    with loading.during():
         pass
-    clock.settle()
-    with clock.during(BACKWARD):
+    loading.called(trains=False)
+    whole, waited, outside = loading.taken()
+    assert (whole.seconds, waited.seconds, outside.seconds) == (3.0, 0.0, 2.0)
+
+
+def test_batch_that_a_teacher_sees_first_is_the_trainings(loading: Loading) -> None:
+    with loading.during():
         pass
-    assert clock.taken() == {OTHER: 3.0, FORWARD: 2.0, DATA: 1.0, BACKWARD: 1.0}
-
-
-def test_phase_that_ends_takes_along_what_lingers_in_it(clock: Clock) -> None:
-    step = clock.enter(OPTIMIZER)
-    clock.enter(FORWARD)
-    clock.leave(step)
-    assert clock.phase == OTHER
-    clock.stop(FORWARD)
-    clock.leave(0)
-    assert clock.phase == OTHER
-
-
-def test_batch_of_an_evaluation_is_none_of_the_training(clock: Clock) -> None:
-    with clock.during(DATA):
-        pass
-    with clock.during(EVALUATION):
-        pass
-    spent = clock.taken()
-    assert (spent[DATA], spent[EVALUATION]) == (0.0, 2.0)
-
-
-def test_batch_that_a_teacher_sees_first_is_the_trainings(clock: Clock) -> None:
-    with clock.during(DATA):
-        pass
-    for _ in range(2):
-        with clock.during(EVALUATION):
-            pass
-    clock.enter(FORWARD)
-    spent = clock.taken()
-    assert (spent[DATA], spent[EVALUATION]) == (1.0, 2.0)
+    loading.called(trains=False)
+    loading.called(trains=True)
+    assert loading.taken()[1].seconds == 1.0
 
 
 def test_wait_for_a_processor_is_told_where_the_system_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "schedstat"
     told.write_text("5 1000000000 1\n", encoding="utf-8")
-    monkeypatch.setattr(clocks, "LATE", str(told))
-    late = Late()
-    with late.in_data():
+    monkeypatch.setattr(waiting, "LATE", str(told))
+    loading = Loading()
+    with loading.during():
         told.write_text("5 3000000000 1\n", encoding="utf-8")
     told.write_text("5 4000000000 1\n", encoding="utf-8")
-    assert late.taken() == (2.0, 3.0)
-    assert late.taken() == (0.0, 0.0)
-    monkeypatch.setattr(clocks, "LATE", str(tmp_path / "nothing"))
-    assert Late().taken() == (0.0, 0.0)
+    assert [each.late for each in loading.taken()] == [3.0, 2.0, 1.0]
+    assert [each.late for each in loading.taken()] == [0.0, 0.0, 0.0]
+    monkeypatch.setattr(waiting, "LATE", str(tmp_path / "nothing"))
+    assert [each.late for each in Loading().taken()] == [0.0, 0.0, 0.0]
 
 
 def asked(look: Callable[[FrameType], bool]) -> bool:
@@ -153,7 +130,7 @@ def test_what_cuda_calls_synchronising_is_counted_once(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     modes: list[str] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    reads = HotReads(PLACES, lambda _: False)
+    reads = HostReads(PLACES, lambda _: False)
     with warnings.catch_warnings(record=True) as others:
         warnings.simplefilter("always")
         reads.hear_cuda()
@@ -168,20 +145,17 @@ def test_what_cuda_calls_synchronising_is_counted_once(monkeypatch: pytest.Monke
     assert [str(other.message) for other in others] == ["another one"]
 
 
-def test_sampling_tells_the_phase_and_the_line() -> None:
-    sampling, watched = Sampling(PLACES, Feeding(PLACES)), Clock()
-    sampling.watch(watched)
+def test_sampling_tells_the_line_of_a_wait(loading: Loading) -> None:
+    sampling = Sampling(PLACES, Feeding(PLACES))
+    sampling.watch(loading)
     assert sampling.is_watched()
-    with watched.during(OPTIMIZER):
+    with loading.during():
         limit = time.monotonic() + PATIENCE_S
-        while not (found := [key for key in sampling.taken() if key[0] == OPTIMIZER]) and time.monotonic() < limit:
+        while not (found := sampling.taken()[1]) and time.monotonic() < limit:
             time.sleep(0.005)
-    assert found[0][:2] == (OPTIMIZER, OPTIMIZER)
-    assert found[0][2] is not None
-    assert found[0][2][0] == "tests/evidence/test_hot_recorder.py"
+    assert {path for path, _ in found} == {"tests/evidence/test_hot_recorder.py"}
     elsewhere: list[bool] = []
     other = threading.Thread(target=lambda: elsewhere.append(sampling.is_watched()))
     other.start()
     other.join()
-    sampling.end()
     assert elsewhere == [False]

@@ -8,7 +8,7 @@ import pytest
 
 import gates.child
 
-NATIVE = Path(gates.child.__file__).parent / "leaks" / "tensors.py"
+NATIVE = Path(gates.child.__file__).parent / "memory.py"
 FORKED = """
 import os, runpy, sys
 read = runpy.run_path(sys.argv[1])["private_bytes"]

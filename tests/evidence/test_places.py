@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.child.places import Places
+from gates.child.asking import Places
 
 
 @pytest.mark.parametrize("root", ["/home/p", "/usr/lib/python3/site-packages/p"])

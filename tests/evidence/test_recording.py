@@ -138,7 +138,6 @@ def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[byte
     [
         '{"word": "attempt"}',
         '{"word": "log", "values": 3}',
-        '{"word": "step", "place": ["x", "y"]}',
     ],
 )
 def test_journal_of_another_form_is_a_problem(line: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from bar import committed, git
 from building import a_context, evidence, written
 from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
 
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import MACHINE, judge
 from gates.checks.policy.task_file import compare
 from gates.config import Context
@@ -206,7 +206,7 @@ def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Pa
         seen, outcomes = seen_in(root, context, measurements=[{**asked, "budget_s": budget}])
         assert (outcomes, "exit code 3" in seen.runs[0].run.problem) == ((U,), True)
         ledger = (root / ".gates/attempts.jsonl").read_text(encoding="utf-8")
-        attempts = [json.loads(line)["attempt"] for line in ledger.splitlines()]
+        attempts = [json.loads(line) for line in ledger.splitlines()]
         assert len({attempt["key"] for attempt in attempts}) == 1
         assert [attempt["ended"] for attempt in attempts] == ["begun", "failed"] * (known + 1)
         assert attempts[-1]["pairs"] > 0

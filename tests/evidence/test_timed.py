@@ -34,14 +34,12 @@ def run_of(
     return run
 
 
-def test_arms_are_timed_until_they_decide_and_what_was_asked_is_laid_down_first(tmp_path: Path) -> None:
+def test_arms_are_timed_until_they_decide(tmp_path: Path) -> None:
     run = run_of(tmp_path, arms=ARMS, restarts=2, clock="cpu")
     assert run.problem == ""
     assert run.samples is not None
     assert run.taken is not None
     assert run.taken.ended in {"decided", "all pairs"}  # a crowded machine may take longer
-    frozen = json.loads((tmp_path / "project-evidence/measurements/bench-any.frozen.json").read_text())
-    assert (frozen["digest"], frozen["looks"]) == (run.taken.frozen, [16, 24, 32, 48, 64])
     assert json.loads((tmp_path / "project-evidence" / str(run.raw)).read_text())["schema"] == "gates.samples/1"
 
 
@@ -64,7 +62,7 @@ def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:
     met, far = a_measure(of="step_cpu_time_s", at_least=1.01), a_measure(of="step_cpu_time_s", at_least=30)
     run_of(tmp_path, met, far, **asked)
     last = (tmp_path / "project/.gates/attempts.jsonl").read_text(encoding="utf-8").splitlines()[-1]
-    assert json.loads(last)["attempt"]["missed"] == ["ratio old/new of step_cpu_time_s >= 30 on cpu"]
+    assert json.loads(last)["missed"] == ["ratio old/new of step_cpu_time_s >= 30 on cpu"]
 
 
 def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +72,7 @@ def test_an_attempt_that_an_arm_ended_is_one(tmp_path: Path, monkeypatch: pytest
     assert "exit code 3" in run_of(tmp_path, **asked).problem
     ledger = tmp_path / "project/.gates/attempts.jsonl"
     _, line = ledger.read_text(encoding="utf-8").splitlines()
-    attempt = json.loads(line)["attempt"]
+    attempt = json.loads(line)
     assert (attempt["ended"], attempt["metrics"]) == ("failed", {})
     assert attempt["pairs"] > 0
     assert "exit code 3" in attempt["unfit"][0]

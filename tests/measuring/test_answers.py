@@ -89,16 +89,6 @@ def test_pairs_that_were_split_and_whole_ones_are_not_put_together() -> None:
     assert seen.level == pytest.approx(1 - 0.01 * 6 / (2 * math.pi) ** 2)
 
 
-@pytest.mark.parametrize("split", [1, 4, 6])
-def test_growth_is_that_of_whole_pairs_however_they_were_split(split: int) -> None:
-    growing = asked(ratio=None, slope="old", at_least=None, at_most=0.003)
-    values = [1.0 + 0.004 * i / split + 1e-6 * (i % 3) for i in range(16 * split)]
-    taken = a_taken(pairs=16 * split, most=64 * split, split=split, restarts=())
-    source = Source(some_samples(old=values, new=values), taken)
-    assert estimated(growing, source).value == pytest.approx(0.004, rel=0.01)
-    assert outcome(growing, source) is Outcome.FAILED
-
-
 def test_starts_of_different_attempts_are_different_starts() -> None:
     shifted = [v * 1.2 for v in NEW]
     alike = estimated(asked(), Source(some_samples(), a_taken(), (an_attempt(),)))

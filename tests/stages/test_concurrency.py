@@ -6,8 +6,8 @@ import pytest
 from building import a_process, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.concurrency import judge as _concurrency
-from gates.checks.concurrency.collect import Concurrency, Differed, Stood, Switched, Together
+from gates.checks.concurrency.collect import Concurrency, Differed, Stood, Together
+from gates.checks.concurrency.judge import CHECK
 from gates.model import Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
@@ -19,7 +19,7 @@ DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, ex
 
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
-    facts: dict[str, Any] = {"index": 0, "process": a_process(), "complete": True, "rounds": 20,
+    facts: dict[str, Any] = {"process": a_process(), "complete": True, "rounds": 20,
                              "met": 20, "forced": 12, "pauses": 99, "overlap_s": 1.0, "alone": "1"}  # fmt: skip
     return Together.model_validate({**facts, **changes})
 
@@ -27,7 +27,7 @@ def seen(**changes: Any) -> Together:
 def said(asked: dict[str, Any] = ASKED, **changes: Any) -> tuple[Outcome, str]:
     """Return what is said of the first thing that a task does at once."""
     task = a_task(concurrency=[asked])
-    finding = next(iter(_concurrency.judge(task, evidence(Concurrency(how="at once", seen=(seen(**changes),))))))
+    finding = next(iter(CHECK.judge(task, evidence(Concurrency(how="at once", seen=(seen(**changes),))))))
     return finding.outcome, finding.message
 
 
@@ -64,8 +64,6 @@ def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str
          "in 1 of 12 rounds with forced switches"),
         ({"differed": [DIFFERED.model_copy(update={"error": "KeyError: 1"})], "failed": 1, "unclear": "random"},
          "it raises KeyError: 1, which it does not alone"),
-        ({"differed": [DIFFERED], "switched": [Switched(place=LINE, function="f", until=LINE)]},
-         "another thread runs in the middle of pkg/a.py:7 (f)"),
         ({"stood": [Stood(worker=0, places=(LINE,), functions=("f",)), Stood(worker=1)], "problem": "ended"},
          "2 of 2 threads stand still: thread 1 at pkg/a.py:7 (f); thread 2 outside the project"),
     ],
@@ -85,20 +83,20 @@ def test_lost_updates_are_told_with_how_many_uses_there_were() -> None:
 
 def test_criterion_gets_its_own_finding_at_its_level() -> None:
     task = a_task(concurrency=[ASKED])
-    found = list(_concurrency.judge(task, evidence(Concurrency(how="", seen=(seen(differed=[DIFFERED]),)))))
-    assert [f.check for f in found] == [check.id for check in _concurrency.plan(task)]
+    found = list(CHECK.judge(task, evidence(Concurrency(how="", seen=(seen(differed=[DIFFERED]),)))))
+    assert [f.check for f in found] == [check.id for check in CHECK.plan(task)]
     assert [f.criterion for f in found] == [None, "AC1"]
     assert {f.severity for f in found if f.level is Level.MUST} == {Severity.CRITICAL}
 
 
 def test_no_evidence_is_unknown() -> None:
     task = a_task(concurrency=[ASKED])
-    assert {finding.outcome for finding in _concurrency.judge(task, EvidenceSet())} == {U}
+    assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
 
 
 def test_section_tells_of_each_and_of_free_threading() -> None:
     task = a_task(concurrency=[ASKED])
-    (section,) = _concurrency.describe(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
+    (section,) = CHECK.page(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
     assert section.title == "Concurrency"
     assert section.rows[0][1:] == ("2", "20 of 20", "0", "99 in 12 rounds", "0", "< 0.15", "passed")
     assert section.facts[0][1].startswith("not available")

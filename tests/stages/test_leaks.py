@@ -7,8 +7,8 @@ from building import evidence
 from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
 
 from gates.check import EvidenceSet
-from gates.checks.leaks import judge as _leaks
 from gates.checks.leaks.collect import Filling, Leaks, Watched
+from gates.checks.leaks.judge import CHECK
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.words import shown, sparkline
 
@@ -17,7 +17,7 @@ LEAKS = {"tensors": growing(epochs=90), "heap": growing(epochs=90), "private": g
 
 
 def found(seen: Leaks, **changes: Any) -> Finding:
-    both = list(_leaks.judge(a_leaking_task(**changes), evidence(seen)))
+    both = list(CHECK.judge(a_leaking_task(**changes), evidence(seen)))
     assert [finding.check for finding in both] == ["leak:0", "leak:0:for:AC1"]
     assert len({finding.outcome for finding in both}) == 1
     return both[0]
@@ -54,7 +54,10 @@ def test_leak_is_laid_to_the_line_that_keeps_it() -> None:
 )
 def test_container_that_cannot_hold_it_is_not_blamed(rung: str, holder: Any, place: str) -> None:
     seen = leaked(
-        a_watch(), a_watch(90, **{rung: growing(epochs=90)}), holders=[holder], allocated=[an_allocation(rung)]
+        a_watch(),
+        a_watch(90, **{rung: growing(epochs=90)}),
+        holders=[holder],
+        allocated=[an_allocation("graph" if rung == "graph" else "python")],
     )
     finding = found(seen)
     assert (finding.outcome, str(finding.location)) == (F, place)
@@ -129,7 +132,7 @@ def test_without_torch_the_other_rungs_decide() -> None:
 def test_report_tells_each_rung_with_its_course() -> None:
     task = a_leaking_task()
     seen = evidence(leaked(a_watch(), a_watch(90, **LEAKS), holders=[a_holder()]))
-    (section,) = _leaks.describe(task, seen)
+    (section,) = CHECK.page(task, seen)
     assert section.title == "Memory"
     rows = {row[1]: row for row in section.rows}
     assert list(rows) == ["tensors", "graph", "python", "heap (vague)", "private (vague)"]
@@ -141,7 +144,7 @@ def test_report_tells_each_rung_with_its_course() -> None:
 def test_report_tells_of_a_run_without_any_epoch() -> None:
     broken = leaked(a_watch(problem="it is not there", epochs=0, rungs=()))
     for seen in (evidence(broken), EvidenceSet.withheld("not asked for")):
-        assert len(list(_leaks.describe(a_leaking_task(), seen))) == 1
+        assert len(list(CHECK.page(a_leaking_task(), seen))) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from building import evidence
 from regressing import a_regressing_task, compared, sides, taken
 
 from gates.check import EvidenceSet
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import BASE, judge
 from gates.model import Finding, Outcome
 from gates.task.task import Task

@@ -6,28 +6,28 @@ import pytest
 from building import a_process, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.scaling import judge as _scaling
 from gates.checks.scaling.collect import Grown, Scaled, Scaling
+from gates.checks.scaling.judge import CHECK
 from gates.model import Finding, Location, Outcome
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 SIZES = (8, 16, 32, 64)
 ASKED: dict[str, Any] = {"call": "pkg.a:make", "over": {"batch": SIZES}, "exponent": {"at_most": 1.15},
                          "criteria": ["AC1"], "restarts": 3}  # fmt: skip
-LINE = Grown(place=Location(path="pkg/a.py", line=9), function="step", least=1.0, most=64.0, exponent=2.0, share=0.9)
+LINE = Grown(place=Location(path="pkg/a.py", line=9), function="step", exponent=2.0, share=0.9)
 
 
 def seen(k: float = 1.0, spread: float = 0.0, **changes: Any) -> Scaled:
     """Three starts of a step that grows with a power, and of which one is a little slower."""
     starts = tuple(((tuple(size ** (k + spread * i) for size in SIZES)),) for i in range(3))
-    facts = {"index": 0, "name": "a step", "process": a_process(), "sizes": SIZES, "starts": starts}
+    facts = {"process": a_process(), "sizes": SIZES, "starts": starts}
     return Scaled.model_validate({**facts, **changes})
 
 
 def judged(one: Scaled, **changes: Any) -> Finding:
     """Return the finding of the only step of a task."""
     task = a_task(scaling=[{**ASKED, **changes}])
-    return next(iter(_scaling.judge(task, evidence(Scaling(how="each size", seen=(one,))))))
+    return next(iter(CHECK.judge(task, evidence(Scaling(how="each size", seen=(one,))))))
 
 
 def test_exponent_decides_with_its_whole_interval() -> None:
@@ -43,10 +43,10 @@ def test_constant_part_that_hides_a_square_does_not_pass() -> None:
     assert judged(seen(starts=deeper)).outcome is U
 
 
-def test_failure_stands_at_the_line_that_grows() -> None:
-    finding = judged(seen(2.0, grown=(LINE,)))
+def test_failure_stands_at_the_function_that_grows() -> None:
+    finding = judged(seen(2.0, grown=LINE))
     assert str(finding.location) == "pkg/a.py:9"
-    assert "pkg/a.py:9 (step) grows with about 2.00 and takes 90% of the step at 64" in finding.message
+    assert "step at pkg/a.py:9 grows with about 2.00 and takes 90% of the step at 64" in finding.message
     assert finding.impact == "batch times 8 makes it 64 times as much."
 
 
@@ -67,18 +67,18 @@ def test_what_shows_too_little_is_unknown(one: Scaled, expected: str) -> None:
 
 def test_criterion_gets_its_own_finding() -> None:
     task = a_task(scaling=[ASKED])
-    found = list(_scaling.judge(task, evidence(Scaling(how="", seen=(seen(),)))))
-    assert [f.check for f in found] == [check.id for check in _scaling.plan(task)]
+    found = list(CHECK.judge(task, evidence(Scaling(how="", seen=(seen(),)))))
+    assert [f.check for f in found] == [check.id for check in CHECK.plan(task)]
     assert [f.criterion for f in found] == [None, "AC1"]
 
 
 def test_no_evidence_is_unknown() -> None:
     task = a_task(scaling=[ASKED])
-    assert {finding.outcome for finding in _scaling.judge(task, EvidenceSet())} == {U}
+    assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
 
 
 def test_section_tells_of_each_size() -> None:
     task = a_task(scaling=[ASKED])
-    (section,) = _scaling.describe(task, evidence(Scaling(how="", seen=(seen(),))))
+    (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
     assert section.title == "Complexity"
     assert section.rows[0][1:5] == ("batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s", "1.00 [1.00, 1.00]", "<= 1.15")

@@ -90,7 +90,7 @@ class Slow(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return 8 * STEPS
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:  # <- with workers
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
         time.sleep(0.002)  # <- without workers
         return torch.randn(16), torch.randn(1)
 
@@ -98,7 +98,7 @@ class Slow(Dataset[tuple[Tensor, Tensor]]):
 def slow_dataset(workers: int = 0) -> None:
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    for inputs, targets in DataLoader(Slow(), batch_size=8, num_workers=workers):
+    for inputs, targets in DataLoader(Slow(), batch_size=8, num_workers=workers):  # <- with workers
         step(model, optimizer, inputs, targets)
 
 

@@ -4,7 +4,6 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
@@ -50,14 +49,13 @@ def a_chain() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def arrays_of_a_session() -> Iterator[Callable[[], None]]:
+def arrays_of_a_session() -> Callable[[], None]:
     arrays: list[np.ndarray] = []
 
     def epoch() -> None:
         arrays.append(np.ones(MB // 8))  # <- here
 
-    yield epoch
+    return epoch
 
 
 def errors_with_their_frames() -> Callable[[], None]:

@@ -9,12 +9,12 @@ def duplicates(batch: int) -> Step:
     """Look for equal items, each beside each."""
     items = [(number * 7919) % 1_000_003 for number in range(batch)]
 
-    def step() -> int:
+    def step() -> int:  # <- here
         found = 0
         for one in items:
-            for other in items:  # <- here
-                if one == other:  # <- here
-                    found += 1  # <- here
+            for other in items:
+                if one == other:
+                    found += 1
         return found
 
     return step
@@ -24,10 +24,10 @@ def searched(batch: int) -> Step:
     """Look each item up in a list, beside work that is linear."""
     known = list(range(batch))
 
-    def step() -> int:
+    def step() -> int:  # <- here
         total = 0
         for number in range(batch):
-            total += known.index(number)  # <- here
+            total += known.index(number)
         return total + sum(value * value for value in known)
 
     return step
@@ -36,10 +36,10 @@ def searched(batch: int) -> Step:
 def joined(batch: int) -> Step:
     """Put a history together anew for each item."""
 
-    def step() -> int:
+    def step() -> int:  # <- here
         history: tuple[int, ...] = ()
         for number in range(batch):
-            history = (*history, number)  # <- here
+            history = (*history, number)
         return len(history)
 
     return step
@@ -49,7 +49,7 @@ def overhead_hides_it(batch: int) -> Step:
     """Do a quadratic part beside a constant one that is large at the small sizes."""
     items = list(range(batch))
 
-    def step() -> int:
+    def step() -> int:  # <- here
         constant = sum(range(20_000))
         for one in items:
             constant += sum(one * other for other in items)  # <- here
@@ -61,18 +61,18 @@ def overhead_hides_it(batch: int) -> Step:
 def all_pairs(batch: int) -> Step:
     """Hold a table of all by all."""
 
-    def step() -> int:
-        table = [bytearray(64 * batch) for _ in range(batch)]  # <- here
+    def step() -> int:  # <- here
+        table = [bytearray(64 * batch) for _ in range(batch)]
         return len(table)
 
     return step
 
 
-def helper(items: list[int]) -> int:
+def helper(items: list[int]) -> int:  # <- here
     """Compare neighbours, after a sort for each of them."""
     found = 0
     for number in items:
-        found += sorted(items)[0] == number  # <- here
+        found += sorted(items)[0] == number
     return found
 
 
@@ -80,7 +80,7 @@ def calls_of_calls(batch: int) -> Step:
     """Call a function for each pair."""
     items = list(range(batch))
 
-    def step() -> int:
+    def step() -> int:  # <- here
         return sum(max(one, other) for one in items for other in items)  # <- here
 
     return step

@@ -6,7 +6,6 @@ python record_all.py FOLDER CALL...    writes FOLDER/<name>.jsonl and FOLDER/<na
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
 
 import gates_probe.recorder.__main__ as recorder  # type: ignore[import-not-found]  # a copy, made by the test
@@ -28,14 +27,7 @@ def record(call: str, journal: Path, overflow: dict[str, object] | None) -> bool
         question.write_text(json.dumps(asked), encoding="utf-8")
         sys.argv = ["recorder", str(question)]
         sys.stdout.flush()
-        code = 0
-        with journal.with_suffix(".stderr.txt").open("w", encoding="utf-8") as err:
-            try:
-                recorder.main()
-            except BaseException:  # noqa: BLE001  # written down, as the process would have
-                err.write(traceback.format_exc())
-                code = 1
-        os._exit(code)
+        recorder.main()  # and leaves
     return os.waitpid(pid, 0)[1] == 0
 
 

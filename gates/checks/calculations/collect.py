@@ -8,11 +8,9 @@ from typing import Any, Self, TypeAlias
 from pydantic import JsonValue
 
 from gates.check import Evidence
-from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase
-from gates.child import process
-from gates.child.asking import command
-from gates.child.calculating.session import IMPORT_S
-from gates.child.probing import Question
+from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, is_made
+from gates.child.calculating import IMPORT_S
+from gates.child.probing import Probe
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import FRAME, crash_of, is_ours
 from gates.config import Context
@@ -25,6 +23,7 @@ from gates.words import counted, printable
 Asked: TypeAlias = dict[str, Any]
 Told: TypeAlias = dict[str, Any]
 DEATHS = 20
+STACKS = "stacks.txt"
 LIMIT = 500
 NOTES = {"changed": "changes its arguments", "moved": "changes the working directory"}
 CALL_S = 60.0
@@ -85,8 +84,8 @@ class Calculations(Evidence):
         asked = [*_asked(task, min(CALL_S, context.timeout_s))]
         if not asked:
             raise EvidenceUnavailable(f"{task.path} names no 'calculations' or 'edge_cases'")
-        inside = context.folder("calculations")
-        told, ends = run_all(asked, [str(path) for path in import_roots(task, context)], inside)
+        probe = Probe(context, context.folder("calculations").evidence, import_roots(task, context))
+        told, ends = run_all(asked, probe)
         record = CommandRecord(
             purpose="calculations", argv=(f"{counted(len(asked), 'call')} of the project's functions",),
             ended=ends[-1].ended if ends else "not started", duration_s=round(sum(end.duration_s for end in ends), 3),
@@ -117,43 +116,28 @@ def _cases(task: Task) -> Iterator[tuple[str, Called, Case]]:
         yield f"edge:{i}", edge, edge
 
 
-def is_made(value: Any) -> bool:  # noqa: ANN401  # JSON
-    """Return whether a value of a task file holds something that only the project's interpreter can make."""
-    if isinstance(value, dict):
-        return "$call" in value or "$ref" in value or any(map(is_made, value.values()))
-    return isinstance(value, list) and any(map(is_made, value))
-
-
-def run_all(asked: Sequence[Asked], paths: list[str], context: Context) -> tuple[list[Told], list[ProcessRun]]:
+def run_all(asked: Sequence[Asked], probe: Probe) -> tuple[list[Told], list[ProcessRun]]:
     """Make all calls and tell of each, in their order; and how each process ended."""
     told: dict[str, Told] = {}
     ends: list[ProcessRun] = []
     left = [*asked]
     while left and len(ends) < DEATHS:
-        folder = context.evidence / str(len(ends))
+        folder = probe.folder / str(len(ends))
         folder.mkdir(parents=True, exist_ok=True)
-        try:
-            end, lines = _run(left, paths, context, folder)
-        except OSError as error:
-            told.update({call["id"]: _not_run(f"it cannot be started: {error.strerror or error}") for call in left})
+        modules = {call.get("call", "").partition(":")[0] for call in left}
+        limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in left)
+        # one thread each: those that a module started do not live on in a fork
+        seen = probe.ask("calculating", f"{folder.name}/told", {"calls": left, "stacks": str(folder / STACKS)}, limit)
+        if seen.process is None:
+            told.update({call["id"]: _not_run(seen.problem) for call in left})
             break
-        ends.append(end)
-        found = _ended(left, lines, context) | _died_importing(left, lines, end, folder, context)
-        told.update(found or {call["id"]: _not_run(f"nothing was called: {end.last_words}") for call in left})
+        ends.append(seen.process)
+        lines, context = seen.entries, probe.context
+        found = _ended(left, lines, context) | _died_importing(left, lines, seen.process, folder, context)
+        told.update(found or {call["id"]: _not_run(f"nothing was called: {seen.process.last_words}") for call in left})
         left = [call for call in left if call["id"] not in told]
     why = _not_run(f"{DEATHS} processes died before its turn")
     return [{"id": call["id"], **told.get(call["id"], why)} for call in asked], ends
-
-
-def _run(asked: Sequence[Asked], paths: list[str], context: Context, folder: Path) -> tuple[ProcessRun, list[Told]]:
-    question = Question(folder / "told.jsonl", {"paths": paths, "calls": [*asked]})
-    modules = {call.get("call", "").partition(":")[0] for call in asked}
-    argv = command(context.python, "calculating.session", str(question.path), str(folder / "stacks.txt"))
-    limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
-    env = {"OMP_NUM_THREADS": "1"}  # threads that a module started do not live on in a fork
-    with question:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / "log", env=env)
-    return ended, question.answer()[0]
 
 
 def _ended(asked: Sequence[Asked], lines: Sequence[Told], context: Context) -> dict[str, Told]:
@@ -178,7 +162,7 @@ def _died_importing(
     if module is None:
         return {}
     how = _not_run("it ended the process before it returned")
-    if end.timed_out or "Timeout (" in (folder / "stacks.txt").read_text(encoding="utf-8", errors="replace"):
+    if end.timed_out or "Timeout (" in (folder / STACKS).read_text(encoding="utf-8", errors="replace"):
         how = {"ended": "stopped", "problem": f"its module was not imported within {IMPORT_S:g} s"}
     elif end.exit_code:
         crash = crash_of(end.stderr.tail, context)

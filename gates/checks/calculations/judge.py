@@ -1,13 +1,17 @@
 """Do the formulas of a task come out as stated, at the table's inputs and at the edges?"""
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from pydantic import JsonValue
+
 from gates.check import Check, EvidenceSet
-from gates.checks.calculations.collect import Calculations
-from gates.checks.calculations.rows import CaseRow, case_rows
-from gates.checks.calculations.spec import Calculation, Called, EdgeCase
+from gates.checks.calculations.collect import Calculations, CallRun, Ended
+from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, as_written, input_of, is_made
+from gates.child.likeness import Unseen, differences, numbers_in
+from gates.child.values import encode, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -50,6 +54,23 @@ class Tried:
     check: str
     title: str
     called: Called
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """One line of a table: what was called, what must come of it, and what did."""
+
+    name: str
+    input: str
+    expected: str
+    actual: str
+    outcome: Outcome
+    message: str
+    part: Case | Called
+    place: Location | None = None
+    impact: str = ""
+    remediation: str = ""
+    ran: tuple[Location, ...] | None = None
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -134,23 +155,24 @@ def _is_ours(task: Task, tried: Tried, rows: list[CaseRow]) -> bool:
     return _first(row.place for row in rows) is not None or tried.called.call.partition(":")[0].split(".")[0] in named
 
 
-def _foreign(tried: Tried) -> CaseRow:
+def _whole(tried: Tried, outcome: Outcome, message: str, actual: str) -> CaseRow:
+    """Return a row about all of a part."""
     call = tried.called.call
-    return CaseRow(
-        name=call, input=call, expected="code of the implementation", actual="foreign code", outcome=Outcome.UNKNOWN,
-        message=f"{call} lies outside of the implementation: that it is right says nothing of it.", part=tried.called,
-        remediation="Call a function of the implementation.",
-    )  # fmt: skip
+    return CaseRow(call, call, "as stated", actual, outcome, message, tried.called)
+
+
+def _foreign(tried: Tried) -> CaseRow:
+    said = f"{tried.called.call} lies outside of the implementation: that it is right says nothing of it."
+    row = _whole(tried, Outcome.UNKNOWN, said, "foreign code")
+    return replace(row, expected="code of the implementation", remediation="Call a function of the implementation.")
 
 
 def _together(tried: Tried, rows: list[CaseRow], message: str) -> CaseRow:
     """Return one row for several."""
     outcome = worst({row.outcome for row in rows})
-    return CaseRow(
-        name=tried.called.call, input=f"{len(rows)} rows", expected="as stated", outcome=outcome,
-        actual=SAID[outcome], message=f"{message}.", part=tried.called, place=_first(row.place for row in rows),
-        remediation="" if outcome is Outcome.PASSED else "Mend the rows that are named first.",
-    )  # fmt: skip
+    fix = "" if outcome is Outcome.PASSED else "Mend the rows that are named first."
+    row, place = _whole(tried, outcome, f"{message}.", SAID[outcome]), _first(row.place for row in rows)
+    return replace(row, input=f"{len(rows)} rows", place=place, remediation=fix)
 
 
 def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> bool:
@@ -170,12 +192,13 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
 
 def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Finding:
     names = ", ".join(binding.name for binding in criterion.code)
-    row = CaseRow(
-        name=tried.called.call, input=f"code of {criterion.id}", expected="something that runs its code",
-        actual="its code is not run", outcome=Outcome.UNKNOWN, part=tried.called,
-        message=f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
+    said = f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}."
+    row = replace(
+        _whole(tried, Outcome.UNKNOWN, said, "its code is not run"),
+        input=f"code of {criterion.id}",
+        expected="something that runs its code",
         remediation=f"Trace {criterion.id} to the code that is called, or call that code.",
-    )  # fmt: skip
+    )
     return _finding(task, replace(tried, rule="BL018"), check, criterion, row)
 
 
@@ -190,6 +213,153 @@ def _finding(task: Task, tried: Tried, check: str, criterion: Criterion | None, 
         message=visible(" ".join(row.message.split())), location=row.place or task.place(row.part),
         subject=row.input, expected=row.expected, actual=row.actual, impact=row.impact, remediation=row.remediation,
     )  # fmt: skip
+
+
+SHOWN = 3
+Judged = tuple[Outcome, str, str]  # what came of a call, and that in words
+
+
+def case_rows(called: Called, check: str, seen: Calculations | None, why: str) -> Iterator[CaseRow]:
+    """Judge each call of a calculation or an edge case."""
+    if isinstance(called, EdgeCase):
+        yield _row(called.name, called, called, seen.call(check) if seen else None, seen, why)
+    for i, case in enumerate(called.table if isinstance(called, Calculation) else ()):
+        yield _row(called.call, called, case, seen.call(f"{check}:{i}") if seen else None, seen, why)
+
+
+def _row(name: str, called: Called, case: Case, run: CallRun | None, seen: Calculations | None, why: str) -> CaseRow:
+    given = input_of(called, case)
+    made = seen.call(f"expected:{run.id}") if seen and run else None
+    outcome, actual, told = _judged(case, run, made, why)
+    is_edge = name != called.call
+    failed = outcome is Outcome.FAILED
+    return CaseRow(
+        name=name, input=given, expected=_wanted(case, made), actual=actual, outcome=outcome,
+        message=f"{name}: {given} {told}" if is_edge else f"{given} {told}", part=case,
+        place=(run.crash or run.place) if run else None, ran=run.ran if run else None,
+        impact="" if not failed else "The edge case is not handled." if is_edge else "Numbers made by it are wrong.",
+        remediation=_remedy(outcome, run, called.call),
+    )  # fmt: skip
+
+
+def _judged(case: Case, run: CallRun | None, made: CallRun | None, why: str) -> Judged:
+    if run is None:
+        return Outcome.UNKNOWN, "not called", f"was not called: {why}"
+    if run.ended in {Ended.NOT_RUN, Ended.STOPPED}:
+        where = f" (it was in {run.crash})" if run.crash else ""
+        return Outcome.UNKNOWN, "not seen", f"was not seen: {run.problem}{where}"
+    if run.ended is Ended.CRASHED:
+        place = "could not be called: in the import of its module" if run.importing else "ended badly:"
+        return Outcome.FAILED, run.problem, f"{place} {run.problem}"
+    if run.ended is Ended.RAISED:
+        return _raised(case, run)
+    if made is not None and made.ended is not Ended.RETURNED:
+        why_not = made.problem or _error(made)
+        return Outcome.UNKNOWN, _as_text(run.returned), f"was not judged: 'expected' cannot be made: {why_not}"
+    return _returned(case, run, made)
+
+
+def _raised(case: Case, run: CallRun) -> Judged:
+    actual = f"raised {_error(run)}"
+    if run.importing:
+        return Outcome.FAILED, actual, f"could not be called: the import of its module {actual}"
+    if case.raises is None or case.raises not in run.error:
+        return Outcome.FAILED, actual, f"{actual}, expected {_wanted(case, None)}"
+    if case.says and case.says not in run.message:
+        return Outcome.FAILED, actual, f"{actual}, expected a message with {case.says!r}"
+    if case.warns and not any(case.warns in warning.kinds for warning in run.warnings):
+        return Outcome.FAILED, f"{actual}, no {case.warns}", f"{actual}, expected the warning {case.warns} as well"
+    return Outcome.PASSED, actual, f"{actual}, as stated."
+
+
+def _returned(case: Case, run: CallRun, made: CallRun | None) -> Judged:
+    actual, wrong = _as_text(run.returned), [*_wrong(case, run, made)]
+    certain = [one for one in wrong if not isinstance(one, Unseen)]
+    if run.again is not None:
+        return _twice(case, run, run.again, made, wrong=bool(certain))
+    if wrong and not certain:
+        return Outcome.UNKNOWN, actual, f"was not judged: it returned {wrong[0]}"
+    if wrong:
+        more = f" and {len(wrong) - SHOWN} more differences" if len(wrong) > SHOWN else ""
+        told = f"{'; '.join(wrong[:SHOWN])}{more}"
+        return Outcome.FAILED, actual, f"returned {told if told.startswith(actual) else f'{actual}: {told}'}"
+    notes = "".join(f"; it {note}" for note in run.notes)
+    return Outcome.PASSED, actual, f"returned {actual}, as stated{notes}."
+
+
+def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None, *, wrong: bool) -> Judged:
+    """Judge a call that came to something else when it was made again: within the tolerance both times, it passes."""
+    actual = _as_text(run.returned)
+    ends = {Ended.RETURNED: _as_text(again.returned), Ended.RAISED: f"raised {_error(again)}"}
+    other = ends.get(again.ended, again.problem)
+    returned = again.ended is Ended.RETURNED
+    wrong = wrong or (returned and any(not isinstance(one, Unseen) for one in _wrong(case, again, made)))
+    if returned and not wrong:
+        return _returned(case, run.model_copy(update={"again": None}), made)
+    told = f"returned {actual}, and called again with the same input {other}; expected {_wanted(case, made)}"
+    # where it only cannot be called twice, nothing wrong was seen
+    return Outcome.FAILED if wrong else Outcome.UNKNOWN, f"{actual}, then {other}", told
+
+
+def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
+    """Yield what a returned value is not."""
+    if case.raises:
+        yield f"expected {_wanted(case, None)}"
+    if case.returns:
+        expected = made.returned if made and is_made(case.expected) else encode(plain(case.expected))
+        within = {"tolerance": case.tolerance, "relative": case.relative}
+        yield from differences(expected, run.returned, **within, signed_zero=True)
+    if case.finite and not _is_finite(run.returned):
+        yield "expected finite numbers"
+    if case.warns:
+        given = [warning for warning in run.warnings if case.warns in warning.kinds]
+        kinds = sorted({warning.kinds[0] for warning in run.warnings})
+        if not given:
+            yield f"expected the warning {case.warns}, found {', '.join(kinds) or 'none'}"
+        elif case.says and not any(case.says in warning.message for warning in given):
+            yield f"expected a {case.warns} with {case.says!r}, found {given[0].message!r}"
+
+
+def _wanted(case: Case, made: CallRun | None) -> str:
+    """Return what must come of a case, in words."""
+    says = f" with {case.says!r}" if case.says else ""
+    if case.raises:
+        return f"{case.raises}{says}" + (f" and the warning {case.warns}" if case.warns else "")
+    within = [
+        *([f"within {case.tolerance:g}"] if case.tolerance is not None else []),
+        *([f"within {case.relative:g} of it"] if case.relative is not None else []),
+    ]
+    value = _as_text(made.returned if made else as_written(case.expected)) if case.returns else ""
+    warns = f"the warning {case.warns}{says}" if case.warns else ""
+    return ", ".join([part for part in (value, "finite numbers" if case.finite else "", warns) if part] + within)
+
+
+def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
+    if outcome is Outcome.PASSED:
+        return ""
+    if outcome is Outcome.FAILED:
+        return f"Mend {call}, or the expectation in the task if that is wrong."
+    if run is None:
+        return "Let the gate run."
+    if run.ended is Ended.STOPPED:
+        return "Make the call return, or allow it more time with 'timeout_s'."
+    if run.ended is Ended.RETURNED and run.again is None:
+        return "Name with 'take' a part of the result that can be compared."
+    return "Mend the reference, or what keeps the call from being made."
+
+
+def _error(run: CallRun) -> str:
+    return f"{run.error[0] if run.error else 'an exception'}{f': {run.message}' if run.message else ''}"
+
+
+def _is_finite(returned: JsonValue) -> bool:
+    """Return whether there are numbers in a value, and all of them are finite."""
+    found = [*numbers_in(returned)]
+    return bool(found) and all(-math.inf < number < math.inf for number in found)
+
+
+def _as_text(value: JsonValue) -> str:
+    return visible(" ".join(shown(value).split()))
 
 
 CHECK = Check(

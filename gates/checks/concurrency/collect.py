@@ -1,19 +1,14 @@
 """Concurrency: callables of the project run several times at once, in threads."""
 
 import json
-from typing import Self
 
-from pydantic import ValidationError
-
-from gates.check import Evidence
-from gates.child.calculating.likeness import Unseen, differences
-from gates.child.calculating.values import shown
-from gates.child.probing import Entry, Probe, Probed, location, number, probing
+from gates.child.likeness import Unseen, differences
+from gates.child.probing import Entry, Probe, Probed, location, number
 from gates.child.process import ProcessRun
-from gates.config import Context
+from gates.child.values import shown
+from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Concurrent
-from gates.task.task import Task
 
 
 class Differed(Model):
@@ -36,25 +31,15 @@ class Stood(Model):
     functions: tuple[str, ...] = ()
 
 
-class Switched(Model):
-    """A line after which, and the last before which, it is enough that the others run to change what comes of it."""
-
-    place: Location
-    function: str
-    until: Location
-
-
 class Together(Model):
     """One thing that was done at once, in threads; rounds count where they were at it together."""
 
-    index: int
     process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     unclear: str = ""
     complete: bool = False
     alone: str = ""
-    alone_s: float = 0.0
     rounds: int = 0
     met: int = 0
     forced: int = 0
@@ -66,7 +51,6 @@ class Together(Model):
     stood: tuple[Stood, ...] = ()
     slow: bool = False
     stood_forced: bool = False
-    switched: tuple[Switched, ...] = ()
     free_threaded: bool | None = None
 
     @property
@@ -75,50 +59,28 @@ class Together(Model):
         return 3 / self.met if self.met and not self.failed else None
 
 
-PROGRAM = "concurrency.__main__"
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 
 
-class Concurrency(Evidence):
+class Concurrency(Probes[Concurrent, Together]):
     """All that a task wants to see done at once."""
 
-    seen: tuple[Together, ...]
+    key = "concurrency"
+    method = "alone, then several at once: started together, with switches between threads as often as there can be"
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Do each alone, and at once, in processes of its own."""
-        probe = probing(task, context, "concurrency")
-        seen = tuple(
-            _read(i, one, _asked(probe, one, f"{i}", one.timeout_s or context.timeout_s))
-            for i, one in enumerate(task.concurrency)
-        )
-        return cls(
-            how="alone, then several at once: started together, with switches between threads as often as there can be",
-            commands=tuple(probe.commands),
-            seen=seen,
-        )
-
-    def of(self, index: int) -> Together | None:
-        """Return what was seen of one thing that a task names."""
-        return next((each for each in self.seen if each.index == index), None)
-
-
-def _asked(probe: Probe, one: Concurrent, name: str, limit_s: float) -> Probed:
-    each = one.each or (one.args,) * one.workers
-    told = {"call": one.call, "each": each, "take": one.take, "shared": one.shared, "args": one.args, "use": one.use,
-            "read": one.read, "times": one.times, "workers": one.count, "rounds": one.rounds,
-            "budget_s": one.budget_s}  # fmt: skip
-    return probe.ask(PROGRAM, name, told, limit_s)
-
-
-def _read(index: int, one: Concurrent, probed: Probed) -> Together:
-    """Return what a journal tells."""
-    base = Together(index=index, process=probed.process, problem=probed.trouble, place=probed.place)
-    try:
-        return base.model_copy(update=_facts(one, probed))
-    except (ValidationError, KeyError, TypeError, ValueError, RecursionError) as error:
-        return base.model_copy(update={"problem": f"the journal cannot be read: {type(error).__name__}"})
+    def look(cls, probe: Probe, name: str, part: Concurrent, limit_s: float) -> Together:
+        """Do it alone, and at once, in a process of its own."""
+        asked = {
+            **part.model_dump(include={"call", "take", "shared", "args", "use", "read", "times", "budget_s"}),
+            "each": part.each or (part.args,) * part.workers,
+            "workers": part.count,
+            "rounds": part.rounds,
+        }
+        probed = probe.ask("concurrency", name, asked, limit_s)
+        base = Together(process=probed.process, problem=probed.trouble, place=probed.place)
+        return readable(base, lambda: _facts(part, probed))
 
 
 def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
@@ -131,14 +93,12 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
         "problem": probed.trouble, "unclear": _unclear(one, alone, probed),
         "complete": not probed.trouble and bool(alone),
         "alone": next((shown(value, 80) for value in alone.values()), ""),
-        "alone_s": max((number(entry["seconds"]) for entry in probed.of("took")), default=0.0),
         "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
         "pauses": sum(int(number(r["pauses"])) for r in forced),
         "overlap_s": sum(max(0.0, number(r["overlap_s"])) for r in own),
         "failed": len({d.number for d in differed if not d.forced}),
         "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),
-        "switched": tuple(_switched(probed)),
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
     }  # fmt: skip
 
@@ -186,13 +146,3 @@ def _stood(entry: Entry) -> list[Stood]:
         places = [(place, str(each[2])) for each in stack if (place := location(each))]
         found.append(Stood(worker=worker, places=tuple(p for p, _ in places), functions=tuple(f for _, f in places)))
     return found
-
-
-def _switched(probed: Probed) -> list[Switched]:
-    return [
-        Switched(place=place, function=str(told[2]), until=until)
-        for entry in probed.of("line")
-        if isinstance(told := entry["place"], list)
-        and (place := location(told))
-        and (until := location(entry["until"]))
-    ]

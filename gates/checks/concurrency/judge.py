@@ -1,41 +1,22 @@
 """The part of the performance gate on concurrency: does it come to the same at once as it does alone?"""
 
-from collections.abc import Iterator
-
-from gates.check import Check, EvidenceSet, Said, checks, findings
+from gates.check import Said
 from gates.checks.concurrency.collect import Concurrency, Differed, Together
-from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
+from gates.evidence._probes import ProbeCheck, unknown
+from gates.model import Location, Outcome, RuleText
 from gates.report import Section
 from gates.task.probes import Concurrent
-from gates.task.task import Task
 
-RULES = (
-    RuleText(
-        id="PF006",
-        title="The same result concurrently as alone",
-        meaning="A callable runs alone, then in several threads. Another result, an error or "
-        "a deadlock fails. Only rounds that overlapped count.",
-    ),
+RULE = RuleText(
+    id="PF006",
+    title="The same result concurrently as alone",
+    meaning="A callable runs alone, then in several threads. Another result, an error or "
+    "a deadlock fails. Only rounds that overlapped count.",
 )
+DOUBT = "not known whether it comes to the same"
+REMEDY = "Make it run to its end, alone and concurrently, to the same result each time."
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
-
-
-def plan(task: Task) -> Iterator[Planned]:
-    """Plan one check for each thing that is done at once, and one for each criterion it stands for."""
-    for i, one in enumerate(task.concurrency):
-        title = f"The same result concurrently: {one.name}"
-        yield from checks(task, one, f"concurrency:{i}", title, "the same result concurrently")
-
-
-def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge each by what came of its rounds."""
-    concurrency = evidence.get(Concurrency)
-    for i, one in enumerate(task.concurrency):
-        seen = concurrency.of(i) if concurrency else None
-        said = _said(one, seen) if seen else _unknown(f"it was not run: {evidence.why_missing(Concurrency)}")
-        raw = f"concurrency/{i}.jsonl" if seen else None
-        yield from findings(task, one, said, rule="PF006", check=f"concurrency:{i}", raw=raw)
 
 
 def _said(one: Concurrent, seen: Together) -> Said:
@@ -59,36 +40,33 @@ def _said(one: Concurrent, seen: Together) -> Said:
             f"no failure in {seen.met} rounds shows only that fewer than {seen.bound:.2g} fail, asked is "
             f"{one.failure_rate:.3g}",
             actual=f"fewer than {seen.bound:.2g}",
-            remediation="Give it a larger 'budget_s', or less to do.",
+            remedy="Give it a larger 'budget_s', or less to do.",
         )
     return Said(Outcome.PASSED, _passed(one, seen), f"fewer than {seen.bound:.2g} fail", expected=asked)
 
 
 def _passed(one: Concurrent, seen: Together) -> str:
     forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
-    return (f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}: "
-            f"fewer than {seen.bound:.2g} of the rounds fail, at 95 %")  # fmt: skip
+    met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
+    return f"{met}: fewer than {seen.bound:.2g} of the rounds fail, at 95 %"
 
 
 def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
-    """Say what else came of it, how often, and which switch is enough."""
+    """Say what else came of it, and how often."""
     natural = [each for each in differed if not each.forced]
     first = (natural or differed)[0]
-    how = (f"in {seen.failed} of {seen.rounds} rounds" if natural
-           else f"in {seen.failed_forced} of {seen.forced} rounds with forced switches")  # fmt: skip
-    place = first.place or next((each.place for each in seen.switched), None)
+    how = f"in {seen.failed} of {seen.rounds} rounds"
+    if not natural:
+        how = f"in {seen.failed_forced} of {seen.forced} rounds with forced switches"
     return Said(
-        Outcome.FAILED, f"{_found(first, one)}, {how}{_between(seen)}", first.error or first.found, location=place,
-        expected=first.expected or "what comes of it alone", impact=IMPACT, remediation=REMEDIATION,
-    )  # fmt: skip
-
-
-def _between(seen: Together) -> str:
-    for each in seen.switched:
-        if each.place == each.until:
-            return f"; it is enough that another thread runs in the middle of {each.place} ({each.function})"
-        return f"; it is enough that another thread runs between {each.place} ({each.function}) and {each.until}"
-    return ""
+        Outcome.FAILED,
+        f"{_found(first, one)}, {how}",
+        first.error or first.found,
+        location=first.place,
+        expected=first.expected or "what comes of it alone",
+        impact=IMPACT,
+        remediation=REMEDIATION,
+    )
 
 
 def _found(first: Differed, one: Concurrent) -> str:
@@ -119,28 +97,21 @@ def _first(seen: Together) -> Location | None:
     return next((each.places[0] for each in seen.stood if each.places), None)
 
 
-def _unknown(
-    why: str, *, actual: str = "not seen", location: Location | None = None,
-    remediation: str = "Make it run to its end, alone and concurrently, to the same result each time.",
-) -> Said:  # fmt: skip
-    return Said(Outcome.UNKNOWN, f"not known whether it comes to the same: {why}", actual, location=location,
-                remediation=remediation)  # fmt: skip
+def _unknown(why: str, *, actual: str = "not seen", location: Location | None = None, remedy: str = REMEDY) -> Said:
+    return unknown(f"{DOUBT}: {why}", remedy=remedy, actual=actual, location=location)
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def _section(seen: tuple[tuple[Concurrent, Together], ...], not_run: str) -> Section:
     """Tell of each what was done at once, and what came of it."""
-    if not task.concurrency:
-        return
-    concurrency = evidence.get(Concurrency)
-    seen = concurrency.seen if concurrency else ()
-    yield Section(
+    return Section(
         title="Concurrency",
-        text="Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
-        "at 95 %." if concurrency else f"Not run: {evidence.why_missing(Concurrency)}.",
-        facts=(("Free-threading", _free(seen)),) if seen else (),
+        text=not_run
+        or "Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
+        "at 95 %.",
+        facts=(("Free-threading", _free(tuple(each for _, each in seen))),) if seen else (),
         columns=("Concurrent", "Threads", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
-        rows=tuple(_row(task.concurrency[each.index], each) for each in seen),
-    )  # fmt: skip
+        rows=tuple(_row(*each) for each in seen),
+    )
 
 
 def _row(one: Concurrent, seen: Together) -> tuple[str, ...]:
@@ -158,14 +129,16 @@ def _free(seen: tuple[Together, ...]) -> str:
     return "yes: threads run in parallel" if True in told else "not available: this interpreter has one lock for all"
 
 
-CHECK = Check(
+CHECK = ProbeCheck(
     name="concurrency",
-    gate="performance",
     order=40,
-    rules=RULES,
-    uses=(Concurrency,),
-    plan=plan,
-    judge=judge,
-    page=describe,
-    row=Row.MEASURE,
-)
+    prefix="concurrency",
+    rule=RULE,
+    evidence=Concurrency,
+    title=lambda one: f"The same result concurrently: {one.name}",
+    promise="the same result concurrently",
+    judge=_said,
+    section=_section,
+    doubt=DOUBT,
+    remedy=REMEDY,
+).check()

@@ -1,71 +1,241 @@
-"""The hot path: what trains is run in a process of its own, and each step is taken apart."""
+"""The hot path: what trains is run in a process of its own; what its steps wait for and read, and at which lines."""
 
+import itertools
+import statistics
 from collections import Counter
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from pydantic import ValidationError
-
-from gates.check import Evidence
-from gates.checks.hot_path.steps import HotRead, HotRun, HotSeen, HotStep, Loader, Seen
-from gates.child.probing import Entry, Probe, Probed, location, probing
-from gates.config import Context
-from gates.model import Location
+from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.process import ProcessRun
+from gates.evidence._probes import Probes, readable
+from gates.measuring.interval import NEEDED, rank
+from gates.model import Location, Model
 from gates.task.probes import HotPath
-from gates.task.task import Task
+
+WARM_UP, WARM_UP_SHARE = 2, 0.15
+BLOCKS = 12
+LEAST = NEEDED + 1  # steps that are measured, of which one may be left out
+FLOOR_S = 0.002  # of a step on a CPU: a small loader's own machinery, not a wait
+WAITS, EMPTIES = ("synchronize", "wait"), ("empty_cache",)
+OF_TORCH = ("torch.amp", "torch.cuda.amp", "torch.optim")
+NOT_OF_TORCH = ("torch.optim.lr_scheduler",)  # it reads what it was given
+
+
+class HotRead(Model):
+    """How often a line read a value, waited for the device or emptied its cache in one step; see `HostRead`."""
+
+    call: str
+    location: Location | None = None
+    by: str = ""
+    device: str = ""
+    count: int = 1
+
+    @property
+    def aspect(self) -> str:
+        """Return which limit it counts for."""
+        last = self.call.rpartition(".")[2]
+        return "synchronisations" if last in WAITS else "empty-cache" if last in EMPTIES else "host-reads"
+
+    @property
+    def of_torch(self) -> bool:
+        """Return whether torch itself reads, and not what was asked of it: a scaler its flags, an optimizer a count."""
+        return self.by.startswith(OF_TORCH) and not self.by.startswith(NOT_OF_TORCH)
+
+
+class Line(Model):
+    """In how many looks at a step it waited for a batch at one line."""
+
+    location: Location
+    count: int
+
+
+class HotStep(Model):
+    """One step: its seconds, those in which a batch was waited for, the reads, and the lines of the waits.
+
+    `late` is how long the thread had to wait for a processor: while it waited for a batch, and in all.
+    """
+
+    seconds: float
+    waited: float
+    late: tuple[float, float] = (0.0, 0.0)
+    device: str = ""
+    reads: tuple[HotRead, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def stall(self) -> float:
+        """Return the seconds in which batches were waited for; on a CPU without what any loader takes.
+
+        What was waited for a processor, which others had, is no wait for a batch.
+        """
+        waited = max(0.0, self.waited - self.late[0])
+        return max(0.0, waited - FLOOR_S) if self.device == "cpu" else waited
+
+    @property
+    def own_seconds(self) -> float:
+        """Return what the step would have taken with a processor of its own."""
+        return max(0.0, self.seconds - self.late[1])
+
+
+class HotRun(Model):
+    """One process in which steps were run."""
+
+    process: ProcessRun | None = None
+    problem: str = ""
+    crash: Location | None = None
+    troubles: tuple[str, ...] = ()
+    complete: bool = False
+    stopped: bool = False
+    steps: tuple[HotStep, ...] = ()
+
+    @property
+    def measured(self) -> tuple[HotStep, ...]:
+        """Return the steps without the first ones, in which caches fill and workers start."""
+        return self.steps[max(WARM_UP, round(WARM_UP_SHARE * len(self.steps))) :]
+
+    @property
+    def device(self) -> str:
+        """Return the kind of device that the parameters lie on."""
+        return Counter(step.device for step in self.measured).most_common(1)[0][0] if self.measured else ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of the time that something takes, and its interval over blocks of steps."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    @property
+    def gain(self) -> float | None:
+        """Return how many times as fast a step would be without it, at most."""
+        return 1 / (1 - self.value) if self.value < 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} [{self.low:.1%}, {self.high:.1%}]"
+
+
+class HotSeen(Model):
+    """All that was seen of one callable: one process, and more of them where the first did not tell enough."""
+
+    runs: tuple[HotRun, ...]
+
+    @property
+    def steps(self) -> tuple[HotStep, ...]:
+        """Return the measured steps of all processes."""
+        return tuple(step for run in self.runs for step in run.measured)
+
+    @property
+    def enough(self) -> bool:
+        """Return whether each process came to its end and showed as many steps as it takes to tell."""
+        return all(run.complete and len(run.measured) >= LEAST for run in self.runs)
+
+    def stall(self) -> Share:
+        """Return the share of waiting for batches, without the longest wait of each process: one may be anybody's.
+
+        Blocks of steps say how sure it is.
+        """
+        runs = [_but_longest(run.measured) for run in self.runs]
+        steps = tuple(step for run in runs for step in run)
+        ordered = sorted(_stalled(block) for run in runs for block in _blocks(run))
+        value = _stalled(steps)
+        k, _ = rank(len(ordered))
+        low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, 1.0)
+        return Share(value, min(low, value), max(high, value), len(steps))
+
+    def line(self) -> Location | None:
+        """Return the line that most waits for batches were seen at."""
+        lines: Counter[Location] = Counter()
+        for step in self.steps:
+            lines.update({each.location: each.count for each in step.lines})
+        return lines.most_common(1)[0][0] if lines else None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one line does at a step: the median, and the share of the steps in which it does it at all."""
+
+    read: HotRead
+    each: int
+    often: float
+
+    @property
+    def where(self) -> str:
+        """Return the line, or the module that has no line of the project behind it."""
+        return str(self.read.location or self.read.by or "an unknown line")
+
+
+def readings_of(steps: Iterable[HotStep], aspect: str) -> list[Reading]:
+    """Return each line that does something, those that do it at each step first."""
+    steps = tuple(steps)
+    counts: dict[HotRead, Counter[int]] = {}
+    for i, step in enumerate(steps):
+        for read in step.reads:
+            if read.aspect == aspect:
+                counts.setdefault(read.model_copy(update={"count": 1}), Counter())[i] += read.count
+    lines = [
+        Reading(read, statistics.median_low(found.get(i, 0) for i in range(len(steps))), len(found) / len(steps))
+        for read, found in counts.items()
+    ]
+    return sorted(lines, key=lambda line: (-line.each, -line.often, line.where, line.read.call))
+
+
+def at_each(steps: Iterable[HotStep], aspect: str) -> int:
+    """Return how often a step does something, by the median: once in a while does not count."""
+    totals = [sum(r.count for r in step.reads if r.aspect == aspect and counts(r, step)) for step in steps]
+    return statistics.median_low(totals) if totals else 0
+
+
+def counts(read: HotRead, step: HotStep) -> bool:
+    """Return whether a read is the project's, of something that lies, or would lie, on an accelerator."""
+    return not read.of_torch and not (read.device == "cpu" and step.device != "cpu")
+
+
+def _but_longest(steps: tuple[HotStep, ...]) -> tuple[HotStep, ...]:
+    longest = max(range(len(steps)), key=lambda i: steps[i].stall, default=0)
+    return steps[:longest] + steps[longest + 1 :]
+
+
+def _blocks(steps: tuple[HotStep, ...]) -> list[tuple[HotStep, ...]]:
+    number = min(BLOCKS, len(steps))
+    ends = [round(i * len(steps) / number) for i in range(number + 1)] if number else []
+    return [steps[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _stalled(steps: tuple[HotStep, ...]) -> float:
+    time = sum(step.own_seconds for step in steps)
+    return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
+
 
 RUNS = 3
 SHARE = 0.8  # of the time limit, after which a run stops by itself
 
 
-class HotPaths(Evidence):
-    """The hot paths of a task, taken apart."""
+class HotPaths(Probes[HotPath, HotSeen]):
+    """The hot paths of a task, step by step."""
 
-    seen: tuple[HotSeen, ...]
+    key = "hot_paths"
+    method = "what trains, in processes of its own, with the time and the reads of each step"
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Run each callable in a process of its own."""
-        probe = probing(task, context, "hot_paths")
-        seen = tuple(
-            _seen(probe, i, path, path.timeout_s or context.timeout_s) for i, path in enumerate(task.hot_paths)
-        )
-        return cls(
-            how="what trains, in processes of its own, with the time and the reads of each step",
-            commands=tuple(probe.commands),
-            seen=seen,
-        )
-
-    def of(self, index: int) -> HotSeen | None:
-        """Return what was seen of a task's hot path."""
-        return next((each for each in self.seen if each.index == index), None)
-
-
-def _seen(probe: Probe, index: int, path: HotPath, limit_s: float) -> HotSeen:
-    """Run a callable, and again while one more run may settle whether it waits too long for batches."""
-    asked = {"call": path.call, "args": path.args, "steps": path.steps, "seconds": SHARE * limit_s}
-    runs: list[HotRun] = []
-    while len(runs) < RUNS:
-        told = probe.ask("recorder.hot_path", f"{index}-{len(runs) + 1}", asked, limit_s, threads=None)
-        runs.append(_read(told))
-        seen = HotSeen(index=index, name=path.name, runs=tuple(runs))
-        if not seen.enough or not _unclear(seen, path):
-            break
-    return seen
+    def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
+        """Run a callable, and again while one more run may settle whether it waits too long for batches."""
+        asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
+        seen = HotSeen(runs=())
+        while len(seen.runs) < RUNS:
+            told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
+            seen = HotSeen(runs=(*seen.runs, _read(told)))
+            if not seen.enough or not _unclear(seen, part):
+                break
+        return seen
 
 
 def _read(told: Probed) -> HotRun:
-    try:
-        run = read_steps(told.entries)
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return HotRun(process=told.process, problem=f"the journal cannot be read: {type(error).__name__}")
-    ended = run.complete and not told.foreign and told.process is not None and told.process.exit_code == 0
-    facts: dict[str, object] = {"process": told.process, "complete": ended, "problem": told.problem}
-    if told.foreign:
-        facts["problem"] = "the journal holds lines that are not its own"
-    elif not told.problem:
-        facts |= {"crash": told.place, "error": told.error}
-    return run.model_copy(update=facts)
+    base = HotRun(process=told.process, problem=told.trouble, crash=told.place, complete=not told.trouble)
+    return readable(base, lambda: read_steps(told.entries))
 
 
 def _unclear(seen: HotSeen, path: HotPath) -> bool:
@@ -74,21 +244,15 @@ def _unclear(seen: HotSeen, path: HotPath) -> bool:
     return limit is not None and share.low <= limit < share.high
 
 
-def read_steps(entries: Sequence[Entry]) -> HotRun:
+def read_steps(entries: Sequence[Entry]) -> dict[str, object]:
     """Return what a journal tells."""
     steps = _together([entry for entry in entries if entry["word"] == "step"])
-    end = next((entry for entry in entries if entry["word"] == "end"), None)
-    stopped = bool(end and end["stopped"])
-    loaders = {Loader(workers=int(str(entry["workers"])), made=location(entry["made"])): None
-               for entry in entries if entry["word"] == "loader"}  # fmt: skip
-    return HotRun(
-        problem=next((str(entry["what"]) for entry in entries if entry["word"] == "problem"), ""),
-        troubles=tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
-        complete=end is not None,
-        stopped=stopped,
-        steps=tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
-        loaders=tuple(loaders),
-    )
+    stopped = any(entry.get("stopped") for entry in entries if entry["word"] == "end")
+    return {
+        "troubles": tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
+        "stopped": stopped,
+        "steps": tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
+    }
 
 
 def _together(told: Sequence[Entry]) -> list[list[Entry]]:
@@ -105,53 +269,27 @@ def _together(told: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _step(together: list[Entry]) -> HotStep:
-    phases: Counter[str] = Counter()
-    lines: Counter[tuple[str, Location | None]] = Counter()
+    lines: Counter[Location] = Counter()
     reads: Counter[HotRead] = Counter()
-    late: list[tuple[float, float]] = []
     for entry in together:
-        shared = _phases(entry)
-        phases.update(shared)
-        late.append(_late(entry, shared["data"]))
-        for _, phase, place, count in _rows(entry["samples"]):
-            lines[str(phase), location(place)] += int(str(count))
+        for path, line, count in _rows(entry["lines"]):
+            lines[Location(path=str(path), line=int(str(line)))] += int(str(count))
         for call, place, by, device, count in _rows(entry["reads"]):
             read = HotRead(call=str(call), location=location(place), by=str(by), device=str(device))
             reads[read] += int(str(count))
+    late = [_numbers(entry["late"]) for entry in together]
     return HotStep(
-        seconds=sum(phases.values()),
-        phases=dict(phases),
+        seconds=sum(number(entry["seconds"]) for entry in together),
+        waited=sum(number(entry["waited"]) for entry in together),
         late=(sum(each[0] for each in late), sum(each[1] for each in late)),
         device=str(together[-1]["device"]),
         reads=tuple(read.model_copy(update={"count": count}) for read, count in reads.items()),
-        lines=tuple(Seen(phase=phase, location=place, count=count) for (phase, place), count in lines.items()),
+        lines=tuple(Line(location=place, count=count) for place, count in lines.items()),
     )
 
 
-def _phases(entry: Entry) -> dict[str, float]:
-    """Return the seconds in each phase, with what was spent on batches outside of loaders taken from where it was."""
-    told = entry["phases"]
-    phases = {str(name): float(str(seconds)) for name, seconds in told.items()} if isinstance(told, dict) else {}
-    samples: Counter[str] = Counter()
-    waits: Counter[str] = Counter()
-    for clock, phase, _, count in _rows(entry["samples"]):
-        samples[str(clock)] += int(str(count))
-        waits[str(clock)] += int(str(count)) * (phase != clock)
-    for clock, count in waits.items():
-        moved = phases.get(clock, 0.0) * count / samples[clock]
-        phases[clock] = phases.get(clock, 0.0) - moved
-        phases["data"] = phases.get("data", 0.0) + moved
-    return {"data": 0.0, **phases}
-
-
-def _late(entry: Entry, data: float) -> tuple[float, float]:
-    """Return how long a processor was waited for: in batches, of which those outside of loaders had their share."""
-    told, phases = entry["late"], entry["phases"]
-    in_data, late = (float(str(each)) for each in told) if isinstance(told, list) else (0.0, 0.0)
-    seconds = {str(name): float(str(each)) for name, each in phases.items()} if isinstance(phases, dict) else {}
-    rest = sum(seconds.values()) - seconds.get("data", 0.0)
-    share = (data - seconds.get("data", 0.0)) / rest if rest > 0 else 0.0
-    return min(late, in_data + share * (late - in_data)), late
+def _numbers(told: object) -> list[float]:
+    return list(map(number, told)) if isinstance(told, list) else []
 
 
 def _rows(told: object) -> list[list[object]]:

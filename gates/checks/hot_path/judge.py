@@ -5,80 +5,47 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypedDict
 
-from gates.check import Check, EvidenceSet, Said, checks, findings
-from gates.checks.hot_path.collect import HotPaths
-from gates.checks.hot_path.steps import (
+from gates.check import Check, EvidenceSet, Said
+from gates.checks.hot_path.collect import (
     FLOOR_S,
     LEAST,
-    PHASES,
     WARM_UP,
-    HotRun,
+    HotPaths,
     HotSeen,
-    Line,
-    Share,
+    Reading,
     at_each,
     counts,
-    lines_of,
+    readings_of,
 )
+from gates.evidence._probes import checks, findings, unknown
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import HotPath
 from gates.task.task import Task
-from gates.words import sparkline
 
 COUNTED = ("host-reads", "synchronisations", "empty-cache")
 LONGEST = 20
 
 
-def sections(path: HotPath, seen: HotSeen) -> Iterator[Section]:
-    """Yield the phases of one hot path, and its reads, where there are any."""
+def section(path: HotPath, seen: HotSeen) -> Section:
+    """Return how long the steps of a hot path were and waited, and its reads, where there are any."""
     if not seen.enough:
-        yield Section(title=f"Hot path: {path.name}", text="Too little was seen of it; see the findings.")
-        return
-    yield Section(
-        title=f"Hot path: {path.name}",
-        text=_bottleneck(seen),
-        columns=("Phase", "Time a step", "Share of the time", "Without it at most", "Course", "Line seen most"),
-        rows=tuple(_row(seen, name, share) for name, share in _shares(seen) if share.value > 0),
-    )
-    lines = [(aspect, line) for aspect in COUNTED for line in lines_of(seen.steps, aspect)]
-    if lines:
-        yield Section(
-            title=f"Reads and waits: {path.name}",
-            text="By line; what is once in a while costs little, and what torch reads by itself is not counted.",
-            columns=("Line", "Call", "At each step", "On so many steps", "Whose"),
-            rows=tuple(_read(line) for _, line in lines[:LONGEST]),
-        )
-
-
-def _shares(seen: HotSeen) -> list[tuple[str, Share]]:
-    return [(name, seen.phase(name)) for name in PHASES]
-
-
-def _bottleneck(seen: HotSeen) -> str:
-    """Name the phase that takes longest, and what a step without it would gain at most (Amdahl)."""
-    name, share = max(_shares(seen), key=lambda each: each[1].value)
-    step = statistics.median(each.seconds for each in seen.steps)
+        return Section(title=f"Hot path: {path.name}", text="Too little was seen of it; see the findings.")
     runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
-    line = seen.line_of(name)
-    at = f", most of it at {line}" if line else ""
-    gain = f": without it a step would be at most {share.gain:.2f} times as fast" if share.gain else ""
-    return (
-        f"{len(seen.steps)} steps{runs} of {_time(step)} (median) on {seen.runs[0].device}; the first ones are left "
-        f"out. Most of the time is spent in {name}, {share}{at}{gain}."
+    step = _time(statistics.median(each.seconds for each in seen.steps))
+    at = f", most of it at {line}" if (line := seen.line()) else ""
+    lines = [line for aspect in COUNTED for line in readings_of(seen.steps, aspect)]
+    reads = " By line, what it reads; what torch reads by itself is not counted." if lines else ""
+    return Section(
+        title=f"Hot path: {path.name}",
+        text=f"{len(seen.steps)} steps{runs} of {step} (median) on {seen.runs[0].device}; the first ones are left out. "
+        f"Waiting for batches takes {seen.stall()} of the time{at}.{reads}",
+        columns=("Line", "Call", "At each step", "On so many steps", "Whose") if lines else (),
+        rows=tuple(_read(line) for line in lines[:LONGEST]),
     )
 
 
-def _row(seen: HotSeen, name: str, share: Share) -> tuple[str, ...]:
-    times = [step.phases.get(name, 0.0) for step in seen.steps]
-    line = seen.line_of(name)
-    return (
-        name, _time(statistics.median(times)), str(share), f"{share.gain:.2f} x" if share.gain else "-",
-        sparkline(times), str(line or "-"),
-    )  # fmt: skip
-
-
-def _read(line: Line) -> tuple[str, ...]:
+def _read(line: Reading) -> tuple[str, ...]:
     whose = "torch's own" if line.read.of_torch else "the project's"
     return line.where, line.read.call, str(line.each), f"{line.often:.0%}", whose
 
@@ -148,7 +115,7 @@ def _said(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
     bad = next((run for run in seen.runs if not run.complete), None)
     device = seen.runs[0].device
     if bad is not None:
-        yield _unknown(_why(bad), location=bad.crash)
+        yield _unknown(f"{bad.problem} (after {len(bad.steps)} steps)", location=bad.crash)
     elif not seen.enough:
         yield _unknown(_too_few(seen))
     elif path.on not in {"any", device}:
@@ -182,7 +149,7 @@ def _counted(path: HotPath, seen: HotSeen, aspect: str) -> Iterator[Said]:
     )  # fmt: skip
 
 
-def _each(line: Line, aspect: str, device: str) -> str:
+def _each(line: Reading, aspect: str, device: str) -> str:
     often = f"{line.each} times " if line.each > 1 else ""
     when = f"{often}at each step" if line.each else f"at {line.often:.0%} of the steps"
     would = ", for which an accelerator would be waited for" if device == "cpu" and aspect == "host-reads" else ""
@@ -197,17 +164,14 @@ def _not_here(device: str, aspect: str) -> str:
 
 def _stall(path: HotPath, seen: HotSeen) -> Said:
     limit, share = _limit(path, "stall"), seen.stall()
-    batches = seen.phase("data")
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
     told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
     said = Said(Outcome.PASSED, told, f"{share}", expected=f"at most {limit:.0%} {NOUNS['stall']}")
     if share.low > limit:
-        loader, line = seen.loader(), seen.line_of("data")
-        made = f"; {loader.workers} workers make them at {loader.made}" if loader else f"; most of it at {line}"
-        gain = f"; without it a step would be at most {batches.gain:.2f} times as fast" if batches.gain else ""
+        gain = f"; without it a step would be at most {share.gain:.2f} times as fast" if share.gain else ""
         return replace(
-            said, outcome=Outcome.FAILED, message=f"{told}{made}{gain}", impact=IMPACT["stall"],
-            location=loader.made if loader else line, remediation=REMEDIES["stall"],
+            said, outcome=Outcome.FAILED, message=f"{told}; most of it at {seen.line()}{gain}", impact=IMPACT["stall"],
+            location=seen.line(), remediation=REMEDIES["stall"],
         )  # fmt: skip
     if share.high > limit:
         return replace(
@@ -217,25 +181,19 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
     return said
 
 
-def _lines(seen: HotSeen, aspect: str) -> list[Line]:
+def _lines(seen: HotSeen, aspect: str) -> list[Reading]:
     device = seen.runs[0].device
     step = seen.steps[0].model_copy(update={"device": device})
-    return [line for line in lines_of(seen.steps, aspect) if counts(line.read, step)]
+    return [line for line in readings_of(seen.steps, aspect) if counts(line.read, step)]
 
 
 def _unknown(why: str, location: Location | None = None) -> Said:
-    run = "not run" if why.startswith("it was not run") else "not seen"
-    return Said(
-        Outcome.UNKNOWN, f"Not known what its steps wait for: {why}."[:600], run, location=location,
-        remediation="Make the callable train steps to its end, with an optimizer of torch.",
-    )  # fmt: skip
-
-
-def _why(run: HotRun) -> str:
-    """Return why a run did not come to its end."""
-    if run.problem or run.error:
-        return f"{run.problem or run.error} (after {len(run.steps)} steps)"
-    return f"it ended after {len(run.steps)} steps: {run.process.ended if run.process else 'not run'}"
+    return unknown(
+        f"Not known what its steps wait for: {why}."[:600],
+        actual="not run" if why.startswith("it was not run") else "not seen",
+        location=location,
+        remedy="Make the callable train steps to its end, with an optimizer of torch.",
+    )
 
 
 def _too_few(seen: HotSeen) -> str:
@@ -265,7 +223,7 @@ def _bound(path: HotPath, aspect: str) -> _Bound:
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell where the time of a step goes, and which lines read what how often."""
+    """Tell how long steps are and wait, and which lines read what how often."""
     paths = evidence.get(HotPaths)
     if not task.hot_paths:
         return
@@ -275,7 +233,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     for i, path in enumerate(task.hot_paths):
         seen = paths.of(i)
         if seen is not None:
-            yield from sections(path, seen)
+            yield section(path, seen)
 
 
 CHECK = Check(

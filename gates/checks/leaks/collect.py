@@ -8,18 +8,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from itertools import combinations
 
 from pydantic import ValidationError
 
-from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, probing
+from gates.child.probing import Entry, Probe, Probed, location
 from gates.child.process import ProcessRun
-from gates.config import Context
-from gates.measuring.deciding import slope
+from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Leak
-from gates.task.task import Task
 
 METHOD = "Theil-Sen slope with Sen's interval of 95 %"
 ALPHA = 0.05
@@ -49,9 +46,14 @@ class Slope:
 
 
 def theil_sen(values: Sequence[float]) -> Slope:
-    """Return the slope of two or more values that were taken at equal distances."""
-    value, low, high = slope(values, ALPHA)
-    return Slope(value, low, high, len(values))
+    """Return the slope of two or more values that were taken at equal distances, with Sen's interval (Sen 1968)."""
+    n = len(values)
+    slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
+    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)  # of Kendall's statistic without a trend
+    apart = int(statistics.NormalDist().inv_cdf(1 - ALPHA / 2) * deviation) + 2
+    k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
+    low, high = (slopes[k], slopes[-1 - k]) if k >= 0 else (-math.inf, math.inf)
+    return Slope(statistics.median(slopes), low, high, n)
 
 
 def kept(values: Sequence[float]) -> Sequence[float]:
@@ -183,8 +185,6 @@ class Holder(Model):
 class LeakRun(Model):
     """One callable: run as often as asked, then for longer where it may leak, then to see where."""
 
-    index: int
-    name: str
     first: Watched
     longer: Watched | None = None
     allocated: tuple[Allocated, ...] = ()
@@ -196,68 +196,53 @@ class LeakRun(Model):
         return self.longer or self.first
 
 
-PROGRAM = "leaks.__main__"
 LONGER = 3
 MOST_EPOCHS = 1000
 SHARE = 0.8  # of the time limit, after which a longer run stops by itself
 LOCATED = 6  # epochs that are looked at for where
 
 
-class Leaks(Evidence):
+class Leaks(Probes[Leak, LeakRun]):
     """All callables of a task whose memory must not go on growing."""
 
-    runs: tuple[LeakRun, ...]
+    key = "leaks"
+    method = "each callable over and over, in processes of their own, memory read after each epoch"
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Run each callable in processes of its own."""
-        probe = probing(task, context, "leaks")
-        runs = tuple(_run(probe, i, leak, leak.timeout_s or context.timeout_s) for i, leak in enumerate(task.leaks))
-        return cls(
-            how="each callable over and over, in processes of their own, memory read after each epoch",
-            commands=tuple(probe.commands),
-            runs=runs,
-        )
+    def look(cls, probe: Probe, name: str, part: Leak, limit_s: float) -> LeakRun:
+        """Run a callable as often as is asked, and again where it does not stay as it is."""
 
-    def run(self, index: int) -> LeakRun | None:
-        """Return what was seen of a task's callable."""
-        return next((run for run in self.runs if run.index == index), None)
+        def asked(suffix: str, epochs: int, **more: object) -> Probed:
+            told = {"call": part.call, "args": part.args, "seconds": SHARE * limit_s, "least": part.epochs}
+            return probe.ask(
+                "leaks", f"{name}{suffix}", {**told, "epochs": epochs, "warm": 0, **more}, limit_s, threads=None
+            )
 
-
-def _run(probe: Probe, index: int, leak: Leak, limit_s: float) -> LeakRun:
-    """Run one callable as often as is asked, and again where it does not stay as it is."""
-    first = _watched(probe, leak, f"{index}", leak.epochs, limit_s)
-    seen = LeakRun(index=index, name=leak.name, first=first)
-    if not first.complete or set(first.drifts(leak.tolerance_bytes).values()) <= {Drift.FLAT}:
+        first = _watched(asked("", part.epochs), part.epochs)
+        seen = LeakRun(first=first)
+        if not first.complete or set(first.drifts(part.tolerance_bytes).values()) <= {Drift.FLAT}:
+            return seen
+        epochs = min(LONGER * part.epochs, MOST_EPOCHS)
+        longer = _watched(asked("-longer", epochs), epochs)
+        seen = LeakRun(first=first, longer=longer)
+        if Drift.GROWS not in longer.drifts(part.tolerance_bytes).values():
+            return seen
+        # what begins later is found after as many epochs as the longer run had
+        for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
+            found = _located(asked(suffix, warm + LOCATED, warm=warm))
+            if any(found.values()):
+                return seen.model_copy(update=found)
         return seen
-    longer = _watched(probe, leak, f"{index}-longer", min(LONGER * leak.epochs, MOST_EPOCHS), limit_s)
-    seen = seen.model_copy(update={"longer": longer})
-    if Drift.GROWS not in longer.drifts(leak.tolerance_bytes).values():
-        return seen
-    where = _located(probe, leak, f"{index}-where", math.ceil(DROPPED * leak.epochs), limit_s)
-    if not any(where.values()):  # it began later
-        where = _located(probe, leak, f"{index}-where-later", longer.epochs // 2, limit_s)
-    return seen.model_copy(update=where)
 
 
-def _watched(probe: Probe, leak: Leak, name: str, epochs: int, limit_s: float) -> Watched:
-    probed = _asked(probe, leak, name, limit_s, epochs=epochs, locate=False)
-    series = probed.of("epoch")
-    told = next(iter(probed.of("form")), {})
-    try:
-        return Watched.model_validate(
-            {
-                "process": probed.process, "problem": probed.trouble, "place": probed.place, "asked": epochs,
-                "epochs": len(series), "form": told.get("form", ""), "rungs": _rungs(series),
-                "filling": told.get("filling", ()), "troubles": told.get("troubles", ()),
-            }
-        )  # fmt: skip
-    except ValidationError:
-        return Watched(process=probed.process, asked=epochs, problem="the journal cannot be read")
+def _watched(probed: Probed, asked: int) -> Watched:
+    series, told = probed.of("epoch"), next(iter(probed.of("form")), {})
+    base = Watched(process=probed.process, problem=probed.trouble, place=probed.place, asked=asked)
+    facts: dict[str, object] = {name: told[name] for name in ("form", "filling", "troubles") if name in told}
+    return readable(base, lambda: {**facts, "epochs": len(series), "rungs": _rungs(series)})
 
 
-def _located(probe: Probe, leak: Leak, name: str, warm: int, limit_s: float) -> dict[str, object]:
-    probed = _asked(probe, leak, name, limit_s, epochs=warm + LOCATED, warm=warm, locate=True)
+def _located(probed: Probed) -> dict[str, object]:
     try:
         return {
             "allocated": tuple(Allocated.model_validate(each) for each in _placed(probed.of("allocated"))),
@@ -265,11 +250,6 @@ def _located(probe: Probe, leak: Leak, name: str, warm: int, limit_s: float) -> 
         }
     except ValidationError:  # what is known of where does not change that it leaks
         return {}
-
-
-def _asked(probe: Probe, leak: Leak, name: str, limit_s: float, **asked: object) -> Probed:
-    told = {"call": leak.call, "args": leak.args, "seconds": SHARE * limit_s, "least": leak.epochs, **asked}
-    return probe.ask(PROGRAM, name, told, limit_s, threads=None)
 
 
 def _rungs(series: list[Entry]) -> list[dict[str, object]]:

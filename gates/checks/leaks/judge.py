@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gates.check import Check, EvidenceSet, Said, checks, findings
+from gates.check import Said
 from gates.checks.leaks.collect import METHOD, Allocated, Drift, Holder, LeakRun, Leaks, Rung, Watched, kept, theil_sen
-from gates.model import Finding, Location, Outcome, Planned, Row, RuleText
+from gates.evidence._probes import ProbeCheck, unknown
+from gates.model import Location, Outcome, RuleText
 from gates.report import Section
 from gates.task.probes import Leak
-from gates.task.task import Task
 from gates.words import shown, sparkline
 
 PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
@@ -28,14 +28,14 @@ class Place:
         return kept or (self.allocated.location if self.allocated else None)
 
 
-RULES = (
-    RuleText(
-        id="PF004",
-        title="No memory leak",
-        meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
-        "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
-    ),
+RULE = RuleText(
+    id="PF004",
+    title="No memory leak",
+    meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
+    "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
 )
+DOUBT = "not known whether it leaks"
+REMEDY = "Make the callable run to its end, epoch after epoch."
 ORDER = ("device", "tensors", "graph", "python")
 WORDS = {
     "tensors": "live tensors", "graph": "autograd graphs", "python": "what Python holds",
@@ -47,23 +47,6 @@ FORMS = {
     "stepped": "what it returns makes a step each epoch",
 }
 IMPACT = "A run that is long enough ends for want of memory."
-
-
-def plan(task: Task) -> Iterator[Planned]:
-    """Plan one check for each callable, and one for each criterion that it stands for."""
-    for i, leak in enumerate(task.leaks):
-        title = f"No memory leak in {leak.name}"
-        yield from checks(task, leak, f"leak:{i}", title, "no memory leak")
-
-
-def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge each callable by the run that counts."""
-    leaks = evidence.get(Leaks)
-    for i, leak in enumerate(task.leaks):
-        run = leaks.run(i) if leaks else None
-        said = _said(leak, run) if run else _unknown(f"it was not run: {evidence.why_missing(Leaks)}")
-        raw = f"leaks/{i}{'-longer' if run and run.longer else ''}.jsonl" if run else None
-        yield from findings(task, leak, said, rule="PF004", check=f"leak:{i}", raw=raw)
 
 
 def _said(leak: Leak, run: LeakRun) -> Said:
@@ -85,7 +68,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             f"{_grew(grown)}, and nothing that Python or torch knows of: what only a library knows of, or "
             "a buffer that was set aside before and is now filled",
             actual=_grew(grown),
-            remediation="Look for it with a profiler that sees the C library's calls, such as memray. For a "
+            remedy="Look for it with a profiler that sees the C library's calls, such as memray. For a "
             "buffer, ask for as many 'epochs' as it takes to fill it in the first third.",
         )
     if unclear:
@@ -94,7 +77,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
             + (f": {'; '.join(filled)}" if filled else ""),
             actual="not decided",
-            remediation="Ask for more 'epochs', or let caches fill in the first third of them.",
+            remedy="Ask for more 'epochs', or let caches fill in the first third of them.",
         )
     return Said(
         Outcome.PASSED, f"no memory keeps growing over {last.epochs} epochs: {_grew(last.rungs)}",
@@ -114,12 +97,8 @@ def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
     )  # fmt: skip
 
 
-def _unknown(
-    why: str, *, actual: str = "not seen", location: Location | None = None,
-    remediation: str = "Make the callable run to its end, epoch after epoch.",
-) -> Said:  # fmt: skip
-    said = f"not known whether it leaks: {why}"
-    return Said(Outcome.UNKNOWN, said, actual, location=location, remediation=remediation)
+def _unknown(why: str, *, actual: str = "not seen", location: Location | None = None, remedy: str = REMEDY) -> Said:
+    return unknown(f"{DOUBT}: {why}", remedy=remedy, actual=actual, location=location)
 
 
 def _why(watched: Watched) -> str:
@@ -140,26 +119,18 @@ def _grew(rungs: Sequence[Rung]) -> str:
     return "; ".join(parts)
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def _section(seen: tuple[tuple[Leak, LeakRun], ...], not_run: str) -> Section:
     """Tell of each rung of each callable how it grew."""
-    leaks = evidence.get(Leaks)
-    if not task.leaks:
-        return
-    rows = [row for i, leak in enumerate(task.leaks) for row in _rows(leak, leaks.run(i) if leaks else None)]
-    yield Section(
+    return Section(
         title="Memory",
-        text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first."
-        if leaks
-        else f"Not run: {evidence.why_missing(Leaks)}.",
-        facts=tuple((run.name, FORMS.get(run.last.form, "did not run")) for run in (leaks.runs if leaks else ())),
+        text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
+        facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run in seen),
         columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
-        rows=tuple(rows),
+        rows=tuple(row for each in seen for row in _rows(*each)),
     )
 
 
-def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
-    if run is None:
-        return
+def _rows(leak: Leak, run: LeakRun) -> Iterator[tuple[str, ...]]:
     last = run.last
     drifts = last.drifts(leak.tolerance_bytes)
     for rung in last.rungs:
@@ -181,7 +152,8 @@ def _rows(leak: Leak, run: LeakRun | None) -> Iterator[tuple[str, ...]]:
 def place_of(run: LeakRun, rung: str, growth: float) -> Place:
     """Return where a rung's growth is kept and allocated; `growth` is that of an epoch."""
     seen = "tensors" if rung.startswith("device") else rung
-    allocated = next((each for each in run.allocated if each.rung == seen), None)
+    known = seen if seen == "graph" else "python"  # of a tensor, too, Python holds a small part
+    allocated = next((each for each in run.allocated if each.rung == known), None)
     fitting = [each for each in run.holders if _fits(each, seen, growth)]
     return Place(max(fitting, key=lambda each: each.location is not None, default=None), allocated)
 
@@ -205,14 +177,17 @@ def said_of(place: Place) -> str:
     return ", ".join(words) or "no line of the project was found for it"
 
 
-CHECK = Check(
+CHECK = ProbeCheck(
     name="leaks",
-    gate="performance",
     order=30,
-    rules=RULES,
-    uses=(Leaks,),
-    plan=plan,
-    judge=judge,
-    page=describe,
-    row=Row.MEASURE,
-)
+    prefix="leak",
+    rule=RULE,
+    evidence=Leaks,
+    title=lambda leak: f"No memory leak in {leak.name}",
+    promise="no memory leak",
+    judge=_said,
+    section=_section,
+    doubt=DOUBT,
+    remedy=REMEDY,
+    suffix=lambda run: "-longer" if run.longer else "",
+).check()

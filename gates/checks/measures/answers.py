@@ -6,12 +6,13 @@ from functools import partial
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.base.arms import BASELINE, CANDIDATE, by_sides, measurement_of
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
+from gates.checks.measures.sides import BASELINE, CANDIDATE, by_sides, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring import answers
 from gates.measuring.answers import ALPHA, Source, correct
+from gates.measuring.fitness import differing
 from gates.measuring.interval import Estimate, NotEnough, compare
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun
@@ -60,8 +61,7 @@ class Answer:
         metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
         if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit in BARE:
             return ""
-        unit = BYTES if metric.unit == "B" else metric.unit
-        return f"{unit} a sample" if measure.kind == "slope" else unit
+        return BYTES if metric.unit == "B" else metric.unit
 
     @property
     def samples(self) -> Samples | None:
@@ -130,19 +130,9 @@ def compared(task: Task, asked: Measure, measure: Measure, evidence: EvidenceSet
         there = run.samples.device.type
         return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
     got = told_by(run, measure, run.problem if run else seen.problem)
-    if got.seen is not None and (differing := _differing(task, asked, run)):
-        return replace(got, outcome=Outcome.UNKNOWN, problem=differing, remedy=ALIKE)
-    return got
-
-
-def _differing(task: Task, asked: Measure, run: MeasurementRun | None) -> str:
-    """Return why the two sides did not do the same work, where the task asks for that and they tell their results."""
-    if run is None or run.taken is None or not measurement_of(task, asked).same_result:
-        return ""
-    digests = [set(values) for values in run.taken.digests.values()]
-    if len(digests) == 2 and all(len(values) == 1 for values in digests):
-        return "" if digests[0] == digests[1] else "the two do not return the same: not the same work"
-    return "whether the two return the same was not seen"
+    same = got.seen is not None and run is not None and measurement_of(task, asked).same_result
+    why = differing(run.taken)[0] if same and run and run.taken else ""
+    return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE) if why else got
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

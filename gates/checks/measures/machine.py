@@ -5,12 +5,11 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
-from gates.checks.measures.base.arms import comparisons_of
-from gates.checks.measures.base.collect import Regressions
+from gates.checks.measures.collect import Regressions
+from gates.checks.measures.sides import comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.deciding import LEAST_RESTARTS
-from gates.measuring.fitness import TIMED, contended, noise
-from gates.measuring.interval import METHOD, pairs_needed, smallest_effect
+from gates.measuring.fitness import TIMED, contended, differing, noise
+from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
@@ -29,7 +28,7 @@ RULES = (
         id="PF003",
         title="Every attempt counts",
         meaning="Each measurement of the same code on one machine goes into a ledger. All attempts share "
-        "one error, so that trying again changes no verdict. A changed ledger leaves it open.",
+        "one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
     ),
 )
 REMEDY = {
@@ -79,9 +78,9 @@ def _fit(
         said = f"nothing was measured: {problem}"
         return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, said, remedy=MEND)
     if measurement.same_result:
-        differing, outcome = _differing([one for _, one in taken])
-        if differing:
-            return _said(task, measurement, "PF002", "machine", outcome, differing, remedy=ALIKE)
+        for why, outcome in (differing(one) for _, one in taken):
+            if why:
+                return _said(task, measurement, "PF002", "machine", outcome, why, remedy=ALIKE)
     asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
     answered = [got for _, _, _, got in asked]
     reasons = dict.fromkeys(reason for got in answered for reason in got.unfit)
@@ -103,20 +102,6 @@ def _copied(taken: Taken) -> str:
         return "no second copy was timed"
     ratio = f"{seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
     return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
-
-
-def _differing(taken: list[Taken]) -> tuple[str, Outcome]:
-    """Return which arm had another result than the first, and what that means."""
-    for one in taken:
-        changing = [arm for arm, digests in one.digests.items() if len(digests) > 1]
-        if changing or not one.digests:
-            why = f"the step of {changing[0]} returns now this, now that" if changing else "no arm told its result"
-            return f"{why}: whether the results are the same was not seen", Outcome.UNKNOWN
-        first = one.digests.get(one.baseline)
-        others = [arm for arm, digests in one.digests.items() if digests != first]
-        if others:
-            return f"{others[0]} does not return what {one.baseline} returns: it is not the same work", Outcome.FAILED
-    return "", Outcome.PASSED
 
 
 def _attempts(task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str) -> Finding:
@@ -275,4 +260,3 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
     )
     yield "Attempt", str(len(run.earlier.attempts) + 1)
-    yield "Laid down before the first sample", taken.frozen[:16]

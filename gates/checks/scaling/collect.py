@@ -1,21 +1,16 @@
-"""Scaling: steps of the project at several sizes, and where one grows too fast, the line that does."""
+"""Scaling: steps of the project at several sizes, and where one grows too fast, the function that does."""
 
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
-from pydantic import ValidationError
-
-from gates.check import Evidence
-from gates.child.probing import Entry, Probe, Probed, location, number, probing
+from gates.child.probing import Entry, Probe, Probed, number
 from gates.child.process import ProcessRun
-from gates.config import Context
-from gates.measuring.deciding import quantile
+from gates.evidence._probes import Probes, readable
+from gates.measuring.interval import student
 from gates.model import Location, Model
 from gates.task.probes import Scale
-from gates.task.task import Task
 
 LEVEL = 0.95
 STEP = 0.005
@@ -54,9 +49,9 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
         raise ValueError("a value that is not above 0")
     medians = [[statistics.median(column) for column in zip(*rounds, strict=True)] for rounds in starts]
     whole = [statistics.median(column) for column in zip(*medians, strict=True)]
-    lower = _student([slope(sizes, row) for row in medians])
-    upper = _student([affine(sizes, row) for row in medians])
-    grown = _student([math.log(row[-1] / row[0]) for row in medians])
+    lower = student([slope(sizes, row) for row in medians], LEVEL)
+    upper = student([affine(sizes, row) for row in medians], LEVEL)
+    grown = student([math.log(row[-1] / row[0]) for row in medians], LEVEL)
     high = lower[1] if grown[1] <= HARDLY else max(lower[1], upper[1])
     value = min(max(affine(sizes, whole), lower[0]), high)
     return Power(value, lower[0], high, sum(map(len, starts)), len(starts))
@@ -65,10 +60,8 @@ def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> 
 def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
     """Return the slope in logarithms over the upper half of the sizes, two at least."""
     first = min(len(sizes) // 2, len(sizes) - 2)
-    x, y = [math.log(size) for size in sizes[first:]], [math.log(value) for value in values[first:]]
-    middle_x, middle_y = statistics.fmean(x), statistics.fmean(y)
-    above = sum((a - middle_x) * (b - middle_y) for a, b in zip(x, y, strict=True))
-    return above / sum((a - middle_x) ** 2 for a in x)
+    logs = ([math.log(each) for each in column[first:]] for column in (sizes, values))
+    return statistics.linear_regression(*logs).slope
 
 
 def affine(sizes: Sequence[int], values: Sequence[float]) -> float:
@@ -90,100 +83,60 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
     return float(sum((a * x + b * y - 1) ** 2 for x, y in rows))
 
 
-def _student(values: Sequence[float]) -> tuple[float, float]:
-    middle, n = statistics.fmean(values), len(values)
-    half = quantile(LEVEL, n - 1) * statistics.stdev(values) / math.sqrt(n)
-    return middle - half, middle + half
-
-
-PROGRAM = "scaling"
 LEAST_SHARE = 0.1
-MOST_LINES = 5
 OF_PAGES = 4096.0
+TIMES = {"step_time_s": "wall", "step_cpu_time_s": "cpu"}
 
 
 class Grown(Model):
-    """A line of the project, what it takes of a step at the least and at the largest size, and the power of that."""
+    """The function of the project that takes most beyond the limit: by which power it grows, its share of the step."""
 
     place: Location
     function: str
-    least: float
-    most: float
     exponent: float
     share: float
 
 
 class Scaled(Model):
-    """One step at its sizes: the values of each size, by round and start; and the lines that grow fastest."""
+    """One step at its sizes: the values of each size, by round and start; and the function that grows fastest."""
 
-    index: int
-    name: str
     process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     device: str = "cpu"
     sizes: tuple[int, ...]
     starts: tuple[tuple[tuple[float, ...], ...], ...] = ()
-    grown: tuple[Grown, ...] = ()
+    grown: Grown | None = None
 
     def power(self) -> Power:
         """Return the exponent; raise `ValueError` where it cannot be told."""
         return power(self.sizes, self.starts)
 
 
-class Scaling(Evidence):
+class Scaling(Probes[Scale, Scaled]):
     """All steps of a task whose growth is limited."""
 
-    seen: tuple[Scaled, ...]
+    key = "scaling"
+    method = "each step at each size, sizes in turn, in fresh processes; where it grows too fast, by function"
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Measure each step."""
-        probe = probing(task, context, "scaling")
-        seen = tuple(scaled(probe, i, scale, context) for i, scale in enumerate(task.scaling))
-        return cls(
-            how="each step at each size, sizes in turn, in fresh processes; where it grows too fast, line by line",
-            commands=tuple(probe.commands),
-            seen=seen,
-        )
-
-    def of(self, index: int) -> Scaled | None:
-        """Return what was seen of one step."""
-        return next((each for each in self.seen if each.index == index), None)
-
-
-def scaled(probe: Probe, index: int, scale: Scale, context: Context) -> Scaled:
-    """Measure a step; the same call with the folders of another revision measures it there."""
-    probed = _asked(probe, scale, f"{index}", context, where=False)
-    base = Scaled(index=index, name=scale.name, process=probed.process, problem=probed.trouble, place=probed.place,
-                  sizes=scale.sizes)  # fmt: skip
-    try:
-        seen = base.model_copy(update=_facts(scale, probed))
-        if seen.problem or not _exceeds(scale, seen):
+    def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
+        """Measure a step; the same call with the folders of another revision measures it there."""
+        told = part.model_dump(include={"call", "args", "kwargs", "argument", "sizes", "of", "restarts", "budget_s"})
+        asked = {**told, "argument": part.argument, "sizes": part.sizes}
+        probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
+        base = Scaled(process=probed.process, problem=probed.trouble, place=probed.place, sizes=part.sizes)
+        seen = readable(base, lambda: _facts(part, probed))
+        if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
             return seen
-        return seen.model_copy(
-            update={"grown": _grown(scale, _asked(probe, scale, f"{index}-where", context, where=True))}
-        )
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return base.model_copy(
-            update={"problem": base.problem or f"the journal cannot be read: {type(error).__name__}"}
-        )
-
-
-def _asked(probe: Probe, scale: Scale, name: str, context: Context, *, where: bool) -> Probed:
-    told = {"call": scale.call, "args": scale.args, "kwargs": scale.kwargs, "argument": scale.argument,
-            "sizes": scale.sizes, "of": scale.of, "restarts": scale.restarts, "budget_s": scale.budget_s,
-            "where": where}  # fmt: skip
-    limit = scale.timeout_s or context.timeout_s
-    return probe.ask(PROGRAM, name, told, limit, threads=scale.threads)
+        where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
+        return readable(seen, lambda: {"grown": _grown(part, where)})
 
 
 def _facts(scale: Scale, probed: Probed) -> dict[str, object]:
     device = next((str(entry["type"]) for entry in probed.of("device")), "cpu")
-    if scale.of in {"step_time_s", "step_cpu_time_s"}:
-        rows = [
-            (entry["restart"], entry["wall" if scale.of == "step_time_s" else "cpu"]) for entry in probed.of("round")
-        ]
+    if scale.of in TIMES:
+        rows = [(entry["restart"], entry[TIMES[scale.of]]) for entry in probed.of("round")]
     else:
         rows = list(_rows(scale, probed.of("value")))
     starts: dict[object, list[tuple[float, ...]]] = {}
@@ -210,32 +163,27 @@ def _exceeds(scale: Scale, seen: Scaled) -> bool:
     return scale.exponent.at_most is not None and found.low > scale.exponent.at_most
 
 
-def _grown(scale: Scale, probed: Probed) -> tuple[Grown, ...]:
-    """Return the lines that take more at the largest size than the limit lets them, the worst first, or the fastest."""
-    told = {entry["size"]: _by_line(entry) for entry in probed.of("lines")}
+def _grown(scale: Scale, probed: Probed) -> Grown | None:
+    """Return the function that takes most beyond what the limit lets it, else the one that grows fastest."""
+    told = {entry["size"]: _by_function(entry) for entry in probed.of("functions")}
     least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
     if least is None or not most:
-        return ()
+        return None
     ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most or 0.0
-    whole = sum(value for value, _ in most.values()) or 1.0
-    floor = 1e-3 * sum(value for value, _ in least.values()) or 1e-9  # what a line that did not run then may have taken
-    found: list[tuple[float, Grown]] = []
-    for (path, line), (value, function) in most.items():
-        before = max(least.get((path, line), (0.0, ""))[0], floor)
+    whole = sum(most.values()) or 1.0
+    floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
+    found: list[tuple[float, float, Grown]] = []
+    for (path, line, function), value in most.items():
+        before = max(least.get((path, line, function), 0.0), floor)
         exponent = math.log(max(value, floor) / before) / math.log(ratio)
-        place = location([path, line])
-        if place is not None and value / whole >= LEAST_SHARE:
-            grown = Grown(
-                place=place, function=function, least=before, most=value, exponent=exponent, share=value / whole
-            )
-            found.append((value - before * ratio**limit, grown))
-    # to look at a line takes its time, too: where that hides the growth, the line that grows fastest comes first
-    beyond = any(excess > 0 for excess, _ in found)
-    worst = sorted(found, key=lambda each: -each[0] if beyond else -each[1].exponent)
-    return tuple(grown for excess, grown in worst[:MOST_LINES] if excess > 0 or not beyond)
+        if value / whole >= LEAST_SHARE:
+            place = Location(path=path, line=line)
+            grown = Grown(place=place, function=function, exponent=exponent, share=value / whole)
+            found.append((max(0.0, value - before * ratio**limit), exponent, grown))
+    return max(found, key=lambda each: each[:2])[2] if found else None
 
 
-def _by_line(entry: Entry) -> dict[tuple[str, int], tuple[float, str]]:
-    lines = entry["lines"]
-    assert isinstance(lines, list)
-    return {(str(path), int(line)): (number(value), str(function)) for path, line, function, value, _ in lines}
+def _by_function(entry: Entry) -> dict[tuple[str, int, str], float]:
+    functions = entry["functions"]
+    assert isinstance(functions, list)
+    return {(str(path), int(line), str(function)): number(value) for path, line, function, value in functions}

@@ -1,31 +1,164 @@
-"""Whether the package builds, and whether each module of the implementation imports by itself."""
+"""Whether the package builds, and whether each module of the implementation imports by itself.
+
+A wheel is built from a copy of the project without network, by the library `build`.
+"""
 
 import re
+import shutil
 import sys
 import tomllib
-from collections.abc import Iterator
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
 from gates.check import Evidence
-from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
-from gates.child.asking import command
-from gates.child.places import HERE
-from gates.child.probing import Question
+from gates.child import process
+from gates.child.asking import HERE
+from gates.child.probing import Probe, Probed
 from gates.child.process import ProcessRun
 from gates.child.tracebacks import is_ours
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
+from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
+from gates.project.copies import copy_project
+from gates.project.files import files_of, import_roots, is_report, module_name, package_root, packages_of
 from gates.task.task import Task
 from gates.words import printable
 
+COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
+# a copy without .git has no version to be asked for
+VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
+
+
+class BuildEnding(StrEnum):
+    """How a build ended."""
+
+    BUILT = "built"
+    FAILED = "failed"
+    UNSEEN = "not seen"
+    NONE = "no package"
+
+
+class Built(Model):
+    """The build of a wheel; `compiled` says that the project has sources of other languages, which need more tools."""
+
+    ending: BuildEnding
+    backend: str = ""
+    problem: str = ""
+    wheel: str = ""
+    bytes: int = 0
+    files: int = 0
+    absent: tuple[str, ...] = ()
+    compiled: bool = False
+
+
+def started(
+    argv: Sequence[str], cwd: Path, context: Context, log: Path, env: Mapping[str, str] | None = None
+) -> ProcessRun:
+    """Run a command to its end; raise `EvidenceUnavailable` where it cannot be started."""
+    try:
+        return process.run(argv, cwd=cwd, timeout_s=context.timeout_s, log=log, env=env)
+    except OSError as error:
+        raise EvidenceUnavailable(f"{argv[0]!r} cannot be started: {error}") from error
+
+
+def built_wheel(
+    project: dict[str, Any] | None, stems: Sequence[str], context: Context, folder: Path
+) -> tuple[Built, list[ProcessRun]]:
+    """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
+    says = project is None or "build-system" in project  # [project] alone describes what may never be a package
+    if not says and not (context.root / "setup.py").is_file():
+        return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), []
+    from build import BuildBackendException, BuildException, ProjectBuilder
+
+    source, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
+    backend = str(table(project, "build-system").get("build-backend", "setuptools")).partition(":")[0]
+
+    def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+        env = {**VERSIONS, "PIP_NO_INDEX": "1", **(extra_environ or {})}
+        ended = started(cmd, Path(cwd or source), context, folder.with_name("build"), env)
+        runs.append(ended.model_copy(update={"argv": ("python", "-m", "build", "--wheel", "--no-isolation")}))
+        if ended.exit_code != 0:
+            raise OSError(f"{ended.ended}: {_error_in(ended)}")
+
+    try:
+        copy_project(context.root, source, context.root / "reports", copies=1)
+        _without_reports(source)
+        builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
+        with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
+            wheel = Path(builder.build("wheel", target))
+        return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
+    except BuildBackendException as error:
+        unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
+        with suppress(Exception):  # where its hook fails, too, that is why the build did
+            if absent := sorted(path[0] for path in builder.check_dependencies("wheel")):
+                return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
+        compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
+        return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
+    except (BuildException, OSError, UsageError) as error:
+        return Built(ending=BuildEnding.UNSEEN, problem=_line(error)), runs
+    finally:
+        shutil.rmtree(source, ignore_errors=True)
+        shutil.rmtree(target, ignore_errors=True)
+
+
+def _without_reports(source: Path) -> None:
+    """Remove what runs write, and empty folders: a backend that looks for packages would take these for some."""
+    for report in [path for path in source.rglob("*") if path.is_dir() and is_report(path)]:
+        shutil.rmtree(report)
+    for folder in sorted((path for path in source.rglob("*") if path.is_dir()), reverse=True):
+        if folder.name != ".git" and ".git" not in folder.parts and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _line(error: BaseException) -> str:
+    """Return what an error says first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return printable(lines[0])[:300]
+
+
+def _error_in(ended: ProcessRun) -> str:
+    """Return the line of a backend's output that names the error: advice often comes after it."""
+    lines = [line.strip() for line in ended.stderr.tail.splitlines()]
+    named = [line for line in lines if re.match(r"(error|[\w.]*(Error|Exception)): ", line)]
+    return named[-1][:300] if named else ended.last_words
+
+
+def _wheel(path: Path, stems: Sequence[str]) -> dict[str, object]:
+    """Return what is to be said of a wheel: its size, and the modules of the implementation that it lacks."""
+    with zipfile.ZipFile(path) as wheel:
+        names = set(wheel.namelist())
+    absent = [stem for stem in stems if not {f"{stem}.py", f"{stem}/__init__.py"} & names]
+    editable = not any(name.endswith(".py") for name in names)
+    return {"wheel": path.name, "bytes": path.stat().st_size, "files": len(names),
+            "absent": () if editable else tuple(absent)}  # fmt: skip
+
+
+def table(said: dict[str, Any] | None, name: str) -> dict[str, Any]:
+    """Return a table of a TOML file, empty where there is none of that name."""
+    found = (said or {}).get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts of a list in a TOML file."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def names(requirements: object) -> list[str]:
+    """Return the names of distributions, but for those whose marker may not hold here."""
+    found = (re.match(r"[A-Za-z0-9._-]+", text) for text in texts(requirements) if ";" not in text)
+    return [match[0] for match in found if match]
+
+
 # what of the standard library is there on some platforms only
 PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
-GONE = {"distutils", "imp", "asyncore", "asynchat", "smtpd", "cgi", "cgitb", "crypt", "pipes", "telnetlib", "lib2to3"}
 DEFECTS = {"SyntaxError", "NameError", "ImportError", "AttributeError", "TypeError"}
 
 
@@ -34,8 +167,7 @@ class Ending(StrEnum):
 
     IMPORTED = "imported"
     BROKEN = "broken"
-    OPTIONAL = "something optional is missing"
-    REFUSED = "refuses to be imported alone"
+    ASIDE = "needs something optional, or refuses to be imported alone"
     UNSEEN = "not seen"
 
 
@@ -44,25 +176,19 @@ def ended_as(fact: dict[str, Any], *, own: set[str], required: set[str]) -> tupl
 
     A defect is a module of the project or of its requirements that is not there, a name that is not defined, a cycle,
     a syntax error. A module that raises an error by its own will, or one that speaks of its surroundings (a variable,
-    a file, a setting), refuses.
+    a file, a setting, a platform, something optional), is left aside.
     """
     if "kinds" not in fact:
         return Ending.UNSEEN, ""
-    missing = [str(name) for name in fact.get("missing", ())]
-    kinds = {str(kind) for kind in fact.get("kinds", ())}
-    for name in missing:
-        top = name.split(".")[0]
-        if top in own or top in required or top in GONE:
-            if not fact.get("refused"):
-                return Ending.BROKEN, name
-        elif top in sys.stdlib_module_names or "." not in name or not fact.get("refused"):
-            return Ending.OPTIONAL, name
-    if fact.get("refused") or not kinds & DEFECTS:
-        return Ending.REFUSED, ""
-    owner = str(fact.get("of") or "").split(".")[0]
-    if owner in PLATFORM:
-        return Ending.OPTIONAL, str(fact["of"])
-    return Ending.BROKEN, ""
+    for name in map(str, fact.get("missing", ())):
+        if name.split(".")[0] not in own | required:
+            return Ending.ASIDE, name
+        if not fact.get("refused"):
+            return Ending.BROKEN, name
+    of = str(fact.get("of") or "")
+    if fact.get("refused") or not DEFECTS & {str(kind) for kind in fact.get("kinds", ())}:
+        return Ending.ASIDE, ""
+    return (Ending.ASIDE, of) if of.split(".")[0] in PLATFORM else (Ending.BROKEN, "")
 
 
 def frame_of(fact: dict[str, Any], context: Context) -> Location | None:
@@ -105,18 +231,19 @@ class Startup(Evidence):
         if not plan.modules and not plan.aside:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         folder = context.folder("startup").evidence
-        told, imports = _imported(plan, context, folder)
+        imports = _imported(plan, context, folder)
+        told = imports.of("module")
         built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel")
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
-        runs = [("imports", imports), *(("build", run) for run in builds)]
+        runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy without network",
-            commands=tuple(run.as_command(purpose) for purpose, run in runs),
+            commands=tuple(run.as_command(purpose) for purpose, run in runs if run),
             build=built,
             modules=tuple(_module(plan, fact, context) for fact in told),
             aside=tuple(plan.aside),
             warnings=tuple(dict.fromkeys(_warnings(told, context))),
-            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.ended}" if unseen else "",
+            problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
         )
 
 
@@ -152,17 +279,13 @@ class _Plan:
         return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
 
 
-def _imported(plan: _Plan, context: Context, folder: Path) -> tuple[list[dict[str, Any]], ProcessRun]:
-    asked = {
-        "modules": list(plan.modules.items()), "preload": plan.preload,
-        "paths": [str(root) for root in plan.roots], "limit_s": min(MODULE_LIMIT_S, context.timeout_s),
-    }  # fmt: skip
-    question = Question(folder / "imports.jsonl", asked)
-    with question:
-        argv = command(context.python, "importing", str(question.path))
-        ended = started(argv, context.root, context, folder / "imports")
-    told = [entry for entry in question.answer()[0] if entry["word"] == "module"]
-    return told, ended.model_copy(update={"argv": ("python", "-m", "gates_importing")})
+def _imported(plan: _Plan, context: Context, folder: Path) -> Probed:
+    each_s = min(MODULE_LIMIT_S, context.timeout_s)
+    asked = {"modules": list(plan.modules.items()), "preload": plan.preload, "each_s": each_s}
+    told = Probe(context, folder, plan.roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
+    if told.process is None:
+        raise EvidenceUnavailable(told.problem)
+    return told
 
 
 def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:

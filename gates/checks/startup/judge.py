@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath, PurePosixPath
 
 from gates.check import Check, EvidenceSet
-from gates.checks.startup.collect import Ending, Imported, Startup
-from gates.checks.startup.wheel import BuildEnding
+from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned

@@ -91,6 +91,5 @@ def _run(probe: Probe, asked: dict[str, object], name: str, limit_s: float) -> R
     cut_off = seen.process is not None and seen.process.timed_out
     unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
     ended = recorded.complete and seen.process is not None and seen.process.exit_code == 0
-    crash = {} if recorded.problem else {"crash": seen.place, "error": seen.error}
-    facts = {"process": seen.process, "complete": ended, "problem": recorded.problem or seen.problem or unheard}
-    return recorded.model_copy(update={**facts, **crash})
+    problem = recorded.problem or seen.problem or unheard
+    return recorded.model_copy(update={"process": seen.process, "complete": ended, "problem": problem})

@@ -2,140 +2,227 @@
 
     python -m gates_probe.recorder QUESTION
 
-The journal ends with what came of the call; an exception is raised on, so that its traceback reaches stderr.
+The journal ends with what came of the call.
 """
 
-import dataclasses
 import functools
-import sys
-from collections.abc import Callable, Iterable, Mapping
+import math
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.amp import GradScaler
+from torch.amp.autocast_mode import autocast
+from torch.optim import Optimizer
 
-from .calls import Calls, Forwards
-from .effects import ByHand, Clearing, Given, Hidden, Spoiled
-from .observing import Scene, begun, found, returned_by, safely
+from ..asking import Teller, named, program
+from .calls import Calls, Forwards, Trackers, around
+from .observing import Journal, Observer, Reached, Scene, dtype_name, held, returned_by, safely
 from .overflow import Overflow
 from .reference import Reference
 from .steps import Steps
 
-MOST_KEYS = 64
-MOST_RECORDS = 2000
+NEAR = 0.01
 
 
-class Trackers:
-    """Looks, whenever something is told, for trackers that were imported meanwhile, and listens to them."""
+class Clearing(Observer):
+    """Tells of each step that used gradients of the step before it, too."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._heard: set[str] = set()
-        self._inside = False
-        self._records = 0
+        self._used: dict[int, list[Tensor]] = {}
 
-    def look(self) -> None:
-        """Listen to the trackers that are there by now."""
-        for name, listen in (("wandb", self._wandb), ("torch.utils.tensorboard", self._tensorboard)):
-            module = sys.modules.get(name)
-            if module is not None and name not in self._heard and hasattr(module, ENTRY[name]):
-                self._heard.add(name)
-                safely(self._scene.journal, name, functools.partial(listen, module), None)
+    def cleared(self, optimizers: list[Optimizer]) -> None:
+        """Forget the gradients that were used."""
+        for optimizer in optimizers:
+            self._used.pop(id(optimizer), None)
 
-    def _wandb(self, wandb: Any) -> None:  # noqa: ANN401
-        begin = wandb.init
+    def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
+        """Look for gradients that were cleared by hand."""
+        for optimizer in self._scene.optimizers:
+            if id(optimizer) in self._used:
+                grads = [grad for grad in _gradients(optimizer) if not grad.is_sparse]
+                if not any(bool(grad.any()) for grad in grads):
+                    del self._used[id(optimizer)]
 
-        @functools.wraps(begin)
-        def begun(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            run = begin(*args, **kwargs)
-            safely(self._scene.journal, "wandb", lambda: self._run(wandb, run), None)
-            return run
+    def after_step(self, optimizer: Optimizer) -> None:
+        """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
 
-        wandb.init = begun
-        if getattr(wandb, "run", None) is not None:
-            self._run(wandb, wandb.run)
+        Others that were put in their place are not the same.
+        """
+        before = {id(grad) for grad in self._used.get(id(optimizer), ())}
+        now = list(_gradients(optimizer))
+        if any(id(grad) in before for grad in now):
+            self._scene.journal.tell("uncleared", optimizers=[self._scene.number(optimizer)])
+        self._used[id(optimizer)] = now
 
-    def _run(self, wandb: Any, run: Any) -> None:  # noqa: ANN401
-        current = getattr(wandb, "run", None) is run
-        log = self._listening(run.log, lambda data, *_args, **_kwargs: data, "wandb")
-        run.log = log
-        if current:  # the module's own function is what the run's was at `init`
-            wandb.log = log
 
-    def _tensorboard(self, module: Any) -> None:  # noqa: ANN401
-        writer = module.SummaryWriter
-        pair = lambda _self, tag, value, *_args, **_kwargs: {tag: value}  # noqa: E731
-        many = lambda _self, _tag, values, *_args, **_kwargs: values  # noqa: E731
-        writer.add_scalar = self._listening(writer.add_scalar, pair, "tensorboard")
-        writer.add_scalars = self._listening(writer.add_scalars, many, "tensorboard")
+def _gradients(optimizer: Optimizer) -> Iterator[Tensor]:
+    return (param.grad for param in held(optimizer) if param.grad is not None)
 
-    def _listening(self, original: Callable[..., Any], read: Callable[..., object], to: str) -> Callable[..., Any]:
+
+class Given(Observer):
+    """Tells, before a step, that an optimizer has gradients which no backward pass has left since they were cleared."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._cleared: dict[int, list[Tensor]] = {}  # of each optimizer, what it has no gradient of
+
+    def gone(self, optimizers: list[Optimizer]) -> None:
+        """Remember what has no gradient now."""
+        for optimizer in optimizers:
+            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
+
+    def after_backward(self, reached: Reached) -> None:
+        """Forget those whose gradients a backward pass has left."""
+        for optimizer in self._scene.holding(reached.params) if reached.whole else self._scene.optimizers:
+            self._cleared.pop(id(optimizer), None)
+
+    def ready(self, optimizer: Optimizer) -> None:
+        """Look for gradients all the same."""
+        if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
+            self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
+
+
+def _has_gradient(param: Tensor) -> bool:
+    return param.grad is not None and bool(param.grad.any())
+
+
+class ByHand(Observer):
+    """Tells, before gradients are clipped, that they were divided by the loss scale since the backward pass."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._scaled: dict[int, tuple[float, float]] = {}  # of each optimizer: length of gradients, scale
+
+    def after_backward(self, reached: Reached) -> None:
+        """Take down how long the scaled gradients are."""
+        scale = self._scene.scale_of(reached.scaler)
+        for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
+            self._scaled[id(optimizer)] = _length(optimizer), scale
+
+    def before_clip(self, params: list[Tensor]) -> None:
+        """Compare their length with what it was."""
+        for optimizer in self._scene.holding(params):
+            before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
+            if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
+                self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
+
+
+def _length(optimizer: Optimizer) -> float:
+    grads = [param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse]
+    return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
+
+
+class Spoiled(Observer):
+    """Tells, after a step, of the parameters and buffers of the called modules that it left without finite numbers."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._finite: dict[int, tuple[str, Tensor]] = {}
+        self._known: set[int] = set()
+
+    def before_call(self, module: nn.Module) -> None:
+        """Remember what is finite before the module is called for the first time; a mask may be infinite."""
+        for kind, owned in (("buffer", module.named_buffers()), ("parameter", module.named_parameters())):
+            for name, tensor in owned:
+                if id(tensor) not in self._known and tensor.is_floating_point():
+                    self._known.add(id(tensor))
+                    if _is_finite(tensor):
+                        self._finite[id(tensor)] = (f"{kind} {name}", tensor)
+
+    def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
+        """Tell of each such tensor once; a sum in float64 is finite where all of its numbers are."""
+        sums = [tensor.detach().sum(dtype=torch.float64) for _, tensor in self._finite.values()]
+        if all(map(math.isfinite, map(float, sums))):
+            return
+        gone = {key: name for key, (name, tensor) in self._finite.items() if not _is_finite(tensor)}
+        for key in gone:
+            del self._finite[key]
+        if gone:
+            self._scene.journal.tell("spoiled", names=sorted(gone.values()))
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(tensor.detach()).all())
+
+
+class Hidden(Observer):
+    """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._asked: set[tuple[str, str]] = set()
+        self._refusal: BaseException | None = None
+        around(scene, autocast, "__init__", self._autocast)
+        around(scene, GradScaler, "__init__", self._scaler)
+        torch.cuda._lazy_init = self._refusing(torch.cuda._lazy_init)  # noqa: SLF001  # all ways to CUDA lead here
+
+    def ended_by(self, error: BaseException) -> None:
+        """Tell that the run ended because a device was not there."""
+        if error is self._refusal:
+            self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
+
+    def _autocast(
+        self,
+        _context: autocast,
+        device_type: str,
+        dtype: torch.dtype | None = None,
+        enabled: object = True,
+        cache_enabled: object = None,  # noqa: ARG002  # as torch calls it
+    ) -> None:
+        if enabled:
+            wanted = dtype or torch.get_autocast_dtype(device_type)
+            self._tell(device_type, "autocast", lambda: autocast(device_type, dtype), dtype=dtype_name(wanted))
+
+    def _scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
+        if kwargs.get("enabled", args[4] if len(args) > 4 else True):
+            self._tell(device, "scaler", lambda: GradScaler(device))
+
+    def _tell(self, device: str, kind: str, ask: Callable[[], object], **facts: object) -> None:
+        module: Any = getattr(torch, device.partition(":")[0], None)
+        absent = hasattr(module, "is_available") and not module.is_available()
+        if not absent or (device, kind) in self._asked:
+            return
+        self._asked.add((device, kind))
+        self._scene.here.paused = True
+        try:
+            with warnings.catch_warnings(record=True) as answers:
+                warnings.simplefilter("always")
+                ask()
+        finally:
+            self._scene.here.paused = False
+        for answer in answers[:1]:
+            self._scene.journal.tell("hidden", what=str(answer.message), **facts)
+
+    def _refusing(self, original: Callable[[], None]) -> Callable[[], None]:
         @functools.wraps(original)
-        def logged(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if not self._inside:
-                safely(self._scene.journal, to, lambda: self._tell(to, read(*args, **kwargs)), None)
-            self._inside = True
+        def begin() -> None:
             try:
-                return original(*args, **kwargs)
-            finally:
-                self._inside = False
+                original()
+            except Exception as error:
+                self._refusal = error
+                raise
 
-        return logged
-
-    def _tell(self, to: str, data: object) -> None:
-        values = numbers(data)
-        if values and self._records < MOST_RECORDS:
-            self._records += 1
-            self._scene.journal.tell("log", to=to, values=values)
-
-    def returned(self, value: object) -> None:
-        """Take what a training step returned as records, where it is made of them."""
-        many = value if isinstance(value, list | tuple) and not hasattr(value, "_fields") else [value]
-        for each in many:
-            self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
+        return begin
 
 
-ENTRY = {"wandb": "init", "torch.utils.tensorboard": "SummaryWriter"}
-
-
-def numbers(data: object) -> dict[str, float]:
-    """Return the numbers of a record, by name."""
-    found: dict[str, float] = {}
-    for name, value in _items(data):
-        if isinstance(value, Tensor) and value.numel() == 1:
-            value = value.detach().item()  # noqa: PLW2901
-        if isinstance(value, int | float) and not isinstance(value, bool) and len(found) < MOST_KEYS:
-            found[str(name)[:100]] = float(value)
-    return found
-
-
-def _items(data: object) -> Iterable[tuple[object, object]]:
-    if isinstance(data, Mapping):
-        return data.items()
-    if dataclasses.is_dataclass(data) and not isinstance(data, type):
-        return [(each.name, getattr(data, each.name)) for each in dataclasses.fields(data)]
-    if hasattr(data, "_asdict"):
-        return list(data._asdict().items())
-    return []
-
-
-def main() -> None:
+@program
+def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
-    asked, journal = begun()
-    scene = Scene(journal)
+    scene = Scene(Journal(tell, asked["root"]))
     hidden = Hidden(scene)
     Calls(scene), Steps(scene), Forwards(scene)
     trackers = Trackers(scene)
-    journal.watched = trackers.look
+    scene.journal.watched = trackers.look
     scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]
-    if asked["overflow"]:
-        scene.observers.append(Overflow(scene, **asked["overflow"]))
-    else:
-        scene.observers.append(Reference(scene))
+    scene.observers.append(Overflow(scene, **asked["overflow"]) if asked["overflow"] else Reference(scene))
     try:
-        returned = returned_by(lambda: found(asked["call"], journal)(*asked["args"]))
+        returned = returned_by(lambda: named(asked["call"])[1](*asked["args"]))
     except BaseException as error:
         hidden.ended_by(error)
         raise
-    safely(journal, "what was returned", lambda: trackers.returned(returned), None)
+    safely(scene.journal, "what was returned", lambda: trackers.returned(returned), None)
     scene.let_know(lambda each: each.ended())
-    journal.tell("end")

@@ -1,197 +1,101 @@
-"""Calls what trains some steps, and tells of each step where its time went and what it waited for.
+"""Calls what trains some steps, and tells of each step how long it took, and what it waited for and read.
 
     python -m gates_probe.recorder.hot_path QUESTION
 
 A step ends when an optimizer's does. After as many as were asked for, or when the time is up, the process ends.
 """
 
-import os
+import functools
 import sys
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
-from inspect import CO_GENERATOR
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from types import CodeType, FrameType
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.compiler import is_compiling
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..places import HERE, Place, Places
-from .clock import DATA, FORWARD, OTHER, Clock, Phases
-from .host_reads import HostReads
-from .observing import Journal, begun, found, held, returned_by
+from ..asking import HERE, Place, Places, Teller, leave, named, program
+from .observing import Journal, held, is_looking, returned_by
+from .waiting import Feeding, Loaders, Sampling
 
-DEEPEST = 200
-WIDEST = 64
-NOT_DATA = ("<genexpr>",)
-TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
-
-
-class Feeding:
-    """Which code loops over the steps, and which of what it calls hands it the batches.
-
-    Batches come from what the loop calls directly: a generator, a `__next__`, or a function of the project one of
-    whose returned tensors a model was called with. The last is found out in one step in which each return is looked at.
-    """
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._loops: set[CodeType] = set()
-        self._feeders: set[CodeType] = set()
-        self._given: dict[int, tuple[CodeType, object]] = {}
-        self._learning = False
-
-    def looping(self, frame: FrameType | None) -> None:
-        """Note that a model or an optimizer was called from here: no frame outwards makes batches."""
-        while frame is not None:
-            if not frame.f_code.co_filename.startswith(TORCH):  # which calls models, but also what makes batches
-                self._loops.add(frame.f_code)
-            frame = frame.f_back
-
-    def learn(self) -> None:
-        """Look at what functions of the project return, unless somebody else does."""
-        if sys.getprofile() is None:
-            self._learning = True
-            sys.setprofile(self._seen)
-
-    def learned(self) -> None:
-        """Look no longer."""
-        if self._learning:
-            sys.setprofile(None)
-            self._learning = False
-            self._given.clear()
-
-    def fed(self, given: object) -> None:
-        """Note what a model was called with."""
-        if self._learning:
-            for pointer, _ in pointers(given):
-                if pointer in self._given:
-                    self._feeders.add(self._given[pointer][0])
-
-    def makes_batches(self, frame: FrameType | None) -> bool:
-        """Return whether the loop waits here for a batch."""
-        called: FrameType | None = None
-        for _ in range(DEEPEST):
-            if frame is None or frame.f_code in self._loops:
-                break
-            if not frame.f_code.co_filename.startswith(HERE):
-                called = frame
-            frame = frame.f_back
-        if called is None or frame is None:
-            return False
-        code = called.f_code
-        if code in self._feeders or code.co_name == "__next__":
-            return True
-        return bool(code.co_flags & CO_GENERATOR) and code.co_name not in NOT_DATA
-
-    def _seen(self, frame: FrameType, event: str, returned: object) -> None:
-        if event == "return" and returned is not None and self._places.shown(frame.f_code.co_filename):
-            for pointer, thing in pointers(returned):
-                if frame.f_code not in self._loops:
-                    self._given[pointer] = (frame.f_code, thing)  # which is held, so that no other gets its place
-
-
-def pointers(value: Any, depth: int = 3) -> Iterator[tuple[int, object]]:  # noqa: ANN401
-    """Yield where the data of tensors and arrays lie, which no model has made."""
-    if isinstance(value, Tensor):
-        if not value.requires_grad and value.layout is torch.strided:
-            yield _pointer_of(value), value
-    elif isinstance(value, dict) and depth:
-        for each in list(value.values())[:WIDEST]:
-            yield from pointers(each, depth - 1)
-    elif isinstance(value, (list, tuple)) and depth:
-        for each in value[:WIDEST]:
-            yield from pointers(each, depth - 1)
-    elif type(value).__module__ == "numpy" and hasattr(value, "__array_interface__"):
-        yield value.__array_interface__["data"][0], value
-
-
-def _pointer_of(tensor: Tensor) -> int:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except RuntimeError:  # a tensor without a storage of its own
-        return 0
-
-
-EVERY_S = 0.001
-Sample = tuple[str, str, Place | None]  # the clock's phase, the phase that it is, the line
-
-
-class Sampling:
-    """Counts samples of one thread, by phase and line."""
-
-    def __init__(self, places: Places, feeding: Feeding) -> None:
-        self._places = places
-        self._feeding = feeding
-        self._count: Counter[Sample] = Counter()
-        self._watched: tuple[int, Clock] | None = None
-        self._over = threading.Event()
-        threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
-
-    def watch(self, clock: Clock) -> None:
-        """Watch the thread that asks for it."""
-        self._watched = threading.get_ident(), clock
-
-    def end(self) -> None:
-        """Look no longer."""
-        self._over.set()
-
-    def is_watched(self) -> bool:
-        """Return whether this is the thread that trains, as far as is known."""
-        return self._watched is None or self._watched[0] == threading.get_ident()
-
-    def taken(self) -> dict[Sample, int]:
-        """Return the samples since the last time that it was asked."""
-        count, self._count = self._count, Counter()
-        return dict(count)
-
-    def _run(self) -> None:
-        while not self._over.wait(EVERY_S):
-            watched = self._watched
-            if watched is None:
-                continue
-            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
-            if frame is not None:
-                self._count[self._sample(watched[1].phase, frame)] += 1
-            del frame
-
-    def _sample(self, phase: str, frame: FrameType) -> Sample:
-        waits = phase in {OTHER, FORWARD} and self._feeding.makes_batches(frame)
-        return phase, DATA if waits else phase, self._places.of(frame)
-
-
+Call = Callable[..., Any]
+METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",
+           "unique", "bincount", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__repr__",
+           "__format__", "__contains__", "__array__")  # fmt: skip
+FUNCTIONS = ("nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select", "unique", "bincount")
 WAITS = ("synchronize", "empty_cache")
 SYNCHRONISES = "called a synchronizing CUDA operation"
 
 
-class HotReads(HostReads):
-    """The reads of the training thread, less those where batches are made, which lie on the host."""
+class Read(NamedTuple):
+    """One way in which a value was read: by which call, from which line of the project, in which module it was written.
+
+    `by` is the module whose code reads, such as `torch.utils.data.sampler`; the line of the project is the one that led
+    to it.
+    """
+
+    call: str
+    place: Place | None
+    by: str
+    device: str
+
+
+class _Reading(threading.local):
+    """Whether this thread is in a read, which may read on its own."""
+
+    inside = False
+
+
+class HostReads:
+    """Counts where values are read back to the host: `.item()`, `bool(tensor)`, `.cpu()`, `print(tensor)` and the like.
+
+    Each read waits, on an accelerator, for all that was asked of it before. It is counted wherever the tensor lies, so
+    that a run on a CPU tells what one on a GPU would wait for; `device` says where it lay. What runs inside of a
+    compiled graph, or in C++ alone, is not seen. What `aside` says is no read of interest is left out.
+    """
 
     def __init__(self, places: Places, aside: Callable[[FrameType | None], bool]) -> None:
-        super().__init__(places)
+        self._places = places
         self._aside = aside
-        self._warned = False
+        self._hears_cuda = False
+        self._count: Counter[Read] = Counter()
+        self._reading = _Reading()
+
+    def taken(self) -> dict[Read, int]:
+        """Return the reads since the last time that it was asked."""
+        count, self._count = self._count, Counter()
+        return dict(count)
 
     def listen(self) -> None:
-        """Begin to count, on every kind of accelerator that torch knows."""
-        super().listen()
-        torch.cuda.memory.empty_cache = torch.cuda.empty_cache
-        for kind in ("xpu", "mps", "accelerator"):
+        """Begin to count, for the rest of the process."""
+        for name in METHODS:
+            if hasattr(Tensor, name):
+                setattr(Tensor, name, self._counting(getattr(Tensor, name), name.strip("_")))
+        for name in FUNCTIONS:
+            setattr(torch, name, self._scriptable(getattr(torch, name), name))
+        for kind in ("cuda", "xpu", "mps", "accelerator"):
             for name in WAITS:
-                self._also(getattr(torch, kind, None), name, f"{kind}.{name}")
+                self._count_calls(getattr(torch, kind, None), name, f"{kind}.{name}")
+        torch.cuda.memory.empty_cache = torch.cuda.empty_cache
         for kind in ("Event", "Stream"):
-            self._also(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
+            self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
+        Tensor.to = self._moving(Tensor.to)  # type: ignore[method-assign]
+        Tensor.__getitem__ = self._masking(Tensor.__getitem__)  # type: ignore[method-assign]
 
     def hear_cuda(self) -> None:
         """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
-        if self._warned or not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        if self._hears_cuda or not torch.cuda.is_available() or not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             return
-        self._warned = True
+        self._hears_cuda = True
         torch.cuda.set_sync_debug_mode("warn")
         warnings.filterwarnings("always", message=f".*{SYNCHRONISES}")
         shown = warnings.showwarning
@@ -204,13 +108,72 @@ class HotReads(HostReads):
 
         warnings.showwarning = show
 
-    def _also(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
+    def _count_calls(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
         if hasattr(owner, name):
             setattr(owner, name, self._counting(getattr(owner, name), word))
 
+    def _counting(self, original: Call, name: str) -> Call:
+        reading = self._reading
+
+        @functools.wraps(original)
+        def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            if is_compiling() or reading.inside or is_looking():  # nothing of ours may come into a compiled graph
+                return original(*args, **kwargs)
+            reading.inside = True
+            try:
+                self._note(name, args[0] if args else None, sys._getframe(1))  # noqa: SLF001  # as logging does
+                return original(*args, **kwargs)
+            finally:
+                reading.inside = False
+
+        return read
+
+    def _scriptable(self, original: Call, name: str) -> Call:
+        """Return the same for a function that TorchScript knows by its identity."""
+        counting = self._counting(original, name)
+        with suppress(AttributeError, ImportError):
+            from torch.jit import _builtins  # not everywhere
+
+            operator = _builtins._find_builtin(original)  # type: ignore[no-untyped-call]  # noqa: SLF001
+            if operator is not None:
+                _builtins._register_builtin(counting, operator)  # noqa: SLF001
+        return counting
+
+    def _moving(self, original: Call) -> Call:
+        """Count what leaves an accelerator."""
+
+        @functools.wraps(original)
+        def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            moved = original(tensor, *args, **kwargs)
+            if is_compiling():
+                return moved
+            if isinstance(moved, Tensor) and moved.device.type == "cpu" != tensor.device.type and not is_looking():
+                self._note("to", tensor, sys._getframe(1))  # noqa: SLF001
+            return moved
+
+        return to
+
+    def _masking(self, original: Call) -> Call:
+        """Count an index that is a mask: how much it chooses must be known."""
+
+        @functools.wraps(original)
+        def getitem(tensor: Tensor, key: Any) -> Any:  # noqa: ANN401
+            if is_compiling() or not isinstance(key, Tensor):
+                return original(tensor, key)
+            if key.dtype is torch.bool and not self._reading.inside and not is_looking():
+                self._note("mask", tensor, sys._getframe(1))  # noqa: SLF001
+            return original(tensor, key)
+
+        return getitem
+
     def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
-        if not self._aside(frame):
-            super()._note(call, tensor, frame)
+        if self._aside(frame):
+            return
+        while frame is not None and frame.f_code.co_filename.startswith(HERE):
+            frame = frame.f_back
+        by = str(frame.f_globals.get("__name__", "")) if frame else ""
+        device = tensor.device.type if isinstance(tensor, Tensor) else ""
+        self._count[Read(call, self._places.of(frame), by, device)] += 1
 
 
 LEAST = 12
@@ -225,38 +188,61 @@ class HotPath:
         self._until = monotonic() + seconds
         self._rounds = 0
         self._round: set[int] = set()
-        self._loaders: set[tuple[int, object]] = set()
         self._feeding = Feeding(journal.places)
         self._sampling = Sampling(journal.places, self._feeding)
-        self._phases = Phases(
-            forward=lambda: self._feeding.looping(sys._getframe(2)),  # noqa: SLF001  # as logging does
-            fed=self._feeding.fed, stepped=self._stepped, loading=self._loading,
-        )  # fmt: skip
-        self._clocks = self._phases.clocks
-        self._reads = HotReads(journal.places, self._aside)
+        self._loaders = Loaders()
+        self._reads = HostReads(journal.places, self._aside)
+
+    def listen(self) -> None:
+        """Begin to tell; before the project is imported, so that it takes these calls for torch's own."""
         self._reads.listen()
-        self._phases.listen()
+        register_module_forward_pre_hook(self._before)
+        register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
+        register_optimizer_step_post_hook(self._stepped)
 
     def _aside(self, frame: FrameType | None) -> bool:
         """Return whether a read is none of the training thread's, or is one of a batch that is made on the host."""
         if not self._sampling.is_watched():
             return True
-        return self._clocks.own.phase == DATA or self._feeding.makes_batches(frame)
+        return self._loaders.own.active or self._feeding.makes_batches(frame)
 
-    def _stepped(self, optimizer: Optimizer) -> None:
+    def _before(self, module: nn.Module, _args: object) -> None:
+        """Note who calls an outermost model, and whether it trains."""
+        if is_compiling():
+            return
+        loading = self._loaders.own
+        loading.modules += 1
+        if loading.modules == 1 and not loading.active and next(module.parameters(), None) is not None:
+            loading.called(trains=torch.is_grad_enabled())
+            self._feeding.looping(sys._getframe(1))  # noqa: SLF001  # as logging does
+
+    def _after(self, _module: nn.Module, args: object, kwargs: object, _output: object = None) -> None:
+        if is_compiling():
+            return
+        loading = self._loaders.own
+        loading.modules = max(0, loading.modules - 1)
+        if not loading.modules and torch.is_grad_enabled():
+            self._feeding.fed((args, kwargs))
+
+    def _stepped(self, optimizer: Optimizer, *_: object) -> None:
         """Tell of the step that has ended; begin the next one."""
-        spent, late = self._clocks.own.taken(), self._clocks.late.taken()
-        samples = self._sampling.taken()
+        whole, loaders, outside = self._loaders.own.taken()
+        share, lines = self._sampling.taken()
+        waited = loaders.with_part(outside, share)
         number = self._journal.number(optimizer, "optimizer")
-        device = next((param.device.type for param in held(optimizer)), "")
         self._journal.tell(
-            "step", optimizer=number, phases=spent, late=late, device=device,
-            samples=[[*sample, count] for sample, count in samples.items()],
+            "step",
+            optimizer=number,
+            seconds=whole.seconds,
+            waited=waited.seconds,
+            late=[min(waited.late, whole.late), whole.late],
+            device=next((param.device.type for param in held(optimizer)), ""),
+            lines=[[*place, count] for place, count in lines.items()],
             reads=[[*read, count] for read, count in self._reads.taken().items()],
-        )  # fmt: skip
+        )
         self._feeding.looping(sys._getframe(1))  # noqa: SLF001
         self._next(number)
-        self._clocks.own.taken(), self._clocks.late.taken()  # what was told took its time, too
+        self._loaders.own.taken()  # what was told took its time, too
 
     def _next(self, number: int) -> None:
         if number in self._round:  # of several optimizers, all have stepped
@@ -267,38 +253,19 @@ class HotPath:
             self._feeding.learn()
         self._round.add(number)
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
-            self.end(stopped=True)
-        self._sampling.watch(self._clocks.own)
+            self.end()
+        self._sampling.watch(self._loaders.own)
         self._reads.hear_cuda()
 
-    def _loading(self, loader: Any) -> None:  # noqa: ANN401
-        """Tell of a loader: its workers, and where its samples are made."""
-        dataset = getattr(loader, "dataset", None)
-        while inner := getattr(dataset, "dataset", None):  # a part of another one
-            dataset = inner
-        made = getattr(type(dataset), "__getitem__", None) or getattr(type(dataset), "__iter__", None)
-        code = getattr(made, "__code__", None)
-        path = self._journal.places.shown(code.co_filename) if code else None
-        workers = int(getattr(loader, "num_workers", 0))
-        key = (workers, path)
-        if key not in self._loaders:
-            self._loaders.add(key)
-            self._journal.tell("loader", workers=workers, made=[path, code.co_firstlineno] if path and code else None)
-
-    def end(self, *, stopped: bool) -> None:
-        """Tell that it was all; where it was stopped, leave at once."""
-        self._sampling.end()
-        self._journal.tell("end", stopped=stopped)
-        if stopped:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)  # what the project leaves running is none of what was asked for
+    def end(self) -> None:
+        """Tell that it was stopped, and leave at once."""
+        self._journal.tell("end", stopped=True)
+        leave()  # what the project leaves running is none of what was asked for
 
 
-def main() -> None:
+@program
+def main(asked: dict[str, Any], tell: Teller) -> None:
     """Watch the call that was asked for."""
-    asked, journal = begun()
-    path = HotPath(journal, asked["steps"], asked["seconds"])
-    call = found(asked["call"], journal)
-    returned_by(lambda: call(*asked["args"]))
-    path.end(stopped=False)
+    path = HotPath(Journal(tell, asked["root"]), asked["steps"], asked["seconds"])
+    path.listen()
+    returned_by(lambda: named(asked["call"])[1](*asked["args"]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import GeneratorType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Teller, Unreachable, asked, named, print_without_us
-from ..places import Place, Places
+from ..asking import Place, Places, Teller
 
 R = TypeVar("R")
 MOST = 5_000
@@ -108,24 +107,6 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
         return default
 
 
-def begun() -> tuple[dict[str, Any], Journal]:
-    """Return what is asked for, and the journal, which has begun; the project's folders are on the path then."""
-    question, tell = asked()
-    sys.excepthook = print_without_us
-    journal = Journal(tell, question["root"])
-    journal.tell("start", torch=torch.__version__, cuda=torch.cuda.is_available())
-    return question, journal
-
-
-def found(call: str, journal: Journal) -> Any:  # noqa: ANN401
-    """Return the callable, or leave with what is missing."""
-    try:
-        return named(call)[1]
-    except Unreachable as error:
-        journal.tell("problem", what=str(error))
-        raise SystemExit(2) from error
-
-
 def returned_by(run: Callable[[], object]) -> object:
     """Return what a call comes to; one that leaves with exit code 0, as a command does, has come to its end, too."""
     try:
@@ -154,8 +135,8 @@ SCALED_BY = "gates.scaled_by"
 class Reached:
     """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
 
-    `by_hand` is the power of two, `share` the part of 1, that the code multiplied the loss with; `again` the scale of
-    a loss that had been scaled before.
+    `by_hand` is the power of two that the code multiplied the loss with, `again` the scale of a loss that had been
+    scaled before.
     """
 
     scaler: GradScaler | None
@@ -163,7 +144,6 @@ class Reached:
     products: Mapping[str, int]
     whole: bool
     by_hand: float = 1.0
-    share: float = 1.0
     again: float = 1.0
 
 

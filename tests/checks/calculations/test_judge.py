@@ -225,26 +225,3 @@ def test_code_of_others_says_nothing_of_the_implementation() -> None:
     task = a_task(calculations=[{"call": "operator:add", "table": [{"args": [1, 1], "expected": 2}]}])
     (finding,) = judge(task, evidence(calculated(a_call(returned=2, place=None))))
     assert (finding.outcome, finding.actual) == (UNKNOWN, "foreign code")
-
-
-SLIPS: dict[str, tuple[str, tuple[str, ...], str, Outcome]] = {
-    "a name": ("Exception", ("NameError", "Exception"), "name 'x' is not defined", UNKNOWN),
-    "a variable": (
-        "Exception", ("UnboundLocalError", "NameError", "Exception"), "cannot access local variable 'x' where", UNKNOWN,
-    ),
-    "a module": ("Exception", ("ModuleNotFoundError", "ImportError", "Exception"), "No module named 'x'", UNKNOWN),
-    "that very kind": ("NameError", ("NameError", "Exception"), "name 'x' is not defined", PASSED),
-    "a missing module": (
-        "ImportError", ("ModuleNotFoundError", "ImportError", "Exception"), "No module named 'x'", PASSED,
-    ),
-    "what it says itself": ("Exception", ("ImportError", "Exception"), "install the extra", PASSED),
-    "something else": ("Exception", ("ValueError", "Exception"), "name 'x' is not defined", PASSED),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", SLIPS)
-def test_name_that_is_not_there_is_no_refusal(case: str) -> None:
-    wanted, kinds, message, outcome = SLIPS[case]
-    found = only(an_edge(raises=wanted, says=message[:2]), a_raise("edge:0", *kinds, message=message))
-    assert found.outcome is outcome
-    assert ("a name that is not there" in found.message) is (outcome is UNKNOWN)

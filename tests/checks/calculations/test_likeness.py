@@ -17,8 +17,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.child.calculating.likeness import Unseen, differences, numbers_in
-from gates.child.calculating.values import TooMuch, encode, plain, shown
+from gates.child.likeness import Unseen, differences, numbers_in
+from gates.child.values import TooMuch, encode, plain, shown
 
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024
 

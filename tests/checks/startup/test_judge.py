@@ -5,9 +5,8 @@ from building import a_process, a_run, a_task, evidence
 from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.startup.collect import Ending, Startup
+from gates.checks.startup.collect import BuildEnding, Built, Ending, Startup
 from gates.checks.startup.judge import judge, page, plan
-from gates.checks.startup.wheel import BuildEnding, Built
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.test_records import Warned
 from gates.model import Finding, Location, Outcome, Severity

@@ -4,19 +4,18 @@ An interpreter that has the project installed may find the candidate's code from
 numbers would prove nothing. So it is seen in a run that nobody times."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gates.child.places import HERE
+from gates.child.asking import HERE
 from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Bench, Launch, launch
-from gates.measuring.deciding import looks_until
+from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
-from gates.measuring.session import Plan
-from gates.measuring.taken import SPLIT, Recalled, Taken, frozen_digest, key_of
+from gates.measuring.taken import Recalled, Taken, digest_of, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import Blob, History, name_of
@@ -84,7 +83,7 @@ def _compared(task: Task, history: History, context: Context, name: str, commit:
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
     return Baseline(
         name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
-        implemented=bool(code), code=frozen_digest(code),
+        implemented=bool(code), code=digest_of(code),
     )  # fmt: skip
 
 
@@ -209,32 +208,19 @@ def compare_arms(
 ) -> tuple[Samples, Taken, Recalled]:
     """Time an arm on both sides until the measures are decided; raise `ArmFailed` where a side cannot run."""
     measures = [by_sides(one) for one in asked]
-    facts = {
-        "method": METHOD, "measurement": measurement.model_dump(mode="json"), "arm": arm, "device": device,
-        "baseline": sides.baseline.commit, "measures": [one.model_dump(mode="json", by_alias=True) for one in measures],
-        "looks": looks_until(measurement.pairs), "split": SPLIT,
-    }  # fmt: skip
-    digest = frozen_digest(facts)
     launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}
-    limit = measurement.timeout_s or min(sides.context.timeout_s, 300.0)
-    _check_code(sides, measurement.arms[arm], launches, folder, limit)
     one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+    plan = Plan.of(one, launches, sides.context.timeout_s)
+    _check_code(sides, measurement.arms[arm], plan, folder)
     key = key_of(attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code)
-    plan = Plan(
-        arms=launches, frozen=digest, talks=measurement.arms[arm].time is None, threads=measurement.threads,
-        budget_s=measurement.budget_s, restarts=measurement.restarts, most=measurement.pairs, clock=measurement.clock,
-        start_s=limit,
-    )  # fmt: skip
     return attempt(plan, measures, key, sides.context.root, folder)
 
 
-def _check_code(
-    sides: Sides, arm: Arm, launches: Mapping[str, Callable[[int], Launch]], folder: Path, limit: float
-) -> None:
+def _check_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
     """Raise `ArmFailed` unless each side is seen to use its own code."""
     words = arm.run or arm.time or ()
     for side, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
-        files = loaded(side, launches[side](1), folder, talks=arm.time is None, timeout_s=limit)
+        files = loaded(side, plan.arms[side](1), folder, talks=plan.talks, timeout_s=plan.start_s)
         refuse_other_code(
             f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
         )

@@ -11,12 +11,12 @@ from gc import collect, freeze, get_freeze_count, get_objects, get_referents, un
 from itertools import islice
 from tracemalloc import get_object_traceback, get_traced_memory, get_tracemalloc_memory, is_tracing
 from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
 
-from .tensors import Tensors, available_bytes, device_bytes, heap_bytes, private_bytes, storage_of, tensors_among, trim
+from .memory import Tensors, available_bytes, device_bytes, heap_bytes, private_bytes, storage_of, tensors_among, trim
 
 SAMPLE = 20
 MOST_REACHED = 5_000
-LEAST, LARGEST = 16, 100_000
 SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
 
@@ -27,26 +27,13 @@ def bound_of(each: object) -> "int | None":
     return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
 
 
-def places_of(each: object) -> int:
-    """Return how many places a list has whose last ones are empty, as those of a ring that fills; 0 where it is none.
-
-    A list that grows may look like one, too: its number of places does not stay the same.
-    """
-    ring = type(each) is list and LEAST <= len(each) <= LARGEST and each[-1] is None
-    return len(each) if ring else 0  # type: ignore[arg-type]  # a list
-
-
 def size_of(each: object) -> int:
-    """Return how many entries a cache, queue or ring holds."""
-    if type(each) is list:
-        return sum(one is not None for one in each)
+    """Return how many entries a cache or queue holds."""
     return len(each) if type(each) is deque else each.cache_info().currsize  # type: ignore[attr-defined]  # the other
 
 
 def name_of(each: object) -> str:
-    """Return what a cache, queue or ring is called."""
-    if type(each) is list:
-        return f"a list of {len(each)} places"
+    """Return what a cache or queue is called."""
     if type(each) is deque:
         return f"a deque of at most {each.maxlen}"
     return f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
@@ -54,14 +41,10 @@ def name_of(each: object) -> str:
 
 def weight(each: object) -> float:
     """Return about how many bytes an entry holds, from the last few."""
-    entries: list[object]
-    if type(each) is deque:
-        entries = list(islice(reversed(each), SAMPLE))
-    elif type(each) is list:
-        entries = [one for one in each if one is not None][-SAMPLE:]
-    else:
-        kept = next((inner for inner in get_referents(each) if type(inner) is dict), {})
-        entries = list(islice(reversed(kept.values()), SAMPLE))
+    kept: Any = each
+    if type(each) is not deque:
+        kept = next((inner for inner in get_referents(each) if type(inner) is dict), {}).values()
+    entries = list(islice(reversed(kept), SAMPLE))
     return held_by(entries) / len(entries) if entries else 0.0
 
 
@@ -99,8 +82,6 @@ class Rungs:
         self._first: int | None = None
         self._last: int | None = None
         self._bounded: dict[int, array[int]] = {}
-        self._places: dict[int, int] = {}
-        self._rings: list[object] = []
         self._old: list[weakref.ref[object]] = []
         self._frozen = self._own = 0
         self.troubles: set[str] = set()
@@ -110,7 +91,6 @@ class Rungs:
         collect()
         kept = [*tensors_among(get_objects()), *(each for each in get_objects() if bound_of(each))]
         self._old = [weakref.ref(each) for each in kept]
-        self._rings = [each for each in get_objects() if places_of(each)]  # nothing refers weakly to a list
         freeze()
         self._frozen = get_freeze_count()
         if not is_tracing():
@@ -145,12 +125,12 @@ class Rungs:
         return self._last - self._first > MOST_GROWTH or (left is not None and left < self._last - self._first)
 
     def filling(self) -> "list[dict[str, object]]":
-        """Return the caches, queues and rings that grew to the last and are not full, with their rate."""
+        """Return the caches and queues that grew to the last and are not full, with their rate."""
         found = []
         for each in self._objects():
             sizes = self._bounded.get(id(each), array("q"))
             late = sizes[-max(len(sizes) // 3, 2) :]
-            bound = bound_of(each) or (places_of(each) if self._places.get(id(each)) == places_of(each) else 0)
+            bound = bound_of(each)
             if bound and len(late) > 1 and late[-1] > late[0] and size_of(each) < bound:
                 rate = (late[-1] - late[0]) / (len(late) - 1)
                 found.append({"name": name_of(each), "size": size_of(each), "most": bound, "rate": rate * weight(each)})
@@ -173,15 +153,11 @@ class Rungs:
     def _look_at_bounded(self) -> None:
         before = get_traced_memory()[0]
         for each in self._objects():
-            places = places_of(each)
-            if places and self._places.setdefault(id(each), places) != places:
-                self._places[id(each)] = -1  # it grows: it is no ring
-            if bound_of(each) or places:
+            if bound_of(each):
                 self._bounded.setdefault(id(each), array("q")).append(size_of(each))
         self._own += get_traced_memory()[0] - before
 
     def _objects(self) -> Iterator[object]:
         """Yield all objects that may matter."""
         yield from (each for ref in self._old if (each := ref()) is not None)
-        yield from self._rings
         yield from get_objects()

@@ -1,6 +1,6 @@
 """Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
 
-    python -m gates_probe.calculating.session QUESTION STACKS
+    python -m gates_probe.calculating QUESTION
 
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
@@ -29,8 +29,7 @@ from types import (
 )
 from typing import Any, Self
 
-from ..asking import DONE, Teller, Unreachable, import_from, in_fork, message_of, read, resolve, said
-from ..places import HERE
+from .asking import DONE, HERE, Teller, Unreachable, in_fork, message_of, program, resolve, said
 from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0
@@ -258,16 +257,13 @@ def _kept_folder(told: dict[str, Any]) -> Iterator[None]:
 IMPORT_S = 120.0
 
 
-def main() -> None:
-    """Make every call; leave at once when the last has been told of, whatever still runs."""
-    question, tell = read(sys.argv[1])
-    session = _Session(tell, sys.argv[2])
-    sys.argv = ["gates"]
-    import_from(question["paths"])
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
+    """Make every call; whatever still runs when the last has been told of is left."""
+    session = _Session(tell, question["stacks"])
     for call in question["calls"]:
         session.imported(call)
         session.make(call)
-    os._exit(0)
 
 
 class _Session:

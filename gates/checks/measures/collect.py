@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.checks.measures.base.arms import (
+from gates.checks.measures.sides import (
     Baseline,
     Sides,
     arm_of,

@@ -1,9 +1,19 @@
-"""Where what is kept was allocated, and what keeps it: read in a run of its own, with every allocation traced."""
+"""Calls one callable of the tested project once an epoch and tells after each how much memory is still held.
 
+    python -m gates_probe.leaks QUESTION
+
+Where that keeps growing, a run of its own tells where it was allocated, and what keeps it.
+"""
+
+import asyncio
+import functools
 import gc
-import importlib
+import inspect
+import io
 import linecache
+import re
 import sys
+import time
 import traceback
 import tracemalloc
 import types
@@ -11,9 +21,81 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..places import HERE, Place, Places
-from .rungs import bound_of, held_by, reached
-from .tensors import Graphs, storage_of, tensors_among, torch_of_project
+from .asking import HERE, Place, Places, Teller, Unreachable, found, program
+from .leak_rungs import Rungs, bound_of, held_by, reached
+from .memory import Graphs, tensors_among, torch_of_project
+
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.BuiltinMethodType,
+             functools.partial, functools.partialmethod)  # fmt: skip
+UNUSED = ("__enter__", "__anext__")
+CALLED, RETURNED, STEPPED = "called", "returned", "stepped"
+
+
+class Epochs:
+    """Runs epoch after epoch of a callable; what an epoch is, the first call says."""
+
+    def __init__(self, call: Callable[..., object], args: list[object]) -> None:
+        self._call = functools.partial(call, *args)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._epoch: Callable[[], object] | None = None
+        self.form = CALLED
+        self.done = 0
+
+    def run(self) -> None:
+        """Run one epoch, and keep nothing of what it returns."""
+        if self._epoch is None:
+            self._begin()
+        else:
+            self._ended(self._epoch())
+        self.done += 1
+
+    def _begin(self) -> None:
+        """Make the call that is the first epoch, or that returns what an epoch is."""
+        given: Any = self._ended(self._call())
+        self._epoch = self._call
+        if any(hasattr(type(given), name) for name in UNUSED) and not isinstance(given, io.IOBase):
+            what = type(given).__name__
+            raise Unreachable(f"it returned a {what}, which nobody enters or awaits: return a function or a generator")
+        if hasattr(type(given), "__next__") and not isinstance(given, io.IOBase):
+            self.form, self._epoch = STEPPED, functools.partial(self._step, given)
+        elif _is_epoch(given):
+            self.form, self._epoch = RETURNED, given
+        if self.form != CALLED:
+            self.run()
+            self.done -= 1
+
+    def _step(self, iterator: Any) -> None:  # noqa: ANN401
+        try:
+            next(iterator)
+        except StopIteration:
+            raise Unreachable(f"it came to its end after {self.done} epochs") from None
+
+    def _ended(self, returned: Any) -> Any:  # noqa: ANN401
+        """Return what a coroutine comes to; not begun, it would have run nothing."""
+        if not inspect.isawaitable(returned):
+            return returned
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+
+        async def result() -> Any:  # noqa: ANN401
+            return await returned
+
+        return self._loop.run_until_complete(result())
+
+
+def _is_epoch(given: object) -> bool:
+    """Return whether something that was returned can be called once an epoch: no class, no model."""
+    if isinstance(given, type) or not callable(given):
+        return False
+    if not isinstance(given, FUNCTIONS) and hasattr(given, "forward"):
+        return False
+    try:
+        inspect.signature(given).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
 
 KINDS = (list, dict, set, deque)
 MOST_NAMED = 6
@@ -113,48 +195,8 @@ class Watch:
             self._sizes[i] = size
 
 
-class Making:
-    """Keeps, for each storage, the innermost line of the project when it was made."""
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self.lines: dict[int, Place | None] = {}
-
-    def begin(self) -> None:
-        """Look at each operation from now on, in this thread."""
-        mode: Any = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
-
-        def look(_mode: object, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            return self.seen(func, args, kwargs or {})
-
-        def no(_kind: type) -> bool:
-            return False  # to skip it, torch would import all of dynamo first, traced: minutes
-
-        kind: Any = type("Look", (mode,), {"__torch_dispatch__": look, "_should_skip_dynamo": classmethod(no)})
-        kind().__enter__()
-
-    def seen(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:  # noqa: ANN401
-        """Do an operation; note the storages that it returns and was not given."""
-        given = {key for tensor in _tensors((args, kwargs)) for key, _ in storage_of(tensor)}
-        result = func(*args, **kwargs)
-        new = {key for tensor in _tensors(result) for key, _ in storage_of(tensor)} - given
-        if new:
-            line = self._places.of(sys._getframe())  # noqa: SLF001  # as logging does
-            self.lines.update(dict.fromkeys(new, line))
-        return result
-
-
-def _tensors(value: Any) -> Iterator[Any]:  # noqa: ANN401
-    yield from tensors_among((value,))
-    if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-
-
 FRAMES = 40
+FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.MULTILINE)
 MOST = 5
 
 
@@ -165,7 +207,6 @@ class Locating:
         self.places = Places(root)
         self._graphs = Graphs()
         self._growing = Growing()
-        self._making = Making(self.places)
         # the last two make the texts that nodes of graphs know their lines by
         self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
         self._lines: dict[str, Place | None] = {}
@@ -176,7 +217,6 @@ class Locating:
         torch = torch_of_project()
         if torch is not None:
             torch.autograd.set_detect_anomaly(True, check_nan=False)
-            self._making.begin()
         tracemalloc.start(FRAMES)
 
     def mark(self) -> None:
@@ -206,23 +246,8 @@ class Locating:
             line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
             if line is not None and not each.traceback[-1].filename.startswith(self._makers):
                 found["python"][line] += each.size
-        return found if torch_of_project() is None else {**found, **self._of_tensors()}
-
-    def _of_tensors(self) -> "dict[str, Counter[Place]]":
-        """Count storages by the line that made their tensor, saved ones and nodes by that of the node."""
-        tensors = tensors_among(gc.get_objects())
-        nodes = self._graphs.nodes(tensors)
-        held = [(None, tensor) for tensor in tensors]
-        made: dict[int, tuple[Place, int]] = {}
-        for node, tensor in [*self._graphs.saved(nodes), *held]:
-            for key, size in storage_of(tensor):
-                line = self._making.lines.get(key) or (self._made(node) if node is not None else None)
-                if line is not None:
-                    made[key] = line, size
-        sizes: Counter[Place] = Counter()
-        for line, size in made.values():
-            sizes[line] += size
-        return {"tensors": sizes, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
+        nodes = self._graphs.nodes(tensors_among(gc.get_objects()))
+        return {**found, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
 
     def _made(self, node: Any) -> "Place | None":  # noqa: ANN401
         """Return the line that made a node; one from before tracing began knows none."""
@@ -231,7 +256,7 @@ class Locating:
             return None
         text = "".join(stack)
         if text not in self._lines:
-            self._lines[text] = self._innermost(_frames(text))
+            self._lines[text] = self._innermost((path, int(line)) for path, line in FRAME.findall(text))
         return self._lines[text]
 
     def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Place | None":
@@ -244,10 +269,42 @@ class Locating:
         return found
 
 
-def _frames(text: str) -> "Iterator[tuple[str, int]]":
-    for line in text.splitlines():
-        head, _, rest = line.strip().partition('File "')
-        path, _, after = rest.partition('", line ')
-        number = after.partition(",")[0]
-        if not head and number.isdigit():
-            yield path, int(number)
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
+    """Run the epochs."""
+    epochs = Epochs(found(question["call"]), question["args"])
+    (_located if question["warm"] else _measured)(epochs, question, tell)
+
+
+def _measured(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
+    """Tell of each epoch what each rung shows; stop before the time is up, or the memory, once enough was seen."""
+    rungs, began = Rungs(), time.monotonic()
+    epochs.run()
+    rungs.begin()
+    for number in range(question["epochs"]):
+        if number:
+            epochs.run()
+        tell("epoch", **rungs.read())
+        late = time.monotonic() - began > question["seconds"]
+        if number >= question["least"] and (late or rungs.crowded()):
+            break
+    tell("form", form=epochs.form, troubles=sorted(rungs.troubles), filling=rungs.filling())
+
+
+def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
+    """Tell which lines allocate what is kept, and which containers keep it."""
+    locating = Locating(question["root"])
+    for _ in range(question["warm"]):
+        epochs.run()
+    locating.begin()
+    for number in range(question["epochs"] - question["warm"]):
+        epochs.run()
+        gc.collect()
+        if number == 1:
+            locating.mark()
+        elif number:
+            locating.look()
+    for each in locating.allocated():
+        tell("allocated", **each)
+    for each in locating.holders(epochs.run):
+        tell("holder", **each)

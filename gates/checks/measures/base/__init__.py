@@ -1,1 +1,0 @@
-"""The base revision timed beside the work tree."""

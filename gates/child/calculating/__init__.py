@@ -1,1 +1,0 @@
-"""Calls of the tested project and what they return; runs in its interpreter (the standard library only)."""

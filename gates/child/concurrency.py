@@ -1,0 +1,343 @@
+"""Does one thing of the tested project several times at once, and tells what came of it beside what comes of it alone.
+
+python -m gates_probe.concurrency QUESTION
+"""
+
+import faulthandler
+import inspect
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from types import FrameType
+from typing import Any
+
+from .asking import Places, Teller, Unreachable, found, leave, program, said
+from .calculating import Target, built, run_to_end
+from .values import TooMuch, encode
+
+LOOK_S = 0.05
+STILL_S = 2.0
+PATIENCE = 10.0
+IDLE_S = 0.01  # CPU time that threads which stand still may use
+ENOUGH_S = 0.01  # of work of each thread in a round
+MOST = 2000
+PAUSE_S = 1e-5
+PAUSES = 400  # that a round is given, about
+OFTEN = 0.25
+SWITCH_S = 1e-6
+OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take
+FORCED = 12
+FAILED = 3  # rounds that failed are enough
+LATE = 0.9  # of the time limit: then every thread's place is written down
+
+
+class Calls:
+    """Each calls the same function, with arguments made afresh; each result is compared with that of its own alone."""
+
+    repeated = True  # in a round, where it takes no time
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._target = Target(asked["call"], None, asked["take"])
+        self._each = asked["each"]
+        self.workers = len(self._each)
+
+    def fresh(self) -> None:
+        """Begin a round."""
+
+    def job(self, worker: int) -> object:
+        """Do what one of them does once."""
+        function = self._target.bound()
+        return self._target.taken(run_to_end(function(*built(self._each[worker])), self._target.takes))
+
+    def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:
+        """Return each result that came of a round, as text, and whose it is."""
+        return [(worker, text) for worker, own in enumerate(returned) for text in dict.fromkeys(map(_text, own))]
+
+
+class Uses:
+    """All use one object, which is made afresh for each round; what is read of it afterwards is compared."""
+
+    repeated = False
+
+    def __init__(self, asked: dict[str, Any]) -> None:
+        self._make, self._use, self._read = (found(asked[name]) for name in ("shared", "use", "read"))
+        self._args = asked["args"]
+        self._numbered = _takes_two(self._use)
+        self._times = asked["times"]
+        self.workers = asked["workers"]
+        self._object: object = None
+
+    def fresh(self) -> None:
+        """Make the object."""
+        self._object = self._make(*built(self._args))
+
+    def job(self, worker: int) -> object:
+        """Use the object as often as one of them does; a second argument numbers the uses of all."""
+        use, shared = self._use, self._object
+        if self._numbered:
+            for number in range(worker * self._times, (worker + 1) * self._times):
+                use(shared, number)
+        else:
+            for _ in range(self._times):
+                use(shared)
+        return None
+
+    def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:  # noqa: ARG002  # as `Calls` has it
+        """Return what is read of the object now."""
+        return [(0, _text(run_to_end(self._read(self._object))))]
+
+
+Work = Calls | Uses
+
+
+def _text(value: object) -> str:
+    return json.dumps(encode(value), sort_keys=True)
+
+
+def _takes_two(function: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(function).bind(None, 0)
+    except TypeError:
+        return False
+    except ValueError:  # built in, and does not say
+        return True
+    return True
+
+
+@dataclass(frozen=True)
+class Alone:
+    """The results by worker, those of later times, how long it takes, and for how long it is repeated in a round."""
+
+    results: dict[int, str]
+    again: dict[int, str]
+    seconds: float
+    enough_s: float
+
+
+def alone(work: Work, enough_s: float) -> Alone:
+    """Do the work of each by itself, in a thread, as it is done at once; raise what it raises.
+
+    It is repeated as in a round, so that what changes with each call is seen to.
+    """
+    first, _ = _done(work, 0.0)
+    again, seconds = _done(work, 0.0)
+    results, last = dict(first), dict(again)
+    if work.repeated and seconds < enough_s:
+        again += _done(work, enough_s)[0]
+    last |= {worker: text for worker, text in again if text != results[worker]}
+    return Alone(results, last, seconds, enough_s if work.repeated else 0.0)
+
+
+def repeated(work: Work, worker: int, enough_s: float) -> Iterator[object]:
+    """Yield what comes of the work of one, done until it took long enough, once at least."""
+    until = time.monotonic() + enough_s
+    for _ in range(MOST):
+        yield work.job(worker)
+        if time.monotonic() >= until:
+            return
+
+
+def _done(work: Work, enough_s: float) -> tuple[list[tuple[int, str]], float]:
+    work.fresh()
+    returned: list[list[object]] = []
+    raised: list[BaseException] = []
+    began = time.monotonic()
+
+    def run() -> None:
+        try:
+            returned.extend([*repeated(work, worker, enough_s)] for worker in range(work.workers))
+        except BaseException as error:  # noqa: BLE001  # raised on, below
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="alone", daemon=True)
+    thread.start()
+    thread.join()
+    seconds = (time.monotonic() - began) / work.workers
+    if raised:
+        raise raised[0]
+    return work.told(returned), seconds
+
+
+class Forcing:
+    """Pauses at random steps of the project's lines.
+
+    What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
+    """
+
+    def __init__(self, places: Places, seed: int, chance: float, until: float) -> None:
+        self._places = places
+        self._draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
+        self._chance = chance
+        self.steps = 0
+        self.pauses = 0
+        self._until = until
+
+    def begin(self) -> None:
+        """Look at each step of this thread from now on."""
+        sys.settrace(self._entered)
+
+    def end(self) -> None:
+        """Look away."""
+        sys.settrace(None)
+
+    def next_chance(self) -> float:
+        """Return how often the next round should pause, so that it is given about as many pauses as it can bear."""
+        return min(OFTEN, max(1e-5, PAUSES / max(1, self.steps)))
+
+    def _entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+        if self._places.shown(frame.f_code.co_filename) is None or time.monotonic() > self._until:
+            return None
+        frame.f_trace_opcodes = True
+        return self._stepped
+
+    def _stepped(self, _frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+        if event != "opcode":
+            return self._stepped
+        self.steps += 1
+        if self._draw() < self._chance:
+            self.pauses += 1
+            time.sleep(PAUSE_S)
+        return self._stepped
+
+
+@dataclass
+class Round:
+    """What came of a round: the results, errors by worker, for how long all were at it, and who stands still."""
+
+    results: list[tuple[int, str]] = field(default_factory=list)
+    errors: list[tuple[int, str, list[object] | None]] = field(default_factory=list)
+    overlap_s: float = 0.0
+    stood: list[tuple[int, list[list[object]]]] = field(default_factory=list)
+    slow: bool = False
+
+
+class _Worker:
+    """One thread of a round, which begins when all are there."""
+
+    def __init__(self, number: int, work: Work, here: list[int], enough_s: float, forcing: Forcing | None) -> None:
+        self.number, self._work, self._here = number, work, here
+        self._enough_s, self._forcing = enough_s, forcing
+        self.returned: list[object] = []
+        self.error: BaseException | None = None
+        self.start = self.end = 0.0
+        self.thread = threading.Thread(target=self._run, name=f"worker {number + 1}", daemon=True)
+
+    def _run(self) -> None:
+        self._here.append(self.number)
+        while len(self._here) < self._work.workers:  # busy: who waits for a lock comes late
+            pass
+        self.start = time.monotonic()
+        if self._forcing:
+            self._forcing.begin()
+        try:
+            self.returned.extend(repeated(self._work, self.number, self._enough_s))
+        except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
+            self.error = error
+        finally:
+            if self._forcing:
+                self._forcing.end()
+            self.end = time.monotonic()
+
+
+class AtOnce:
+    """Runs all rounds, and tells of each; a failure is looked for until it was seen a few times."""
+
+    def __init__(self, asked: dict[str, Any], work: Work, first: Alone, tell: Teller) -> None:
+        self._asked, self._work, self._first, self._tell = asked, work, first, tell
+        self._places = Places(asked["root"])
+        expected = (first.seconds + first.enough_s) * work.workers
+        self._still_s = STILL_S + 5 * expected
+        self._limit_s = PATIENCE + 50 * expected
+
+    def run(self) -> None:
+        """Run rounds with the interpreter's own switches, then some with switches that are forced at random steps."""
+        sys.setswitchinterval(SWITCH_S)
+        began = time.monotonic()
+        until, own = began + self._asked["budget_s"], began + OWN_SHARE * self._asked["budget_s"]
+        met = failed = number = 0
+        while met < self._asked["rounds"] and failed < FAILED and (time.monotonic() < own or number < 1):
+            seen = self._round()
+            met, failed, number = met + (seen.overlap_s > 0), failed + self._say(seen, number), number + 1
+        chance, found = 0.02, 0
+        for number in range(FORCED):
+            forcing = Forcing(self._places, number, chance, until)
+            found += self._say(self._round(forcing), number, forcing)
+            chance = forcing.next_chance()
+            if found >= FAILED - 1 or time.monotonic() > until or (failed and number):
+                break
+
+    def _round(self, forcing: Forcing | None = None) -> Round:
+        """Run one round; where a thread does not come to its end, it cannot be followed by another."""
+        self._work.fresh()
+        here: list[int] = []
+        enough_s = 0.0 if forcing else self._first.enough_s
+        lot = [_Worker(i, self._work, here, enough_s, forcing) for i in range(self._work.workers)]
+        for worker in lot:
+            worker.thread.start()
+        seen = Round()
+        if not self._ended(lot, seen, 20 if forcing else 1):
+            return seen
+        seen.errors = [self._raised(worker.number, worker.error) for worker in lot if worker.error]
+        seen.overlap_s = min(worker.end for worker in lot) - max(worker.start for worker in lot)
+        if not seen.errors:
+            try:
+                seen.results = self._work.told([worker.returned for worker in lot])
+            except Exception as error:  # noqa: BLE001  # what is read runs the project's code
+                seen.errors = [self._raised(0, error)]
+        return seen
+
+    def _raised(self, worker: int, error: BaseException) -> tuple[int, str, list[object] | None]:
+        return worker, said(error), self._places.innermost(error.__traceback__)
+
+    def _ended(self, lot: list[_Worker], seen: Round, slower: int) -> bool:
+        """Wait for all; say whether they ended, or else where they are."""
+        began = still_since = time.monotonic()
+        before: object = None
+        while alive := [worker for worker in lot if worker.thread.is_alive()]:
+            alive[-1].thread.join(LOOK_S)
+            now = time.monotonic()
+            frames = sys._current_frames()  # noqa: SLF001  # as faulthandler does
+            at = [(worker.number, frames.get(worker.thread.ident or 0)) for worker in alive]
+            cpu = time.process_time() - time.thread_time()  # of all but this one, which looks
+            state = ([(number, id(frame), frame and frame.f_lasti) for number, frame in at], round(cpu / IDLE_S))
+            if state != before or now - began < STILL_S:
+                before, still_since = state, now
+            seen.slow = now - began > self._limit_s * slower
+            if seen.slow or now - still_since > self._still_s:
+                seen.stood = [(number, self._places.stack(frame)) for number, frame in at]
+                return False
+        return True
+
+    def _say(self, seen: Round, number: int, forcing: Forcing | None = None) -> bool:
+        """Tell of a round, and whether it failed; leave where one can go no further."""
+        about = {"round": number, "forced": forcing is not None}
+        self._tell("round", **about, overlap_s=seen.overlap_s, pauses=forcing.pauses if forcing else 0)
+        unlike = [(worker, text) for worker, text in seen.results if text != self._first.results.get(worker)]
+        for worker, text in unlike:
+            self._tell("unlike", worker=worker, **about, result=text)
+        for worker, error, place in seen.errors:
+            self._tell("unlike", worker=worker, **about, error=error, place=place)
+        if seen.stood:
+            self._tell("stood", slow=seen.slow, **about, threads=[[n, stack] for n, stack in seen.stood])
+            self._tell("end")
+            leave()
+        return bool(unlike or seen.errors)
+
+
+@program
+def main(question: dict[str, Any], tell: Teller) -> None:
+    """Do it alone, and then at once."""
+    faulthandler.dump_traceback_later(LATE * question["limit_s"], exit=True)
+    work = Calls(question) if question["call"] else Uses(question)
+    try:
+        first = alone(work, ENOUGH_S)
+    except TooMuch as error:
+        raise Unreachable(f"what it returns cannot be compared: {error}") from error
+    for worker, text in first.results.items():
+        tell("alone", worker=worker, result=text, again=first.again[worker])
+    AtOnce(question, work, first, tell).run()
+    tell("threading", free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)())

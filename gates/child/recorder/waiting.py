@@ -1,0 +1,257 @@
+"""Waits for batches: timed in the iterators of loaders, and seen in other sources by looking at the thread."""
+
+import functools
+import os
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import CO_GENERATOR
+from pathlib import Path
+from time import perf_counter, sleep
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+from torch.utils.data import DataLoader
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+from ..asking import HERE, Place, Places
+
+DEEPEST = 200
+WIDEST = 64
+NOT_DATA = ("<genexpr>",)
+TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
+LATE = "/proc/thread-self/schedstat"
+NANO = 1e-9
+
+
+class Feeding:
+    """Which code loops over the steps, and which of what it calls hands it the batches.
+
+    Batches come from what the loop calls directly: a generator, a `__next__`, or a function of the project one of
+    whose returned tensors a model was called with. The last is found out in one step in which each return is looked at.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._loops: set[CodeType] = set()
+        self._feeders: set[CodeType] = set()
+        self._given: dict[int, tuple[CodeType, object]] = {}
+        self._learning = False
+
+    def looping(self, frame: FrameType | None) -> None:
+        """Note that a model or an optimizer was called from here: no frame outwards makes batches."""
+        while frame is not None:
+            if not frame.f_code.co_filename.startswith(TORCH):  # which calls models, but also what makes batches
+                self._loops.add(frame.f_code)
+            frame = frame.f_back
+
+    def learn(self) -> None:
+        """Look at what functions of the project return, unless somebody else does."""
+        if sys.getprofile() is None:
+            self._learning = True
+            sys.setprofile(self._seen)
+
+    def learned(self) -> None:
+        """Look no longer."""
+        if self._learning:
+            sys.setprofile(None)
+            self._learning = False
+            self._given.clear()
+
+    def fed(self, given: object) -> None:
+        """Note what a model was called with."""
+        if self._learning:
+            for pointer, _ in pointers(given):
+                if pointer in self._given:
+                    self._feeders.add(self._given[pointer][0])
+
+    def makes_batches(self, frame: FrameType | None) -> bool:
+        """Return whether the loop waits here for a batch."""
+        called: FrameType | None = None
+        for _ in range(DEEPEST):
+            if frame is None or frame.f_code in self._loops:
+                break
+            if not frame.f_code.co_filename.startswith(HERE):
+                called = frame
+            frame = frame.f_back
+        if called is None or frame is None:
+            return False
+        code = called.f_code
+        if code in self._feeders or code.co_name == "__next__":
+            return True
+        return bool(code.co_flags & CO_GENERATOR) and code.co_name not in NOT_DATA
+
+    def _seen(self, frame: FrameType, event: str, returned: object) -> None:
+        if event == "return" and returned is not None and self._places.shown(frame.f_code.co_filename):
+            for pointer, thing in pointers(returned):
+                if frame.f_code not in self._loops:
+                    self._given[pointer] = (frame.f_code, thing)  # which is held, so that no other gets its place
+
+
+def pointers(value: Any, depth: int = 3) -> Iterator[tuple[int, object]]:  # noqa: ANN401
+    """Yield where the data of tensors and arrays lie, which no model has made."""
+    if isinstance(value, Tensor):
+        if not value.requires_grad and value.layout is torch.strided:
+            yield _pointer_of(value), value
+    elif isinstance(value, dict) and depth:
+        for each in list(value.values())[:WIDEST]:
+            yield from pointers(each, depth - 1)
+    elif isinstance(value, (list, tuple)) and depth:
+        for each in value[:WIDEST]:
+            yield from pointers(each, depth - 1)
+    elif type(value).__module__ == "numpy" and hasattr(value, "__array_interface__"):
+        yield value.__array_interface__["data"][0], value
+
+
+def _pointer_of(tensor: Tensor) -> int:
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except RuntimeError:  # a tensor without a storage of its own
+        return 0
+
+
+class Span(NamedTuple):
+    """Seconds, and in how many of them the thread could have run and others had the processor."""
+
+    seconds: float = 0.0
+    late: float = 0.0
+
+    def since(self, before: "Span") -> "Span":
+        """Return what passed from another moment to this one."""
+        return Span(self.seconds - before.seconds, max(0.0, self.late - before.late))
+
+    def with_part(self, other: "Span", share: float = 1.0) -> "Span":
+        """Return the same and a share of another."""
+        return Span(self.seconds + share * other.seconds, self.late + share * other.late)
+
+
+class Loading:
+    """What a thread waited for loaders in a step; batches that only an evaluation was asked for are no wait."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.modules = 0  # how deep in modules the thread is
+        try:
+            self._file = os.open(LATE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._file = -1
+        self._evaluated = False
+        self._pending = self._waited = self._all = Span()
+        self._began = self._now()
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Count the time of the block, unless it is part of what is counted."""
+        if self.active:
+            yield
+            return
+        self._settle()
+        self.active, began = True, self._now()
+        try:
+            yield
+        finally:
+            self.active, self._pending = False, self._now().since(began)
+            self._all = self._all.with_part(self._pending)
+
+    def called(self, *, trains: bool) -> None:
+        """Take the last batch for one of the training where a model is trained, not only evaluated, with it."""
+        self._evaluated = not trains
+        if trains:
+            self._settle()
+
+    def taken(self) -> tuple[Span, Span, Span]:
+        """Return what a step took, what of it was waited for loaders, and what passed outside of them."""
+        self._settle()
+        now, waited, loading = self._now(), self._waited, self._all
+        whole = now.since(self._began)
+        self._began, self._waited, self._all = now, Span(), Span()
+        return whole, waited, whole.since(loading)
+
+    def _settle(self) -> None:
+        if not self._evaluated:
+            self._waited = self._waited.with_part(self._pending)
+        self._pending, self._evaluated = Span(), False
+
+    def _now(self) -> Span:
+        try:
+            late = int(os.pread(self._file, 64, 0).split()[1]) * NANO
+        except (OSError, IndexError, ValueError):
+            late = 0.0
+        return Span(perf_counter(), late)
+
+
+class Loaders:
+    """Times the iterators of torch's loaders for the rest of the process, each thread by itself."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[int, Loading] = defaultdict(Loading)
+        for owner, name in ((_BaseDataLoaderIter, "__next__"), (DataLoader, "__iter__")):
+            setattr(owner, name, self._timed(getattr(owner, name)))
+
+    @property
+    def own(self) -> Loading:
+        """Return what this thread waited."""
+        return self._of[threading.get_ident()]
+
+    def _timed(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def timed(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+            if is_compiling():
+                return original(*args, **kwargs)
+            with self.own.during():
+                return original(*args, **kwargs)
+
+        return timed
+
+
+EVERY_S = 0.001
+LOADER, SOURCE, OTHER = "loader", "source", "other"
+Sample = tuple[str, Place | None]
+
+
+class Sampling:
+    """Looks at one thread again and again: whether it waits for a batch, and on which line."""
+
+    def __init__(self, places: Places, feeding: Feeding) -> None:
+        self._places = places
+        self._feeding = feeding
+        self._count: Counter[Sample] = Counter()
+        self._watched: tuple[int, Loading] | None = None
+        threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
+
+    def watch(self, loading: Loading) -> None:
+        """Watch the thread that asks for it."""
+        self._watched = threading.get_ident(), loading
+
+    def is_watched(self) -> bool:
+        """Return whether this is the thread that trains, as far as is known."""
+        return self._watched is None or self._watched[0] == threading.get_ident()
+
+    def taken(self) -> tuple[float, dict[Place, int]]:
+        """Return the share of the time outside of loaders that was a wait, and the lines of all waits, since then."""
+        count, self._count = self._count, Counter()
+        lines: Counter[Place] = Counter()
+        kinds: Counter[str] = Counter()
+        for (kind, place), number in count.items():
+            kinds[kind] += number
+            if kind != OTHER and place is not None:
+                lines[place] += number
+        outside = kinds[SOURCE] + kinds[OTHER]
+        return kinds[SOURCE] / outside if outside else 0.0, lines
+
+    def _run(self) -> None:
+        while True:
+            sleep(EVERY_S)
+            watched = self._watched
+            if watched is None:
+                continue
+            frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
+            if frame is not None:
+                waits = SOURCE if self._feeding.makes_batches(frame) else OTHER
+                self._count[LOADER if watched[1].active else waits, self._places.of(frame)] += 1
+            del frame
