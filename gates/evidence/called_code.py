@@ -11,7 +11,7 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
-from gates.config import Context, reports_of
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
@@ -217,7 +217,7 @@ class CalledCode(Derived):
         unseen = {c.id: _unseen(c, tree, context) for c, _ in asked}
         with guarded_folder() as folder:
             try:
-                bench = Bench(task, replace(context, evidence=folder), reports_of(context.root), 0)
+                bench = Bench(task, replace(context, evidence=folder), 0)
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
             for number, (criterion, one) in enumerate(asked):

@@ -18,16 +18,15 @@ from gates.model import Model
 from gates.project.copies import copy_project
 from gates.words import printable
 
-HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
-HEAD = 64
-
-
 COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
 INSTALLED = """
 import importlib.metadata, sys
-found = (each.metadata["Name"] or "" for each in importlib.metadata.distributions())
-known = {name.lower().replace("_", "-") for name in found}
-print(*(name for name in sys.argv[1:] if name.lower().replace("_", "-") not in known))
+from packaging.requirements import Requirement
+for asked in map(Requirement, sys.argv[1:]):
+    found = importlib.metadata.distributions(name=asked.name)
+    fits = any(asked.specifier.contains(each.version, prereleases=True) for each in found)
+    if not fits and (asked.marker is None or asked.marker.evaluate()):
+        print(asked)
 """
 # a copy without .git has no version to be asked for
 VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
@@ -85,8 +84,8 @@ def built_wheel(
             raise OSError(f"{ended.ended}: {_error_in(ended)}")
 
     try:
-        copy_project(context.root, source, context.root / "reports", copies=1)
-        _without_reports(source)
+        copy_project(context.root, source, copies=1)
+        _without_empty_folders(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
             wheel = Path(builder.build("wheel", target))
@@ -95,6 +94,8 @@ def built_wheel(
         unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
         if absent := _needed(builder, context, folder):
             return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        if apart := _built_by_pip(source, target, context):
+            return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(apart, stems)}), runs
         ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
@@ -114,18 +115,20 @@ def _needed(builder: Any, context: Context, folder: Path) -> list[str]:  # noqa:
 
 
 def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
-    """Return the distributions that the project's interpreter does not have."""
-    wanted = names(sorted(requirements))
-    if not wanted:
-        return []
-    ended = started([context.python, "-c", INSTALLED, *wanted], context.root, context, folder.with_name("needed"))
-    return ended.stdout.tail.split()
+    """Return the requirements that nothing in the project's interpreter meets."""
+    asked = [context.python, "-c", INSTALLED, *sorted(requirements)]
+    return started(asked, context.root, context, folder.with_name("needed")).stdout.tail.splitlines()
 
 
-def _without_reports(source: Path) -> None:
-    """Remove what runs write, and empty folders: a backend that looks for packages would take these for some."""
-    for report in [path for path in source.rglob("*") if path.is_dir() and is_report(path)]:
-        shutil.rmtree(report)
+def _built_by_pip(source: Path, target: Path, context: Context) -> Path | None:
+    """Return the wheel that pip builds with a backend of its own choice, as for whoever installs the project."""
+    argv = [context.python, "-m", "pip", "wheel", "--retries=1", "--no-deps", "--wheel-dir", str(target), "."]
+    ended = started(argv, source, context, target.with_name("pip"), VERSIONS)
+    return next(target.glob("*.whl"), None) if ended.exit_code == 0 else None
+
+
+def _without_empty_folders(source: Path) -> None:
+    """Remove empty folders, such as that of the reports: a backend that looks for packages would take them for some."""
     for folder in sorted((path for path in source.rglob("*") if path.is_dir()), reverse=True):
         if folder.name != ".git" and ".git" not in folder.parts and not any(folder.iterdir()):
             folder.rmdir()
@@ -169,16 +172,3 @@ def names(requirements: object) -> list[str]:
     """Return the names of distributions, but for those whose marker may not hold here."""
     found = (re.match(r"[A-Za-z0-9._-]+", text) for text in texts(requirements) if ";" not in text)
     return [match[0] for match in found if match]
-
-
-def is_report(folder: Path) -> bool:
-    """Return whether a folder holds the reports of a task, wherever `reports` or `--out` put them, and no code."""
-    return any(_begins(folder / name, head) for name, head in HEADS.items()) and not any(folder.glob("*.py"))
-
-
-def _begins(path: Path, head: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return head in file.read(HEAD)
-    except OSError:
-        return False
