@@ -92,13 +92,12 @@ def test_faults_that_mean_the_same_are_made_once() -> None:
 
 
 def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Path) -> None:
-    report = '{"schema": "gates.result/1"}'
     root = written(
         tmp_path / "project",
         {
             "pkg/core.py": "", "data/x.bin": b"\0", ".git/HEAD": "", "env/pyvenv.cfg": "", "env/lib/x.py": "",
-            "pkg/__pycache__/core.pyc": b"", "reports/T1/result.json": report, "reports/templates/summary.md.j2": "",
-            ".hidden": "",
+            "pkg/__pycache__/core.pyc": b"", "reports/T1/result.json": b'"schema": "gates.result/1"',
+            ".hidden": "", "reports/templates/summary.md.j2": "",
         },
     )  # fmt: skip
     (root / "pkg/inside").symlink_to(root / "data")
