@@ -159,11 +159,6 @@ def interpreter(named: str | None, folder: Path) -> str | None:
     return str(path)
 
 
-def reports_of(root: Path) -> Path:
-    """Return the folder that a project's reports are written into; raise `UsageError` as `load` does."""
-    return root / load(root).reports
-
-
 def load(root: Path) -> Settings:
     """Load the settings of a project; raise `UsageError` with file and line for what is wrong in them."""
     file = root / "pyproject.toml"

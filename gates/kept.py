@@ -33,8 +33,8 @@ from gates.evidence.lines.imported_code import ImportedCode
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
-from gates.project.copies import LEFT_OUT
-from gates.project.files import files_of, is_report
+from gates.project.copies import LEFT_OUT, is_left_out
+from gates.project.files import files_of
 from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
@@ -96,7 +96,7 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         [git(context.root, "ls-files", "-z") or ""],
     )
     return State(
-        files=dict(_files(context.root, {context.root / ".gates", reports})),
+        files=dict(_files(context.root, {reports})),
         git=_digest(git(context.root, *words) or "" for words in GIT),
         around=_digest(map(_digest, around)),
     )
@@ -241,15 +241,18 @@ def _kinds() -> set[type[Evidence]]:
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and not _is_aside(Path(here, name), aside))
+        folders[:] = sorted(
+            name for name in folders if Path(here, name) not in aside and not is_left_out(Path(here, name))
+        )
         for name in sorted(name for name in names if not MEASURED.fullmatch(name)):
             path = os.path.join(here, name)  # noqa: PTH118  # of thousands
             yield path, _told(path)
 
 
-def _is_aside(folder: Path, aside: Collection[Path]) -> bool:
-    """Return whether a folder is an environment, or what runs write."""
-    return folder in aside or (folder / "pyvenv.cfg").exists() or is_report(folder)
+def _is_own(folder: Path, root: Path) -> bool:
+    """Return whether a folder is of the project's own files, and not in an environment that lies among them."""
+    inside = [each for each in (folder, *folder.parents) if each != root and each.is_relative_to(root)]
+    return folder.is_relative_to(root) and not any(map(is_left_out, inside))
 
 
 def _told(path: str) -> str:
@@ -278,13 +281,13 @@ def _importable(root: Path, python: str) -> Iterator[str]:
         facts = json.loads(done.stdout) if not done.returncode else [os.urandom(8).hex(), "", ""]
     version, prefix, base, *paths = map(str, facts)
     yield f"{python} {version} {prefix} {base}"
-    folders = [Path(path) for path in paths if path and not Path(path).is_relative_to(root)]
+    folders = [Path(path) for path in paths if path]
     libraries = [path for path in folders if path.name in {"site-packages", "dist-packages"}]
     finders = [finder for path in libraries for finder in sorted(path.glob("__editable__*.py"))]
     folders += [Path(found) for finder in finders for found in MAPPED.findall(finder.read_text(encoding="utf-8"))]
     for folder in dict.fromkeys(folders):
         is_standard = folder.is_relative_to(base) and folder not in libraries
-        if folder.is_dir() and not is_standard and not folder.is_relative_to(root):
+        if folder.is_dir() and not is_standard and not _is_own(folder, root):
             yield from _times(str(folder))
 
 

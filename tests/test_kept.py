@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import TASK_FILE, Ended, a_context, a_project, gates, result
+from building import TASK_FILE, Ended, a_context, a_project, gates, result, written
 
 from gates import kept
 from gates.task import loading
@@ -180,12 +180,9 @@ def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monk
 
 
 def test_packages_and_the_interpreter_are_part_of_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    library = tmp_path / "lib/site-packages"
-    library.mkdir(parents=True)
-    (library / "one.py").write_text("x = 1\n")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (library / "__editable___two_finder.py").write_text(f"MAPPING = {{'two': '{elsewhere}'}}\n")
+    elsewhere = written(tmp_path / "elsewhere", {"three.py": ""})
+    finder = {"__editable___two_finder.py": f"MAPPING = {{'two': '{elsewhere}'}}\n"}
+    library = written(tmp_path / "p/.venv/lib/python3/site-packages", {"one.py": "x = 1\n", **finder})
     monkeypatch.setattr(sys, "path", [str(library)])
     here = (tmp_path / "p", sys.executable)
     before = kept.installed(*here)

@@ -48,7 +48,6 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
             budget_s=request.budget_s,
             jobs=request.jobs,
             fresh=request.fresh,
-            reports=request.project.reports,
             state=sha256(f"{request.project.root}\0{task.path}".encode("utf-8", "backslashreplace")).hexdigest()[:24],
         )
         proof = writable(prove(task, context, asked, say))

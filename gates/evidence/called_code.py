@@ -14,7 +14,7 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
-from gates.config import Context, reports_of
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
@@ -238,7 +238,7 @@ class _Trial:
             own = folder / str(number)
             own.mkdir()
             try:
-                self._free.put(Bench(task, replace(context, evidence=own), reports_of(context.root), 0))
+                self._free.put(Bench(task, replace(context, evidence=own), 0))
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
 

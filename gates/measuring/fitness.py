@@ -199,8 +199,10 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
     for (one, first), (other, second) in itertools.combinations(arms.items(), 2):
         if min(first) == max(first) or len(first) != len(second):
             continue
-        if _is_multiple(first, second) or _on_a_line(second, first) or _on_a_line(first, second):
-            yield f"the samples of {one} are those of {other} {_line(second, first)}, which no two clocks give"
+        ordered = sorted(first), sorted(second)
+        found, given = ordered if _is_multiple(*ordered) else (first, second)
+        if _is_multiple(found, given) or _on_a_line(given, found) or _on_a_line(found, given):
+            yield f"the samples of {one} are those of {other} {_line(given, found)}, which no two clocks give"
 
 
 def _line(given: Sequence[float], found: Sequence[float]) -> str:

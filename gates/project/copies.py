@@ -6,7 +6,7 @@ what asks git for a version finds one. No work tree is registered, no index or b
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -98,17 +98,19 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
 
 LEFT_OUT = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
-     ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache", ".eggs"}
+     ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache", ".eggs",
+     ".gates"}
 )  # fmt: skip
 ELSEWHERE = frozenset({"HOME", "TMPDIR"})  # what lies there is no part of a project
-REPORT = ("result.json", "proof.json")
+HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
+HEAD = 64
 COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
 SPARE_BYTES = 256 * 1024**2
 
 
-def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
+def copy_project(root: Path, target: Path, copies: int) -> None:
     """Copy a project, links inside of it staying inside; raise `UsageError` where so many copies do not fit."""
-    size = sum(_size(path) for path in _files(root, reports))
+    size = sum(_size(path) for path in _files(root))
     target.mkdir()
     free = shutil.disk_usage(target).free
     if size * (copies + 1) + SPARE_BYTES > free:
@@ -116,10 +118,9 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
             f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {target.parent} has "
             f"{free >> 20}; set TMPDIR to a folder with more room, or remove what the tests do not need"
         )
-    leave = _leave(root, reports)
     for folder, folders, files in os.walk(root):
         here = Path(folder)
-        folders[:] = [name for name in folders if not leave(here / name)]
+        folders[:] = [name for name in folders if not is_left_out(here / name)]
         there = target / here.relative_to(root)
         there.mkdir(exist_ok=True)
         own = (each for each in files if each != ".git")  # such a file names the repository of another work tree
@@ -130,17 +131,16 @@ def copy_project(root: Path, target: Path, reports: Path, copies: int) -> None:
         give_history(root, target)
 
 
-def lend_generated(root: Path, target: Path, reports: Path) -> None:
+def lend_generated(root: Path, target: Path) -> None:
     """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
 
     Compiled extensions are left out: they hold the code of today.
     """
     done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", "."))
-    leave = _leave(root, reports)
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         source, there = root / name, target / name
         above = [folder for folder in source.parents if folder.is_relative_to(root)]
-        if source.suffix in COMPILED or any(map(leave, above)) or os.path.lexists(there):
+        if source.suffix in COMPILED or any(map(is_left_out, above)) or os.path.lexists(there):
             continue
         there.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -178,10 +178,9 @@ def _copy(source: Path, target: Path, root: Path, copy: Path) -> None:
     target.symlink_to(to)
 
 
-def _files(root: Path, reports: Path) -> Iterator[Path]:
-    leave = _leave(root, reports)
+def _files(root: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if not leave(Path(folder, name))]
+        folders[:] = [name for name in folders if not is_left_out(Path(folder, name))]
         yield from (Path(folder, name) for name in files)
 
 
@@ -192,14 +191,19 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _leave(root: Path, reports: Path) -> Callable[[Path], bool]:
-    """Return what tells the folders that no test can need: history, environments, caches, earlier reports."""
+def is_left_out(folder: Path) -> bool:
+    """Return whether no test can need a folder: history, environments, caches, earlier reports."""
+    return folder.name in LEFT_OUT or (folder / "pyvenv.cfg").exists() or is_report(folder)
 
-    def leave(path: Path) -> bool:
-        if path.name in LEFT_OUT and path.is_dir():
-            return True
-        if (path / "pyvenv.cfg").is_file() or path.is_relative_to(root / ".gates"):
-            return True
-        return path.is_relative_to(reports) and path != reports and any((path / name).is_file() for name in REPORT)
 
-    return leave
+def is_report(folder: Path) -> bool:
+    """Return whether a folder holds the reports of a task, wherever `reports` or `--out` put them, and no code."""
+    return any(_begins(folder / name, head) for name, head in HEADS.items()) and not any(folder.glob("*.py"))
+
+
+def _begins(path: Path, head: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return head in file.read(HEAD)
+    except OSError:
+        return False

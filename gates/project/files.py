@@ -196,20 +196,3 @@ def _committed(root: Path) -> list[str]:
         paths = run_git(root, ("ls-files", "-z")).stdout.split(b"\0")
         return [os.fsdecode(path) for path in paths if path.endswith(b".pyc") and b"__pycache__/" in path]
     return []
-
-
-HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
-READ = 64
-
-
-def is_report(folder: Path) -> bool:
-    """Return whether a folder holds the reports of a task, wherever `reports` or `--out` put them, and no code."""
-    return any(_begins(folder / name, head) for name, head in HEADS.items()) and not any(folder.glob("*.py"))
-
-
-def _begins(path: Path, head: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return head in file.read(READ)
-    except OSError:
-        return False

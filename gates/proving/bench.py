@@ -33,12 +33,12 @@ Told = dict[str, Any]
 class Bench:
     """A pristine copy of the project, one to look at it without a fault, and one for each worker."""
 
-    def __init__(self, task: Task, context: Context, reports: Path, jobs: int) -> None:
+    def __init__(self, task: Task, context: Context, jobs: int) -> None:
         self._task = task
         self._root = context.root
         self._folder = context.evidence
         self.pristine = self._folder / "pristine"
-        copy_project(context.root, self.pristine, reports, jobs + 1)
+        copy_project(context.root, self.pristine, jobs + 1)
         for name in ("look", *(f"copy-{i}" for i in range(jobs))):
             shutil.copytree(self.pristine, self._folder / name, symlinks=True)
         self.look = replace(context, root=self._folder / "look", evidence=self._fresh("seen"))

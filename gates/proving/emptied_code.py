@@ -8,7 +8,7 @@ from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.config import Context, reports_of
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
@@ -275,7 +275,7 @@ class _Trial:
         A function that no way to empty the code disturbs notices nothing.
         """
         jobs = self._baseline.workers([subject.tests for subject in subjects])
-        bench = Bench(self._task, self._context, reports_of(self._context.root), jobs)
+        bench = Bench(self._task, self._context, jobs)
         asked = {str(number): subject for number, subject in enumerate(subjects)}
         lines: list[Told] = []
         idle = {_asked(each, test) for each in subjects for test in each.idle}

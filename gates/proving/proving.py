@@ -84,7 +84,6 @@ class Asked:
     budget_s: float
     jobs: int
     fresh: bool
-    reports: Path
     state: str
 
 
@@ -95,7 +94,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
     before = digest(task, context.root)
     known = Known(asked.state, before, fresh=asked.fresh)
-    bench = Bench(task, context, asked.reports, asked.jobs)
+    bench = Bench(task, context, asked.jobs)
     say("looking at the evidence without a fault")
     run, baseline = observe(narrowed(task, asked.only), bench)
     try:

@@ -96,13 +96,13 @@ def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Pa
         tmp_path / "project",
         {
             "pkg/core.py": "", "data/x.bin": b"\0", ".git/HEAD": "", "env/pyvenv.cfg": "", "env/lib/x.py": "",
-            "pkg/__pycache__/core.pyc": b"", "reports/T1/result.json": "{}", "reports/templates/summary.md.j2": "",
-            ".hidden": "",
+            "pkg/__pycache__/core.pyc": b"", "reports/T1/result.json": b'"schema": "gates.result/1"',
+            ".hidden": "", "reports/templates/summary.md.j2": "",
         },
     )  # fmt: skip
     (root / "pkg/inside").symlink_to(root / "data")
     (root / "outside").symlink_to("../elsewhere")
-    copy_project(root, tmp_path / "copy", root / "reports", 1)
+    copy_project(root, tmp_path / "copy", 1)
     copy = tmp_path / "copy"
     names = sorted(
         path.relative_to(copy).as_posix() for path in copy.rglob("*") if not path.is_dir() or path.is_symlink()
@@ -116,7 +116,7 @@ def test_variables_that_name_places_of_the_project_name_those_of_a_copy(tmp_path
     root = written(tmp_path / "project", {"data/x.bin": b"", ".venv/bin/tool": ""})
     (tmp_path / "link").symlink_to(root)
     copy = tmp_path / "copy"
-    copy_project(root, copy, root / "reports", 1)
+    copy_project(root, copy, 1)
     env = {
         "ROOT": str(root), "LINKED": str(tmp_path / "link/data"), "PATH": f"/bin{os.pathsep}{root / '.venv/bin'}",
         "BOTH": f"{root / 'data'}{os.pathsep}/usr", "HOME": str(root), "NAME": "data", "BESIDE": f"{root}-old",

@@ -191,15 +191,14 @@ INTERNAL = """\
 INTERNALERROR> Traceback (most recent call last):
 INTERNALERROR>   File "conftest.py", line 2, in pytest_sessionstart
 INTERNALERROR>     raise RuntimeError("...")
-INTERNALERROR>           ^^^^^^^^
 INTERNALERROR> RuntimeError: the option is unset.
-INTERNALERROR> It will take another value in a later version, which may
-INTERNALERROR>   be of some length.
+INTERNALERROR>   It will take another value.
 """
+LIMIT = "TOTAL 8 1 88%\nFAIL Required test coverage of 100% not reached.\n=== 2 passed in 0.53s ==="
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_internal_error_is_named_by_what_was_raised_not_by_the_end_of_its_message(stream: str) -> None:
-    said = Stream(bytes=len(INTERNAL), tail=INTERNAL, truncated=False)
-    (finding,) = findings(a_run(process=a_process(3, **{stream: said})))["EX001"]
-    assert "(exit code 3: RuntimeError: the option is unset.)" in finding.message
+@pytest.mark.parametrize(("code", "said", "named"), [(3, INTERNAL, "3: Runtime"), (1, LIMIT, "failed: FAIL Required")])
+def test_end_of_a_run_is_named_by_its_cause_not_by_what_was_written_last(code: int, said: str, named: str) -> None:
+    streams = [Stream(bytes=len(text), tail=text, truncated=False) for text in (said, "a warning")]
+    (finding,) = findings(a_run(process=a_process(code, stdout=streams[0], stderr=streams[1])))["EX001"]
+    assert named in finding.message

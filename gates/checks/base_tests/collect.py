@@ -14,7 +14,7 @@ from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.code.sources import Sources
 from gates.code.syntax import Unparsed, texts
-from gates.config import Context, reports_of
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.bound_tests import moved_tests
 from gates.evidence.tests.marked import written_in
@@ -144,7 +144,7 @@ def _judged(
     before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
     able = {name.partition("::")[0] for name in before if "::" in name}
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
-        lend_generated(context.root, root, reports_of(context.root))  # it may be of today: only what passes counts
+        lend_generated(context.root, root)  # it may be of today: only what passes counts
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
     (moved, _), marked = moved_tests(task, states), _marked(root, {n.partition("::")[0] for n in (*suspects, *lost)})
@@ -206,7 +206,7 @@ def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
     """Copy the change with its tests as the base has them."""
     old, added = changes
-    copy_project(context.root, copy, reports_of(context.root), copies=2)
+    copy_project(context.root, copy, copies=2)
     for path in added:
         (copy / path).unlink()
     for path, content in old.items():

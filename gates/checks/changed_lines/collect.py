@@ -9,7 +9,7 @@ from typing import Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.config import Context, reports_of
+from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
@@ -112,7 +112,7 @@ def _tried(
     """Return how each mutant ended that there was time for."""
     asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in mutants]
     jobs = baseline.workers([each["tests"] for each in asked])
-    bench = Bench(task, context, reports_of(context.root), jobs)
+    bench = Bench(task, context, jobs)
     lines: list[Told] = []
     bench.try_all(
         asked, deadline=time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())),

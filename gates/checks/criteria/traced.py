@@ -64,7 +64,7 @@ def _by_symbol(
             outcome=Outcome.PASSED, location=trace.promise, actual="found", **facts,
             message=f"{name} does nothing, and {kept.by or 'a test'} asserts that it does so.",
         )  # fmt: skip
-    elif trace.location is None and kept is not None and alone and kept.unnoticed:
+    elif trace.location is None and kept is not None and alone and (kept.unnoticed or kept.exchanged):
         yield about(
             outcome=Outcome.UNKNOWN, location=trace.promise, actual="nothing noticed", **facts,
             message=f"{name} does nothing, and no test of {kept.criterion} notices what it is: {trace.problem}.",

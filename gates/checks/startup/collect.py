@@ -9,7 +9,7 @@ import sys
 import tomllib
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -26,11 +26,20 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
 from gates.project.copies import copy_project
-from gates.project.files import files_of, import_roots, is_report, module_name, package_root, packages_of
+from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
 from gates.words import printable
 
 COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
+INSTALLED = """
+import importlib.metadata, sys
+from packaging.requirements import Requirement
+for asked in map(Requirement, sys.argv[1:]):
+    found = importlib.metadata.distributions(name=asked.name)
+    fits = any(asked.specifier.contains(each.version, prereleases=True) for each in found)
+    if not fits and (asked.marker is None or asked.marker.evaluate()):
+        print(asked)
+"""
 # a copy without .git has no version to be asked for
 VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
 
@@ -87,17 +96,18 @@ def built_wheel(
             raise OSError(f"{ended.ended}: {_error_in(ended)}")
 
     try:
-        copy_project(context.root, source, context.root / "reports", copies=1)
-        _without_reports(source)
+        copy_project(context.root, source, copies=1)
+        _without_empty_folders(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
             wheel = Path(builder.build("wheel", target))
         return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
     except BuildBackendException as error:
         unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
-        with suppress(Exception):  # where its hook fails, too, that is why the build did
-            if absent := sorted(path[0] for path in builder.check_dependencies("wheel")):
-                return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        if absent := _needed(builder, context, folder):
+            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        if apart := _built_by_pip(source, target, context):
+            return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(apart, stems)}), runs
         ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
@@ -108,10 +118,29 @@ def built_wheel(
         shutil.rmtree(target, ignore_errors=True)
 
 
-def _without_reports(source: Path) -> None:
-    """Remove what runs write, and empty folders: a backend that looks for packages would take these for some."""
-    for report in [path for path in source.rglob("*") if path.is_dir() and is_report(path)]:
-        shutil.rmtree(report)
+def _needed(builder: Any, context: Context, folder: Path) -> list[str]:  # noqa: ANN401  # a ProjectBuilder
+    """Return what a build that failed needs and the project's interpreter does not have."""
+    with suppress(Exception):  # where its hook fails, too, that is why the build did
+        asked = builder.build_system_requires
+        return _absent(asked, context, folder) or _absent(builder.get_requires_for_build("wheel"), context, folder)
+    return []
+
+
+def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
+    """Return the requirements that nothing in the project's interpreter meets."""
+    asked = [context.python, "-c", INSTALLED, *sorted(requirements)]
+    return started(asked, context.root, context, folder.with_name("needed")).stdout.tail.splitlines()
+
+
+def _built_by_pip(source: Path, target: Path, context: Context) -> Path | None:
+    """Return the wheel that pip builds with a backend of its own choice, as for whoever installs the project."""
+    argv = [context.python, "-m", "pip", "wheel", "--retries=1", "--no-deps", "--wheel-dir", str(target), "."]
+    ended = started(argv, source, context, target.with_name("pip"), VERSIONS)
+    return next(target.glob("*.whl"), None) if ended.exit_code == 0 else None
+
+
+def _without_empty_folders(source: Path) -> None:
+    """Remove empty folders, such as that of the reports: a backend that looks for packages would take them for some."""
     for folder in sorted((path for path in source.rglob("*") if path.is_dir()), reverse=True):
         if folder.name != ".git" and ".git" not in folder.parts and not any(folder.iterdir()):
             folder.rmdir()

@@ -97,8 +97,8 @@ RULES = (
     RuleText(
         id="EX007",
         title="The package builds",
-        meaning="A copy of the project is built into a wheel by its own backend, without network. A build "
-        "that fails is high. A backend that is not installed is unknown.",
+        meaning="A copy of the project is built into a wheel by the installed backend, else by one that pip "
+        "gets for it. A build that fails both ways is high. A backend that is not installed is unknown.",
     ),
     RuleText(
         id="EX008",
@@ -151,7 +151,7 @@ def _build(seen: Startup) -> Finding:
             "location": Location(path="pyproject.toml") if built.backend else None, "expected": "a wheel",
             "message": f"{built.backend} built no wheel: {built.problem}", "evidence": "startup/build.stderr.txt",
             "impact": "Nobody can install this version.", "remediation": "Mend what the backend names.",
-            "command": "python -m pip wheel --no-deps --no-build-isolation .",
+            "command": "python -m pip wheel --no-deps .",
         })  # fmt: skip
     return Finding.model_validate(
         {**facts, "outcome": Outcome.PASSED, "message": f"{built.backend} built {built.wheel}, {built.files} files."}

@@ -86,9 +86,11 @@ def _contradicted(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
 def _believed(run: PytestRun, facts: dict[str, str]) -> Iterator[Finding]:
     """Judge a run whose witnesses agree: its exit code must be explained by its tests, and none be deselected."""
     if run.process.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
+        said = [line for line in run.process.stdout.tail.splitlines() if line.strip() and not line.startswith("=")]
+        why = said[-1][:300] if said else "it wrote nothing"
         yield Finding(
             **facts, outcome=Outcome.FAILED, severity=Severity.HIGH, actual=run.process.ended,
-            message=f"pytest ended with exit code 1 though no test failed: {run.process.last_words}",
+            message=f"pytest ended with exit code 1 though no test failed: {why}",
             remediation="Read the end of the log: a plugin (such as a coverage limit) failed the run.",
         )  # fmt: skip
         return

@@ -34,7 +34,7 @@ class Units:
     @cached_property
     def outline(self) -> list[ast.AST]:
         """Return all nodes but those of the bodies of functions, in their order."""
-        return [*_nodes(self.tree, whole=False)]
+        return [*_nodes(self.tree)]
 
     @cached_property
     def told(self) -> list[tuple[object, ...]]:
@@ -54,7 +54,9 @@ class Units:
         for key, node in self.functions.items():
             theirs = other.functions.get(key)
             if theirs is not None and _body(node) == _body(theirs):
-                pairs += zip(_nodes(node, whole=True), _nodes(theirs, whole=True), strict=True)
+                pairs.append((node, theirs))
+                for one, same in zip(node.body, theirs.body, strict=True):
+                    pairs += zip(ast.walk(one), ast.walk(same), strict=True)
         places = ((a, b) for a, b in pairs if isinstance(a, ast.stmt | ast.expr) and isinstance(b, ast.stmt | ast.expr))
         return {a.lineno: b.lineno for a, b in places}
 
@@ -72,13 +74,13 @@ def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(inner, f"{owner}{inner.name}." if isinstance(inner, ast.ClassDef) else owner)
 
 
-def _nodes(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
+def _nodes(node: ast.AST) -> Iterator[ast.AST]:
     yield node
     for name, value in ast.iter_fields(node):
-        if whole or name != "body" or not isinstance(node, Function):
+        if name != "body" or not isinstance(node, Function):
             for inner in value if isinstance(value, list) else [value]:
                 if isinstance(inner, ast.AST):
-                    yield from _nodes(inner, whole=whole)
+                    yield from _nodes(inner)
 
 
 def _told(nodes: list[ast.AST]) -> list[tuple[object, ...]]:

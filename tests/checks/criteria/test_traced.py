@@ -122,6 +122,7 @@ PROMISES: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {
         P,
         "and tests/a.py::test_x asserts that it",
     ),
+    "it is a class that holds nothing": ({}, {"exchanged": True}, U, "and no test of AC1 notices what it is: a.py:1"),
     "a test runs it": ({}, {"end": End.SURVIVED}, U, "and no test of AC1 notices what it is: a.py:1 only promises"),
     "no test runs it": ({}, {"end": End.NOT_TRIED, "why": "its tests do not call it"}, F, "is not implemented: a.py:1"),
     "it must use something": ({"uses": ["f"]}, {"end": End.KILLED}, F, "is not implemented"),
