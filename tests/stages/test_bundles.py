@@ -162,11 +162,11 @@ def test_report_tells_where_each_bundle_is_from_and_what_it_is_worth() -> None:
     sections = {section.title: section for section in GATE.describe(TASK, seen)}
     origin = ("2026-01-02T03:04:05Z", "somebody@somewhere (not signed)", "commit cccccccccccc", "cuda: a cuda")
     assert sections["Evidence from elsewhere"].rows == (
-        ("a.json", *origin, "fits"),
-        ("b.json", *origin, "stale: x was removed, since it was made"),
-        ("c.json", "-", "-", "-", "-", "refused: it was altered"),
+        ("fits", "a.json", *origin),
+        ("stale: x was removed, since it was made", "b.json", *origin),
+        ("refused: it was altered", "c.json", "-", "-", "-", "-"),
     )
-    ((criterion, _, path, *_, outcome),) = sections["What bundles say"].rows
+    ((outcome, criterion, _, _, path, *_),) = sections["What bundles say"].rows
     assert (criterion, path, outcome) == ("AC2", "a.json", "passed")
 
 

@@ -81,4 +81,4 @@ def test_section_tells_of_each_size() -> None:
     task = a_task(scaling=[ASKED])
     (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
     assert section.title == "Complexity"
-    assert section.rows[0][1:5] == ("batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s", "1.00 [1.00, 1.00]", "<= 1.15")
+    assert section.rows[0][1:5] == ("1.00 [1.00, 1.00]", "<= 1.15", "batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s")

@@ -147,8 +147,8 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 ("Test files changed", ", ".join(seen.changed[:10])),
                 ("Tests run against the change", str(seen.ran)),
             ),
-            columns=("Test", "Against the change", "At the base"),
-            rows=tuple((one.id, one.ended, one.at_base) for one in seen.broken[:SHOWN]),
+            columns=("Against the change", "At the base", "Test"),
+            rows=tuple((one.ended, one.at_base, one.id) for one in seen.broken[:SHOWN]),
         )
 
 

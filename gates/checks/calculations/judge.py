@@ -99,8 +99,8 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show every call with its input, what was expected and what came of it."""
     tried = [*_tried(task)]
     for rule, title, columns in (
-        ("BL008", "Calculations", ("Formula", "Input", "Expected", "Actual", "Correct")),
-        ("BL009", "Edge Cases", ("Case", "Input", "Expected", "Actual", "Handled")),
+        ("BL008", "Calculations", ("Correct", "Formula", "Input", "Expected", "Actual")),
+        ("BL009", "Edge Cases", ("Handled", "Case", "Input", "Expected", "Actual")),
     ):
         rows = [row for one in tried if one.rule == rule for row in _rows(one, evidence)]
         if rows:
@@ -109,7 +109,7 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             more = f" The first {LISTED} of {len(rows)} are shown." if len(rows) > LISTED else ""
             yield Section(
                 title=title, text=f"{good} of {len(rows)} as stated.{missing}{more}", columns=columns,
-                rows=tuple((r.name, r.input, r.expected, r.actual, SAID[r.outcome]) for r in rows[:LISTED]),
+                rows=tuple((SAID[r.outcome], r.name, r.input, r.expected, r.actual) for r in rows[:LISTED]),
             )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def _section(seen: tuple[tuple[Concurrent, Together], ...], not_run: str) -> Sec
         or "Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, "
         "at 95 %.",
         facts=(("Free-threading", _free(tuple(each for _, each in seen))),) if seen else (),
-        columns=("Concurrent", "Threads", "Met", "Failed", "Forced switches", "Failed", "Bound", "Outcome"),
+        columns=("Outcome", "Failed", "Met", "Forced switches", "Failed", "Bound", "Threads", "Concurrent"),
         rows=tuple(_row(*each) for each in seen),
     )
 
@@ -117,8 +117,8 @@ def _section(seen: tuple[tuple[Concurrent, Together], ...], not_run: str) -> Sec
 def _row(one: Concurrent, seen: Together) -> tuple[str, ...]:
     bound = f"< {seen.bound:.2g}" if seen.bound is not None and seen.complete else "-"
     return (
-        one.name, str(one.count), f"{seen.met} of {seen.rounds}", str(seen.failed),
-        f"{seen.pauses} in {seen.forced} rounds", str(seen.failed_forced), bound, _said(one, seen).outcome.value,
+        _said(one, seen).outcome.value, str(seen.failed), f"{seen.met} of {seen.rounds}",
+        f"{seen.pauses} in {seen.forced} rounds", str(seen.failed_forced), bound, str(one.count), one.name,
     )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def _section(seen: tuple[tuple[Leak, LeakRun], ...], not_run: str) -> Section:
         title="Memory",
         text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
         facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run in seen),
-        columns=("Call", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Outcome", "Line"),
+        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Line", "Call"),
         rows=tuple(row for each in seen for row in _rows(*each)),
     )
 
@@ -140,13 +140,13 @@ def _rows(leak: Leak, run: LeakRun) -> Iterator[tuple[str, ...]]:
         grows = drifts[rung.name] is Drift.GROWS
         place = place_of(run, rung.name, slope.value) if grows else None
         yield (
-            leak.name if rung is last.rungs[0] else "", rung.name if rung.exact else f"{rung.name} (vague)",
+            drifts[rung.name].value, rung.name if rung.exact else f"{rung.name} (vague)",
             f"{shown(slope.value, rung.unit)} [{shown(slope.low, rung.unit)}, {shown(slope.high, rung.unit)}]",
             shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit), str(last.epochs), sparkline(rung.values),
-            drifts[rung.name].value, str(place.location) if place and place.location else "-",
+            str(place.location) if place and place.location else "-", leak.name if rung is last.rungs[0] else "",
         )  # fmt: skip
     if not last.rungs:
-        yield leak.name, "-", "-", "-", str(last.epochs), "-", _why(last), "-"
+        yield _why(last), "-", "-", "-", str(last.epochs), "-", "-", leak.name
 
 
 def place_of(run: LeakRun, rung: str, growth: float) -> Place:

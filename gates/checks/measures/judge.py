@@ -18,7 +18,7 @@ from gates.task.task import Criterion, Measure, Task
 from gates.words import in_shell, sparkline
 
 NAME = "performance"
-COLUMNS = ("Criterion", "Measure", "Measured", "Interval", "Level", "n", "Course", "Device", "Outcome")
+COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Level", "n", "Course", "Device")
 
 
 BUNDLES = RuleText(
@@ -141,13 +141,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
-        return criterion.id, name, "not measured", "-", "-", "-", "-", "-", got.outcome.value
+        return got.outcome.value, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     return (
-        criterion.id, name, value + by, f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got),
-        f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}", got.outcome.value,
+        got.outcome.value, criterion.id, value + by, name, f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n),
+        _course(measure, got), f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}",
     )  # fmt: skip
 
 
@@ -192,12 +192,12 @@ def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         title="Evidence from elsewhere",
         text="Measured on other machines. A measure passes where some machine's interval meets its target, with the "
         "error shared among the runs, and none misses it; samples of two runs are never put together.",
-        columns=("Bundle", "Made", "By", "Revision", "Device", "Standing"),
+        columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
         rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
     )
     rows = [row for one in bundles.handed_in for c, _, m in targets_of(task) for row in _bundle_said(one, c, m)]
     if rows:
-        columns = ("Criterion", "Measure", "Bundle", "Measured", "Interval", "n", "Device", "Outcome")
+        columns = ("Outcome", "Criterion", "Measured", "Measure", "Bundle", "Interval", "n", "Device")
         yield Section(title="What bundles say", columns=columns, rows=tuple(rows))
     for one in bundles.handed_in:
         if one.origin:
@@ -252,9 +252,9 @@ def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
     if one.standing is Standing.REFUSED or (one.why and not reason):
         standing += f": {one.why}"
     if one.origin is None:
-        return one.path, "-", "-", "-", "-", standing
+        return standing, one.path, "-", "-", "-", "-"
     by = f"{one.origin.by}{' (signed)' if one.signer else ' (not signed)'}"
-    return one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-", standing
+    return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
 
 
 def _bundle_said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tuple[str, ...]]:
@@ -266,7 +266,7 @@ def _bundle_said(one: HandedIn, criterion: Criterion, measure: Measure) -> Itera
                 value, interval = f"{got.seen.value:.4g}", f"[{got.seen.low:.4g}, {got.seen.high:.4g}]"
             device = run.run.samples.device.name if run.run.samples else "-"
             count = str(got.seen.n) if got.seen else "-"
-            yield criterion.id, measure.name, one.path, value, interval, count, device, got.outcome.value
+            yield got.outcome.value, criterion.id, value, measure.name, one.path, interval, count, device
 
 
 def _bundle_facts(one: HandedIn) -> Iterator[tuple[str, str]]:

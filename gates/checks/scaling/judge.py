@@ -91,7 +91,7 @@ def _section(seen: tuple[tuple[Scale, Scaled], ...], not_run: str) -> Section:
     return Section(
         title="Complexity",
         text=not_run or f"By which power of a size a step grows: {METHOD}.",
-        columns=("Step", "Sizes", "At each", "Exponent", "Asked", "Rounds", "Device", "Outcome", "Function"),
+        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
         rows=tuple(_row(*each) for each in seen),
     )
 
@@ -100,9 +100,9 @@ def _row(scale: Scale, seen: Scaled) -> tuple[str, ...]:
     values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
     said = _said(scale, seen)
     return (
-        scale.name, f"{scale.argument} {', '.join(map(str, scale.sizes))}", ", ".join(values), said.actual,
-        scale.exponent.bound, f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts", seen.device,
-        said.outcome.value, str(seen.grown.place) if seen.grown else "-",
+        said.outcome.value, said.actual, scale.exponent.bound, f"{scale.argument} {', '.join(map(str, scale.sizes))}",
+        ", ".join(values), f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts", seen.device,
+        str(seen.grown.place) if seen.grown else "-", scale.name,
     )  # fmt: skip
 
 

@@ -81,9 +81,9 @@ def _startup_section(seen: Startup) -> Section:
     return Section(
         title="Build and Start-up",
         facts=facts,
-        columns=("Module", "Ended", "Error", "Place"),
+        columns=("Ended", "Module", "Error", "Place"),
         rows=tuple(
-            (module.name, module.ending.value, module.error, str(module.location or module.path))
+            (module.ending.value, module.name, module.error, str(module.location or module.path))
             for module in seen.modules
             if module.ending is not Ending.IMPORTED
         )[:LISTED],

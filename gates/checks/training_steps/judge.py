@@ -253,7 +253,7 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         text="Run on the CPU, recorded; what they show is semantics, never speed."
         if recording
         else f"Not run: {evidence.why_missing(Recording)}.",
-        columns=("Call", "Ended", "Steps", "Matrix products", "Gradients off by", "Parameters", "Overflow"),
+        columns=("Ended", "Overflow", "Gradients off by", "Steps", "Matrix products", "Parameters", "Call"),
         rows=tuple(_row(step) for step in (recording.steps if recording else ())),
     )
 
@@ -265,8 +265,8 @@ def _row(step: StepRecording) -> tuple[str, ...]:
     errors = [one.error for one in run.compared if one.error is not None and not one.why_not]
     params = sorted({name for attempt in run.attempts for name in attempt.params})
     return (
-        step.name, ended, str(len(run.attempts)), ", ".join(products) or "-", f"{max(errors):.1e}" if errors else "-",
-        ", ".join(params) or "-", _overflow(step.overflow),
+        ended, _overflow(step.overflow), f"{max(errors):.1e}" if errors else "-", str(len(run.attempts)),
+        ", ".join(products) or "-", ", ".join(params) or "-", step.name,
     )  # fmt: skip
 
 

@@ -51,10 +51,10 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if task.waivers:
         yield Section(
             title="Waivers",
-            columns=("Criterion", "Rule", "Reason", "Owner", "Expires", "Standing"),
+            columns=("Standing", "Criterion", "Rule", "Reason", "Owner", "Expires"),
             rows=tuple(
-                (w.criterion, w.rule or "all", w.reason, w.owner, w.expires.isoformat(),
-                 w.standing(seen.today).value if seen else "not known")
+                (w.standing(seen.today).value if seen else "not known", w.criterion, w.rule or "all", w.reason, w.owner,
+                 w.expires.isoformat())
                 for w in task.waivers
             ),
         )  # fmt: skip

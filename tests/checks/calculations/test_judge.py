@@ -195,11 +195,11 @@ def test_hostile_text_stays_in_one_line() -> None:
 def test_sections_show_every_call() -> None:
     sections = [*page(calculating(), evidence(calculated(a_call(returned=3), a_raise())))]
     assert [(s.title, s.text, s.rows) for s in sections] == [
-        ("Calculations", "0 of 1 as stated.", (("pkg.core:double", "double(2)", "4", "3", "NO"),)),
+        ("Calculations", "0 of 1 as stated.", (("NO", "pkg.core:double", "double(2)", "4", "3"),)),
         (
             "Edge Cases",
             "1 of 1 as stated.",
-            (("nothing", "double(None)", "TypeError", "raised TypeError: no number", "yes"),),
+            (("yes", "nothing", "double(None)", "TypeError", "raised TypeError: no number"),),
         ),
     ]
     unseen = [*page(calculating(), EvidenceSet.withheld("no time"))]
