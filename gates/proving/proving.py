@@ -22,7 +22,7 @@ from gates.project.files import cache_folder, files_of
 from gates.project.revision import environment, git
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, Case, Trial, observe
-from gates.proving.general import Fault, operators
+from gates.proving.mutants import Fault
 from gates.proving.proof import PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault
 from gates.task.selection import narrowed
 from gates.task.task import Task
@@ -91,7 +91,6 @@ class Asked:
 def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]) -> Proof:
     """Try the faults of each criterion and tell what noticed them."""
     begun, clock = datetime.now(UTC), time.time()
-    found = operators()
     chosen = [task.criterion(asked.only)] if asked.only else list(task.criteria)
     before = digest(task, context.root)
     known = Known(asked.state, before, fresh=asked.fresh)
@@ -99,7 +98,7 @@ def prove(task: Task, context: Context, asked: Asked, say: Callable[[str], None]
     say("looking at the evidence without a fault")
     run, baseline = observe(narrowed(task, asked.only), bench)
     try:
-        trial = Trial(task, bench, run, baseline, found)
+        trial = Trial(task, bench, run, baseline)
     except EvidenceUnavailable as error:
         raise EvidenceUnavailable(f"nothing can be proved: {error}") from error
     cases = [trial.case(criterion) for criterion in chosen]

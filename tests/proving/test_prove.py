@@ -9,14 +9,11 @@ import pytest
 from building import PATIENCE_S, ROOT, Ended, a_project, awaited, clean, gates
 from rigging import CORE, a_rigged_project
 
+from gates.commands.prove import ProveRequest, perform
 from gates.config import Project, Settings
 from gates.errors import UsageError
 from gates.proving import bench, cases
 from gates.proving.proof import CriterionProof, End, Proof, Standing
-
-mutmut = pytest.importorskip("mutmut", reason="general mutations need mutmut (the extra 'prove')")
-
-from gates.commands.prove import ProveRequest, perform  # noqa: E402
 
 
 def a_request(root: Path, **changes: object) -> ProveRequest:
@@ -245,18 +242,6 @@ def test_a_task_that_asks_for_what_is_gone_is_told_what_does_it_now(tmp_path: Pa
     root = a_project(tmp_path / "project", {"tasks/T1.yaml": SMALL["tasks/T1.yaml"] + more})
     with pytest.raises(UsageError, match=said):
         perform(a_request(root), say=lambda _line: None)
-
-
-def test_without_the_library_the_command_says_what_to_install(tmp_path: Path) -> None:
-    root = a_project(tmp_path / "project", SMALL)
-    hidden = tmp_path / "hidden"
-    (hidden / "mutmut").mkdir(parents=True)
-    (hidden / "mutmut/__init__.py").write_text("raise ImportError('hidden')\n", encoding="utf-8")
-    path = f"{hidden}:{clean()['PYTHONPATH']}"
-    ended = gates(root, "prove", "T1", env={"PYTHONPATH": path})
-    assert ended.code == 2
-    assert ended.err.count("\n") == 1
-    assert "pip install 'amp-gates[prove]'" in ended.err
 
 
 RULE = """\
