@@ -44,7 +44,6 @@ bad: "print(1)  # <- here"
 @pytest.fixture
 def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Write files, check them, and return what the command said."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def run(files: dict[str, str | bytes], *words: str) -> Result:
         root = written(tmp_path / "project", {"pyproject.toml": "[tool.gates]\n", **files})

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from gates import store
@@ -28,7 +27,6 @@ class ProveRequest:
     at_least: float
     budget_s: float
     jobs: int
-    fresh: bool
     out: Path | None
 
 
@@ -42,15 +40,7 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     web = web_of(request.project.root)  # before the faults are tried, as what they are tried on
     with guarded_folder() as folder:
         context = request.project.context(folder)
-        asked = Asked(
-            only=request.only,
-            at_least=request.at_least,
-            budget_s=request.budget_s,
-            jobs=request.jobs,
-            fresh=request.fresh,
-            reports=request.project.reports,
-            state=sha256(f"{request.project.root}\0{task.path}".encode("utf-8", "backslashreplace")).hexdigest()[:24],
-        )
+        asked = Asked(request.only, request.at_least, request.budget_s, request.jobs, request.project.reports)
         proof = writable(prove(task, context, asked, say))
     told = proof.model_dump_json(indent=1, by_alias=True) + "\n"
     store.write({out / PAGE: markdown(proof, web).encode(), out / PROOF: told.encode()}, "the proof", out)

@@ -130,14 +130,13 @@ class CriterionProof(Model):
         return not noticed or noticed + left >= self.killed_at_least * of
 
     def going_on(self, task: str) -> str:
-        """Say what was left to try when the time was up, and how to go on; nothing where that decides nothing."""
+        """Say what was left to try when the time was up, and what to do; nothing where that decides nothing."""
         if self.problem or not self.undecided:
             return ""
         left = self.count(End.NOT_TRIED)
         return (
             f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up, and they "
-            f"could turn it; go on with "
-            f"`gates prove {task} --resume`, with a larger --budget if need be"
+            f"could turn it; try with a larger --budget, or one criterion with `gates prove {task} --only {self.id}`"
         )
 
     def count(self, end: End) -> int:
@@ -172,11 +171,6 @@ class Proof(Model):
         }:
             return 3
         return 0
-
-    @property
-    def complete(self) -> bool:
-        """Return whether every fault that was made was tried."""
-        return not any(criterion.count(End.NOT_TRIED) for criterion in self.criteria)
 
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}

@@ -15,7 +15,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location, Model
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
-from gates.proving.bench import Bench, Told
+from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
 from gates.proving.mutants import Change, Fault, Maker, mutants, spread
 from gates.proving.proof import End
@@ -110,9 +110,6 @@ def _tried(
     asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in faults]
     jobs = baseline.workers([each["tests"] for each in asked])
     bench = Bench(task, context, reports_of(context.root), jobs)
-    lines: list[Told] = []
-    bench.try_all(
-        asked, deadline=time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())),
-        peak_bytes=baseline.peak_bytes, say=lambda _: None, took=lines.extend,
-    )  # fmt: skip
+    deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
+    lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
     return {line["id"]: End(line["end"]) for line in lines if not line.get("idle")}
