@@ -39,6 +39,12 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
     return pages
 
 
+def page(template: str, **values: object) -> str:
+    """Return a page that is made of one shipped template."""
+    with _clear_errors(None, template):
+        return environment(None).get_template(template).render(values).rstrip("\n") + "\n"
+
+
 def check(templates: Path | None) -> None:
     """Compile every template beside the project's own, so that one that is broken is known before anything is run."""
     if not templates or not templates.is_dir():
