@@ -88,10 +88,7 @@ def perform(request: CheckRequest) -> tuple[str, int]:
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
     )
-    if request.form == "sarif":
-        text = sarif_of(broken)
-    else:
-        text = "\n".join(map(visible, _text(broken, found)))
+    text = sarif_of(broken) if request.form == "sarif" else "\n".join(map(visible, _text(broken, found)))
     return text + "\n", _exit_code(broken, found)
 
 
