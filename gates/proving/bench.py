@@ -86,7 +86,7 @@ class Bench:
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
         process.run(
-            [self.look.python, "-m", PACKAGE, "work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
+            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
             log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
         )  # fmt: skip
 

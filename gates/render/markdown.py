@@ -15,8 +15,7 @@ from pydantic import BaseModel
 from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
-from gates.render import _causes, _views, escape
-from gates.render.format import Format
+from gates.render import Format, _causes, _views, escape
 from gates.report import GateReport, Report, ranked
 
 SHIPPED = Path(__file__).parent / "templates"

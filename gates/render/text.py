@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from gates.render import _causes, _views
-from gates.render.format import Format
+from gates.render import Format, _causes, _views
 from gates.report import GateReport, Report
 from gates.words import counted, visible
 
