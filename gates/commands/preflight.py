@@ -38,7 +38,8 @@ def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
     """
     with suppress(EvidenceUnavailable):
         history = History(root)
-        moved, now = moved_tests(task, TwoStates(history, base_of(history, base).commit, root))
+        found, now = moved_tests(task.tests, TwoStates(history, base_of(history, base).commit, root))
+        moved = {one: place for one, place in found.items() if one != place}
         led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
         followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
         return task.model_copy(update={"criteria": tuple(followed)})

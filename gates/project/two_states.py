@@ -21,11 +21,10 @@ REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout),
 
 @dataclass(frozen=True)
 class Base:
-    """The revision compared with: its name, its commit, and, where HEAD is itself the base, the commit before it."""
+    """The revision compared with: its name and its commit."""
 
     name: str
     commit: str
-    before: str | None = None
 
 
 def base_of(history: History, asked: str | None) -> Base:
@@ -38,10 +37,9 @@ def base_of(history: History, asked: str | None) -> Base:
     if base is None:
         cut = "the history is shallow" if history.shallow else "they have no common commit"
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
-    before = history.commit("HEAD^1") if base == head else None
-    if base == head and history.shallow and (before is None or name == "HEAD"):
+    if base == head and name == "HEAD" and history.shallow:  # where it came from is not here
         raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
-    return Base(name, base, before)
+    return Base(name, base)
 
 
 def _tip(history: History, asked: str | None) -> tuple[str, str]:

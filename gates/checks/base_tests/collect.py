@@ -147,7 +147,10 @@ def _judged(
         lend_generated(context.root, root, reports_of(context.root))  # it may be of today: only what passes counts
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    (moved, _), marked = moved_tests(task, states), _marked(root, {n.partition("::")[0] for n in (*suspects, *lost)})
+    (moved, _), marked = (
+        moved_tests(task.tests, states),
+        _marked(root, {n.partition("::")[0] for n in (*suspects, *lost)}),
+    )
     broken = tuple(
         BaseTest(
             id=name,

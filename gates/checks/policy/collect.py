@@ -1,8 +1,10 @@
 """The bar of today beside that of the base: task file, settings, tests, pragmas, rules and templates."""
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -13,6 +15,7 @@ from gates.checks.policy import settings, task_file, tests
 from gates.checks.policy.change import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
+from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.model import Location
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
@@ -104,29 +107,20 @@ class Goalposts(Evidence):
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
-        """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
+        """Compare the work tree with the merge base."""
         history = History(context.root)
         found = base_of(history, context.base)
-        kept = context.evidence / FOLDER
-        was = find_earlier(task, history, found.commit, context.root, kept)
+        was = find_earlier(task, history, found.commit, context.root, context.evidence / FOLDER)
         moves, unread, is_new = _compared(task, context, was)
-        files, mode = was.states.files, context.goalposts or was.states.before_settings().goalposts
-        if found.before:
-            fresh = {(m.part, m.what, m.after) for m in moves}
-            kept = context.evidence / f"{FOLDER}-before"
-            was = find_earlier(task, history, found.before, context.root, kept)
-            older, more, is_new = _compared(task, context, was)
-            settled = [m.model_copy(update={"settled": True}) for m in older if (m.part, m.what, m.after) not in fresh]
-            moves, unread, files = [*moves, *settled], [*unread, *more], max(files, was.states.files)
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
             commit=found.commit,
-            mode=Mode(mode),
+            mode=Mode(context.goalposts or was.states.before_settings().goalposts),
             policy=context.policy,
             is_new=is_new,
             moves=tuple(moves),
-            files=files,
+            files=was.states.files,
             unread=tuple(dict.fromkeys(map(printable, unread))),
         )
 
@@ -140,26 +134,32 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
     old, new = states.changed((*test_paths, "conftest.py"), "")
-    was_tests, tests_now = tests.read(old, unread, "at the base"), tests.read(new, unread, "now")
+    sides = {"at the base": old, "now": new}
+    broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
+    unread += [f"{path} {when}: it is no Python" for path, when in broken]
     for path in [path for path in old if path not in states.gone()]:
         if path not in new:
             unread.append(f"{path} (no plain file now)")
-        if path not in new or (path in was_tests and path not in tests_now):
+        if path not in new or (path, "now") in broken:
             del old[path]  # it cannot be read now: nothing of it counts as gone
-            was_tests.pop(path, None)
-    fate = replace(tests.again(was_tests, tests_now), gone=states.gone())
+    fate = tests.Fate(states.gone(), found_again(written_tests(old), written_tests(new)))
     if before and now:
         moves += task_file.compare(before, now, fate)
     elif before and not had_unread:
         moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
-    moves += tests.compare(was_tests, tests_now, fate)
-    moves += tests.others(old, new, {path for path, found in was_tests.items() if found})
+    moves += tests.compare(old, new, fate)
     moves += settings.compare(*states.named(settings.WATCHED))
     unread += [f"{path}: {why} now" for path, why in settings.unreadable(states.named(settings.WATCHED)[1]).items()]
     moves += _other_tasks({task.path, was.path}, states)
     moves += _workflows(states)
     moves += _overridden(states)
     return moves, [*unread, *states.skipped], before is None and not unread
+
+
+def _can_be_read(path: str, content: bytes) -> bool:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return not path.endswith(".py") or ast.parse(content) is not None
+    return False
 
 
 def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
