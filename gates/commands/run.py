@@ -16,15 +16,13 @@ from typing import TypeVar
 from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
-from gates.checks.measures.base.collect import Regressions
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
-from gates.commands.diff import since
-from gates.commands.history import LoggedRun, log_run, numbers_of, this_machine
+from gates.commands.diff import intervals, since
+from gates.commands.history import LoggedRun, log_run, this_machine
 from gates.commands.preflight import check_waived_rules, follow_moved_tests, refuse_what_is_missing
 from gates.config import Context, Project
 from gates.errors import UsageError
-from gates.evidence.measurements import Measurements
 from gates.heartbeat import every
 from gates.model import Decision
 from gates.pipeline import Progress
@@ -82,7 +80,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     markdown.check(templates)
     with guarded_folder() as folder:
         before = _last(out, task)
-        report, evidence = _judged(request, task, _context(request, home), selection, folder, before, say)
+        report = _judged(request, task, _context(request, home), selection, folder, before, say)
         if before:
             report = report.model_copy(update={"since": since(before, report)})
         files = json.render(report, None)
@@ -92,9 +90,9 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        past = _logged(report, evidence, ", ".join(request.only) or None)
+        past = _logged(report, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
-            past = past.model_copy(update={"numbers": ()})
+            past = past.model_copy(update={"numbers": {}})
         if unlogged := log_run(request.project.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
@@ -141,7 +139,7 @@ def _judged(
     folder: Path,
     before: Report | None,
     say: Callable[[str], None],
-) -> tuple[Report, EvidenceSet]:
+) -> Report:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
     with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
@@ -162,7 +160,7 @@ def _judged(
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
             if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
                 kept.keep(task, root, state, installed.result(), evidence, folder, report)
-    return report, evidence
+    return report
 
 
 def _last(out: Path, task: Task) -> Report | None:
@@ -174,14 +172,14 @@ def _last(out: Path, task: Task) -> Report | None:
     return before if before and before.task.id == task.id else None
 
 
-def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> LoggedRun:
+def _logged(report: Report, only: str | None) -> LoggedRun:
     """Return what the log keeps of a run."""
     return LoggedRun(
         task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
         digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
         score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
         duration_s=report.duration_s,
-        numbers=tuple(numbers_of(evidence.get(Measurements), evidence.get(Regressions))),
+        numbers={name: value for name, (value, _, _) in intervals(report).items()},
     )  # fmt: skip
 
 
