@@ -149,7 +149,8 @@ def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], l
         moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
     moves += tests.compare(old, new, fate)
     moves += settings.compare(*states.named(settings.WATCHED))
-    unread += [f"{path}: {why} now" for path, why in settings.unreadable(states.named(settings.WATCHED)[1]).items()]
+    for when, side in zip(("at the base", "now"), states.named(settings.WATCHED), strict=True):
+        unread += [f"{path}: {why} {when}" for path, why in settings.unreadable(side).items()]
     moves += _other_tasks({task.path, was.path}, states)
     moves += _workflows(states)
     moves += _overridden(states)

@@ -291,8 +291,7 @@ def test_settings_of_what_is_seen_are_named_with_both_sides(before: str, after: 
 def test_new_file_that_overrides_pytests_settings_is_named() -> None:
     old = {"pyproject.toml": b"[tool.pytest.ini_options]\nxfail_strict = true\n"}
     found = [str(m) for m in settings.compare(old, {**old, "pytest.ini": b"[pytest]\n"})]
-    assert found[0] == "the file with pytest's settings: pyproject.toml -> pytest.ini"
-    assert "pytest xfail_strict: true -> default" in found
+    assert found == ["the settings in pytest.ini: none -> there"]
 
 
 def seen(project: Path, base: str | None = None, task: str = "tasks/T1.yaml") -> Goalposts:
