@@ -132,12 +132,11 @@ def _broken_off(run: PytestRun) -> str:
 def statements(file: Text, place: Location) -> list[Location]:
     """Return the lines of each live statement of a place: a simple one whole, of a compound one its head."""
     found = []
-    for node in ast.walk(file.tree):
+    for node in file.worth:
         if isinstance(node, ast.stmt) and (place.line or 1) <= node.lineno <= (place.last_line or node.lineno):
             body = getattr(node, "body", None)
             last = max(body[0].lineno - 1, node.lineno) if isinstance(body, list) and body else node.end_lineno
-            if node.lineno not in file.idle:
-                found.append(Location(path=file.path, line=node.lineno, last_line=last))
+            found.append(Location(path=file.path, line=node.lineno, last_line=last))
     return found
 
 
@@ -278,4 +277,4 @@ class Trial:
         for each in run:
             lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
         for path, numbers in lines.items():
-            yield from mutants(self.file(path), numbers - self.file(path).idle)
+            yield from mutants(self.file(path), numbers)

@@ -8,10 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
-from gates.code.stub import last_name
-from gates.code.syntax import constant_truth, live_nodes
+from gates.code.syntax import constant_truth
 from gates.model import Location
-from gates.proving.source import Text, compiles, is_docstring, is_log, parsed
+from gates.proving.source import Text, compiles, parsed
 
 PAIRS = (
     (ast.Add, ast.Sub),
@@ -35,7 +34,6 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Break: ast.Continue,
     ast.Continue: ast.Break,
 }
-TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ def _digest(*parts: str) -> str:
 
 def mutants(file: Text, lines: Collection[int]) -> Iterator[Change]:
     """Yield each mutant of what begins in one of the lines."""
-    for node in _worth(file.tree):
+    for node in file.worth:
         if isinstance(node, ast.expr | ast.stmt):
             for what, part, text in (*_spoilt(node, file), *_exchanged(node, file)):
                 if part.lineno in lines:
@@ -123,27 +121,9 @@ def mutants(file: Text, lines: Collection[int]) -> Iterator[Change]:
                     yield Change(what, file, part.lineno, last, file.with_parts((part, text)))
 
 
-def _worth(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the live nodes, leaving out annotations, and what is only told to people or to type checkers."""
-    aside: set[ast.AST] = set()
-    for node in live_nodes(tree):  # what holds others comes before them
-        if node in aside or _only_tells(node):
-            aside.update(ast.iter_child_nodes(node))
-            continue
-        yield node
-        words = isinstance(node, ast.Raise | ast.JoinedStr)
-        aside.update(
-            ast.iter_child_nodes(node) if words else filter(None, map(vars(node).get, ("annotation", "returns")))
-        )
-
-
-def _only_tells(node: ast.AST) -> bool:
-    return is_docstring(node) or is_log(node) or (isinstance(node, ast.Call) and last_name(node.func) in TELLING)
-
-
 def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
     """Leave out a statement that does something, turn a condition round, return nothing."""
-    if isinstance(node, ast.Expr) and not is_log(node.value):
+    if isinstance(node, ast.Expr):
         yield "statement left out", node, "yield" if isinstance(node.value, ast.Yield) else "pass"
     elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_stored(node)):
         yield "statement left out", node, "pass"

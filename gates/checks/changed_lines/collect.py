@@ -92,7 +92,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         return
     ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
     worth = frozenset(line for each in ran for line in _lines(each)) & changed
-    yield from mutants(file, worth - file.idle)
+    yield from mutants(file, worth)
 
 
 def _bounds_first(mutant: Fault) -> tuple[str, bool]:
