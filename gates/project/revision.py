@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
@@ -101,7 +102,7 @@ def environment(context: Context) -> dict[str, str]:
     memory = psutil.virtual_memory().total / 1024**3
     return {
         "gates": __version__,
-        "interpreter": "the one that runs gates" if _is_ours(context.python) else context.python,
+        "interpreter": "the one that runs gates" if context.python == sys.executable else context.python,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),
@@ -112,19 +113,11 @@ def environment(context: Context) -> dict[str, str]:
 
 def processor() -> str:
     """Return the processor's name as the system gives it."""
-    try:
+    with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        return platform.processor() or platform.machine()
     return platform.processor() or platform.machine()
-
-
-def _is_ours(python: str) -> bool:
-    import sys
-
-    return python == sys.executable
 
 
 def git(root: Path, *words: str) -> str | None:
