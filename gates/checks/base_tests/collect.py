@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
@@ -21,8 +20,8 @@ from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History
+from gates.project.policy import task_at_base
 from gates.project.two_states import TwoStates, base_of
-from gates.task import loading
 from gates.task.task import Task
 from gates.words import printable
 
@@ -83,13 +82,15 @@ class BaseTests(Derived):
         old, new = states.changed((*tests, *sorted(above)), "")
         old = {path: content for path, content in old.items() if not _is_code(path, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
+        earlier = task_at_base(task, context.root, found.commit).task
+        then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
             "base": printable(found.name),
             "commit": found.commit,
             "policy": context.policy,
             "changed": tuple(map(printable, sorted((*old, *added)))),
-            "stood": _stood(task, states),
+            "stood": tuple(each.id for each in task.criteria if (each.id, each.text) in then),
         }
         if not old and not added:
             return cls.model_validate(facts)
@@ -105,16 +106,6 @@ class BaseTests(Derived):
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
-
-
-def _stood(task: Task, states: TwoStates) -> tuple[str, ...]:
-    """Return the criteria that the task file of the base has in the same words."""
-    with guarded_folder() as folder, suppress(UsageError, KeyError):
-        file = folder / Path(task.path).name
-        file.write_bytes(states.before([task.path])[task.path])
-        then = {(each.id, each.text) for each in loading.load(file, folder).criteria}
-        return tuple(each.id for each in task.criteria if (each.id, each.text) in then)
-    return ()
 
 
 def _is_code(path: str, task: Task) -> bool:
