@@ -41,8 +41,8 @@ def skips() -> int:
 
 # what it is: how it is measured, the budget today, and where it is to end
 BUDGETS: dict[str, tuple[Callable[[], int], int, int]] = {
-    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 36_416, 25_000),
-    "files in gates/": (lambda: len(python_files("gates")), 295, 200),
+    "lines in gates/": (lambda: sum(map(lines, python_files("gates"))), 36_399, 25_000),
+    "files in gates/": (lambda: len(python_files("gates")), 294, 200),
     "lines of rules": (rules, 2_225, 3_000),
     "files in the fullest folder": (fullest, 16, 25),
     "lines in tests/": (lambda: sum(map(lines, python_files("tests"))), 23_340, 22_000),
