@@ -190,26 +190,23 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite, default=600,
               show_default=True, metavar="SECONDS", help="How long faults are tried.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="How many copies to work in.")
-@click.option("--resume/--fresh", default=True, help="Take up what was tried on the same files [default], or not.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where the proof goes [default: reports/TASK].")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
               help="Seconds that the tests may take without a fault [default: 900].")  # fmt: skip
 @python_option
 def prove(
-    task: str, only: str | None, at_least: float, budget: float, jobs: int, resume: bool, out: Path | None,
+    task: str, only: str | None, at_least: float, budget: float, jobs: int, out: Path | None,
     timeout: float | None, python: str | None,
 ) -> None:  # fmt: skip
     """Break the implementation of TASK on purpose, in a copy, and show whether the evidence notices.
 
     Exit codes: 0 every criterion of level must is proved, 1 one is not, 2 wrong usage or task file, 3 nothing could be
-    proved, 130 interrupted (what was tried is kept).
+    proved, 130 interrupted.
     """
     from gates.commands.prove import ProveRequest, perform
 
     project = _project().running(python, timeout)
-    request = ProveRequest(
-        task, project, only=only, at_least=at_least, budget_s=budget, jobs=jobs, fresh=not resume, out=out
-    )
+    request = ProveRequest(task, project, only=only, at_least=at_least, budget_s=budget, jobs=jobs, out=out)
     _end(*perform(request, say=_say))
 
 
@@ -241,18 +238,16 @@ def measure(
 @cli.command(short_help="Apply the code rules to files and folders, without a task.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
+@click.option("--format", "form", type=click.Choice(["text", "sarif"]), default="text", show_default=True,
               help="How findings are written.")  # fmt: skip
-@click.option("--sarif", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-              help="Show the findings of another linter, too; may be repeated.")  # fmt: skip
-def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
     """
     from gates.commands.check import CheckRequest, perform
 
-    _end(*perform(CheckRequest(_project(), paths, rules, form=form, sarif=sarif)))
+    _end(*perform(CheckRequest(_project(), paths, rules, form=form)))
 
 
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")

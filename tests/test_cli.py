@@ -32,7 +32,7 @@ from building import (
 )
 
 from gates import pipeline
-from gates.commands import progress
+from gates.commands import run
 
 PAGES = ("summary.md", "audit.md", "execution.md", "business-logic.md", "performance.md")
 
@@ -371,9 +371,9 @@ def test_reader_that_leaves_does_not_make_a_pass_look_like_a_block(passing: tupl
 
 
 def test_a_heartbeat_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(run, "HEARTBEAT_S", 0.01)
     lines, gate = list[str](), pipeline.discover()[0]
-    with progress.shown(lines.append, [gate], None) as shown:
+    with run._shown(lines.append, [gate], None) as shown:
         shown.step(gate, 1, gate.uses[0])
         awaited(lambda: len(lines) > 1)
     assert re.fullmatch(r"\[stage 2\] execution: [a-z ]+, 1 of \d+; \d+ s so far", lines[-1])

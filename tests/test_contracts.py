@@ -49,7 +49,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
-from gates.render.format import Format
+from gates.render import Format
 from gates.report import Report
 from gates.scan.engine import Scanner
 from gates.scan.examples import failures

@@ -33,7 +33,7 @@ def test_lowered_bar_does_not_judge_itself(tmp_path: Path) -> None:
     ended = gates(project, "run", "T1", "--policy-from", "main")
     assert ended.code == 1
     assert "misses the target" in ended.out
-    assert "policy changes: 1; first: AC2" in ended.out
+    assert "policy changes: 1; the first: AC2" in ended.out
     task = result(project)["task"]
     assert (task["path"], task["policy"].startswith("main (")) == ("tasks/T1.yaml", True)
     assert "`tasks/T1.yaml @ main (" in (project / "reports/T1/audit.md").read_text(encoding="utf-8")

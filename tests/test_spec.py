@@ -132,10 +132,8 @@ BAD = {
     "places of a symbol": (SMALL + "    code: [{symbol: 'a:b', at_least: 2}]\n", "7:12: 'at_least' goes with"),
     "file of a symbol": (SMALL + "    code: [{symbol: 'a:b', in: pkg}]\n", "7:12: 'in' goes with 'pattern'"),
     "file outside": (SMALL + "    code: [{pattern: f(), in: ../x}]\n", "7:31: expected a path inside the project"),
-    "entry without a module": (
-        SMALL + "    code: [{symbol: 'a:b', reached_from: fit}]\n", "7:42: criteria[0].code[0].reached_from: exp"),
-    "misspelt entry": (
-        SMALL + "    code: [{symbol: 'a:b', reachd_from: 'a:c'}]\n", "7:28: unknown key 'reachd_from'; did you"),
+    "an entry that code is reached from": (
+        SMALL + "    code: [{symbol: 'a:b', reached_from: 'a:c'}]\n", "7:28: 'reached_from' is gone"),
     "unknown criterion": (
         SMALL + "entry_points:\n  - {run: [x], criteria: [AC11]}\n",
         "8:27: unknown criterion 'AC11'; did you mean 'AC1'?",

@@ -285,8 +285,13 @@ def defined(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
             yield from ((f"{node.name}.{one.name}", one) for one in node.body if isinstance(one, Definition))
 
 
+def parsed_definitions(content: bytes) -> list[tuple[str, Definition]]:
+    """Return the functions and classes of a file, each by its name there; none of what is no Python."""
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return [*defined(ast.parse(content))]
+    return []
+
+
 def texts(content: bytes) -> dict[str, str]:
     """Return what each function and class of a file says, by its name there."""
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return {name: ast.dump(node) for name, node in defined(ast.parse(content))}
-    return {}
+    return {name: ast.dump(node) for name, node in parsed_definitions(content)}

@@ -15,11 +15,10 @@ from gates.claims.sums import sums
 from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.render import escape
+from gates.render.markdown import page
 from gates.task import loading
 from gates.words import printable, visible
 
-COLUMNS = ("Standing", "Place", "Text", "Claimed", "Seen")
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
@@ -123,12 +122,8 @@ def _text(shown: str, found: Audited) -> str:
 
 def _markdown(shown: str, found: Audited, task: str | None) -> str:
     against = f"the tests of {task}" if task else "itself and the project's files"
-    said = f"Each claim was checked against {against}. {found}"
-    lines = [f"# Audit of {escape.inline(shown)}", "", escape.inline(said), ""]
-    if found.claims:
-        lines += [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(escape.inline(cell) for cell in _row(shown, one)) + " |" for one in found.claims]
-    return "\n".join(lines) + "\n"
+    rows = [_row(shown, one) for one in found.claims]
+    return page("claims.md.j2", shown=shown, against=against, said=str(found), rows=rows)
 
 
 def _short(cell: str) -> str:

@@ -149,7 +149,7 @@ def since(old: Report, new: Report) -> Since:
 
 def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:
     """Yield each number with an interval that is in both: name, values, `less` or `more` where the intervals differ."""
-    was, now = _intervals(old), _intervals(new)
+    was, now = intervals(old), intervals(new)
     for name in was:
         if name in now:
             (before, low, high), (after, least, most) = was[name], now[name]
@@ -177,7 +177,7 @@ def _times(old: Report, new: Report) -> Iterator[str]:
                 yield f"{gate.name} {before:.0f} s -> {gate.duration_s:.0f} s"
 
 
-def _intervals(report: Report) -> dict[str, tuple[float, float, float]]:
+def intervals(report: Report) -> dict[str, tuple[float, float, float]]:
     """Return value and interval of each number by what it is of."""
     found = {}
     for one in report.every_finding:

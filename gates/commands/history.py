@@ -3,20 +3,16 @@
 import fcntl
 import json
 import os
-import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import CANDIDATE
 from gates.config import Project
-from gates.evidence.measurements import Measurements
 from gates.measuring import machine
-from gates.measuring.taken import MeasurementRun
 from gates.model import Decision, Model
 from gates.project.revision import processor
 from gates.task import loading as spec
@@ -27,17 +23,8 @@ NAME = Path(".gates", "history.jsonl")
 MOST_BYTES = 16 * 1024 * 1024
 
 
-class Number(Model):
-    """The median of what a run measured, by a name that stays the same from run to run."""
-
-    name: str
-    value: float = Field(allow_inf_nan=False)
-    unit: str
-    n: int
-
-
 class LoggedRun(Model):
-    """One run: when, of which revision, on which machine, how it ended, and the medians of what it measured."""
+    """One run: when, of which revision, on which machine, how it ended, and the numbers that it judged."""
 
     task: str
     at: str
@@ -50,7 +37,7 @@ class LoggedRun(Model):
     gates: tuple[str, ...]
     only: str | None = None
     duration_s: float
-    numbers: tuple[Number, ...] = ()
+    numbers: dict[str, Annotated[float, Field(allow_inf_nan=False)]] = Field(default={})
 
     @property
     def revision(self) -> str:
@@ -121,35 +108,17 @@ def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
 
 def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
     """Yield how each number went; only what one machine measured stands in one row."""
-    courses: dict[tuple[str, str], list[float]] = {}
+    courses: dict[str, list[float]] = {}
     for run in runs:
-        for number in run.numbers:
-            courses.setdefault((number.name, number.unit), []).append(number.value)
+        for name, value in run.numbers.items():
+            courses.setdefault(name, []).append(value)
     if courses:
         yield ""
-        yield "  medians on this machine, the oldest first; no verdict rests on them"
-    for (name, unit), values in courses.items():
-        yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g} {unit}, {len(values)} runs"
+        yield "  numbers on this machine, the oldest first; no verdict rests on them"
+    for name, values in courses.items():
+        yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
 
 
 def this_machine() -> str:
     """Return what tells this machine from others: numbers of different ones are not compared."""
     return f"{processor()}; {machine.name()}"
-
-
-def numbers_of(measurements: Measurements | None, compared: Regressions | None) -> Iterator[Number]:
-    """Yield the median of every arm that was measured here; what a bundle brought is not of here."""
-    for run in measurements.runs if measurements else ():
-        yield from _numbers(run, run.id, None)
-    for one in compared.runs if compared else ():
-        yield from _numbers(one.run, f"{one.run.id} against the base", {CANDIDATE: one.arm})
-
-
-def _numbers(run: MeasurementRun, name: str, arms: dict[str, str] | None) -> Iterator[Number]:
-    if run.samples is None or run.elsewhere:
-        return
-    for metric_name, metric in sorted(run.samples.metrics.items()):
-        for arm, values in metric.arms.items():
-            if arms is None or arm in arms:
-                shown = f"{metric_name} of {name}/{arms[arm] if arms else arm} on {run.samples.device.name}"
-                yield Number(name=shown, value=statistics.median(values), unit=metric.unit, n=len(values))

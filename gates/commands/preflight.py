@@ -10,6 +10,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import is_under, moved_tests
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
+from gates.project.what_was_read import leads_nowhere
 from gates.task import yaml_source
 from gates.task.loading import is_typed
 from gates.task.task import Task
@@ -38,7 +39,8 @@ def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
     """
     with suppress(EvidenceUnavailable):
         history = History(root)
-        moved, now = moved_tests(task, TwoStates(history, base_of(history, base).commit, root))
+        found, now = moved_tests(task.tests, TwoStates(history, base_of(history, base).commit, root))
+        moved = {one: place for one, place in found.items() if one != place}
         led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
         followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
         return task.model_copy(update={"criteria": tuple(followed)})
@@ -99,9 +101,7 @@ def _missing(name: str, root: Path) -> str:
     path, *parts = name.split("::")
     there = root / path
     if not there.exists():
-        pattern = set("*?") & set(path)
-        hint = "; patterns are not followed" if pattern else did_you_mean(path, _near(there, root))
-        return f"there is no {path!r} in the project{hint}"
+        return leads_nowhere(path, root)
     test = parts[-1].partition("[")[0] if parts else ""
     if test and there.is_file():
         text = there.read_text(encoding="utf-8", errors="replace")
@@ -109,13 +109,6 @@ def _missing(name: str, root: Path) -> str:
         if not re.search(rf"\b{re.escape(test)}\b", text) and hint.startswith("; did"):
             return f"{path} has no test {test!r}{hint}"
     return ""
-
-
-def _near(there: Path, root: Path) -> list[str]:
-    """Return what lies where a path should: in its nearest folder that is there."""
-    folder = next(each for each in there.parents if each.is_dir())
-    found = sorted(folder.iterdir()) if folder.is_relative_to(root) else []
-    return [each.relative_to(root).as_posix() for each in found if not each.name.startswith(".")][:MOST]
 
 
 def _was_there(name: str, root: Path, base: str | None) -> bool:

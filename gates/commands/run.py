@@ -1,9 +1,13 @@
 """What `gates run` does: load, check what can be checked before anything runs, run, publish."""
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,23 +15,22 @@ from typing import TypeVar
 
 from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
-from gates.check import EvidenceSet
-from gates.checks.measures.collect import Regressions
+from gates.check import Evidence, EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
-from gates.commands.diff import since
-from gates.commands.history import LoggedRun, log_run, numbers_of, this_machine
+from gates.commands.diff import intervals, since
+from gates.commands.history import LoggedRun, log_run, this_machine
 from gates.commands.preflight import check_waived_rules, follow_moved_tests, refuse_what_is_missing
-from gates.commands.progress import shown
 from gates.config import Context, Project
 from gates.errors import UsageError
-from gates.evidence.measurements import Measurements
+from gates.heartbeat import every
+from gates.model import Decision
+from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
 from gates.project.policy import Policy, check_base
-from gates.render import json, markdown, text
-from gates.render.format import Format
-from gates.report import Report
+from gates.render import Format, json, markdown, text
+from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
 from gates.stages.gate import Gate
 from gates.task import loading as spec
@@ -77,7 +80,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     markdown.check(templates)
     with guarded_folder() as folder:
         before = _last(out, task)
-        report, evidence = _judged(request, task, _context(request, home), selection, folder, before, say)
+        report = _judged(request, task, _context(request, home), selection, folder, before, say)
         if before:
             report = report.model_copy(update={"since": since(before, report)})
         files = json.render(report, None)
@@ -87,9 +90,9 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        past = _logged(report, evidence, ", ".join(request.only) or None)
+        past = _logged(report, ", ".join(request.only) or None)
         if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
-            past = past.model_copy(update={"numbers": ()})
+            past = past.model_copy(update={"numbers": {}})
         if unlogged := log_run(request.project.root, past):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
@@ -136,7 +139,7 @@ def _judged(
     folder: Path,
     before: Report | None,
     say: Callable[[str], None],
-) -> tuple[Report, EvidenceSet]:
+) -> Report:
     """Run the gates with raw files in a folder; what an earlier run left of the same state is not collected again."""
     keeps, root, reports = kept.takes(os.environ), request.project.root, request.project.reports
     with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
@@ -148,7 +151,7 @@ def _judged(
             earlier = None if taken else kept.earlier(root, state, installed.result())
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
         alone = of_its_sources(root, say)
-        showing = shown(say, pipeline.discover(), before, quiet=request.quiet)
+        showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
         with asked_once(), alone, showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
@@ -157,7 +160,7 @@ def _judged(
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
             if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
                 kept.keep(task, root, state, installed.result(), evidence, folder, report)
-    return report, evidence
+    return report
 
 
 def _last(out: Path, task: Task) -> Report | None:
@@ -169,14 +172,14 @@ def _last(out: Path, task: Task) -> Report | None:
     return before if before and before.task.id == task.id else None
 
 
-def _logged(report: Report, evidence: EvidenceSet, only: str | None) -> LoggedRun:
+def _logged(report: Report, only: str | None) -> LoggedRun:
     """Return what the log keeps of a run."""
     return LoggedRun(
         task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
         digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
         score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
         duration_s=report.duration_s,
-        numbers=tuple(numbers_of(evidence.get(Measurements), evidence.get(Regressions))),
+        numbers={name: value for name, (value, _, _) in intervals(report).items()},
     )  # fmt: skip
 
 
@@ -216,3 +219,49 @@ def _named(name: str, known: Sequence[N], what: str) -> N:
         if one.name == name:
             return one
     raise UsageError(f"there is no {what} {name!r}{did_you_mean(name, [one.name for one in known])}")
+
+
+HEARTBEAT_S = 30.0
+WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@contextmanager
+def _shown(
+    say: Callable[[str], None], gates: Sequence[Gate], before: Report | None, *, quiet: bool = False
+) -> Iterator[Progress]:
+    """Show each step: on a terminal in a live line, elsewhere at the start, gate by gate and now and then; or nothing.
+
+    `before` is the report of the last run, for what it took.
+    """
+    if quiet:
+        yield Progress(step=lambda *_: None, ended=lambda _: None)
+        return
+    begun, at = time.monotonic(), ["starting"]
+    took = {gate.name: f", last time {gate.duration_s:g} s" for gate in before.gates} if before else {}
+
+    def step(gate: Gate, number: int, kind: type[Evidence]) -> None:
+        what = WORDS.sub(" ", kind.__name__).lower()
+        at[0] = f"[stage {gate.stage}] {gate.name}: {what}, {number} of {len(gate.uses)}{took.get(gate.name, '')}"
+
+    def now() -> str:
+        return f"{at[0]}; {time.monotonic() - begun:.0f} s so far"
+
+    if not sys.stderr.isatty():
+        last = f"; the last run took {before.duration_s:g} s" if before else ""
+        say(f"run of {', '.join(gate.name for gate in gates)}{last}")
+        with every(HEARTBEAT_S, lambda: say(now())):
+            yield Progress(step, ended=lambda report: say(_line(report)))
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, markup=False)
+    with console.status("starting") as status, every(1, lambda: status.update(now())):
+        yield Progress(step, ended=lambda report: console.print(_line(report)))
+
+
+def _line(report: GateReport) -> str:
+    head = f"[stage {report.stage}] {report.name}:"
+    if not report.ran:
+        return f"{head} NOT RUN: {report.not_run_because}"
+    so_far = " so far" if report.decision is Decision.PASS else ""  # what later gates see may take it back
+    return f"{head} {report.decision.value}{so_far} ({report.duration_s:g} s)"

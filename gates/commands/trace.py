@@ -8,17 +8,14 @@ from pathlib import Path
 from gates import store
 from gates.check import writable
 from gates.config import Project
-from gates.model import Location
 from gates.project.permalinks import Web
 from gates.project.revision import web_of
-from gates.render.escape import cell, inline, link
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
 from gates.tracing.matrix import Gap, Kind, Matrix, Row, TaskTrace
 from gates.words import counted, visible
 
 LISTED = 20
-HEAD = ("| Criterion | Requirement | Level | Code | Tests | Measures |", "|---|---|---|---|---|---|")
 
 
 def text(matrix: Matrix, *, whole: bool) -> str:
@@ -34,22 +31,9 @@ def text(matrix: Matrix, *, whole: bool) -> str:
 
 def markdown(matrix: Matrix, web: Web | None) -> str:
     """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
-    rows = matrix.by_task()
-    lines = ["# Traceability Matrix", ""]
-    for task in matrix.tasks:
-        lines += [f"## {inline(task.id)}: {inline(task.title)}", "", *HEAD]
-        lines += [_markdown_row(row, web) for row in rows[task.id]]
-        lines.append("")
-    lines += ["## Totals", "", *(f"- {inline(line)}" for line in _totals(matrix)), "", "## Gaps", ""]
-    lines += ["| What | Criterion | Where | Message | Fix |", "|---|---|---|---|---|"] if matrix.gaps else ["None."]
-    lines += [
-        f"| {gap.kind.value} | {inline(gap.criterion or '-')} | {link(gap.location, web)} | {inline(gap.message)} | "
-        f"{inline(gap.remediation)} |"
-        for gap in matrix.gaps
-    ]
-    lines += ["", *_loose("Tests without a Criterion", [(t.id, t.location) for t in matrix.loose_tests], web)]
-    lines += _loose("Public Code without a Criterion", [(f.name, f.location) for f in matrix.loose_code], web)
-    return "\n".join(lines)
+    from gates.render.markdown import page  # a matrix for a terminal need not pay for templates
+
+    return page("matrix.md.j2", matrix=matrix, web=web, totals=_totals(matrix))
 
 
 def _task(task: TaskTrace, rows: list[Row]) -> Iterator[str]:
@@ -108,21 +92,6 @@ def _gaps(matrix: Matrix) -> Iterator[str]:
 def _gap(gap: Gap) -> str:
     where = f"{gap.location}: " if gap.location else ""
     return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
-
-
-def _markdown_row(row: Row, web: Web | None) -> str:
-    criterion = row.criterion
-    code = [f"{cell(b.name)} {link(b.location, web) if b.location else inline(b.problem)}" for b in criterion.code]
-    tests = [f"{link(test.location, web)} {cell(test.id.partition('::')[2])}" for test in row.tests]
-    measures = [str(cell(name)) for name in (*criterion.measures, *criterion.entry_points, *criterion.calls)]
-    cells = ("<br>".join(part) or "-" for part in (code, tests, measures))
-    return f"| {criterion.id} | {inline(criterion.text)} | {criterion.level.value} | {' | '.join(cells)} |"
-
-
-def _loose(title: str, found: list[tuple[str, Location]], web: Web | None) -> list[str]:
-    if not found:
-        return [f"## {title}", "", "None.", ""]
-    return [f"## {title}", "", *(f"- {link(place, web)} {cell(name)}" for name, place in found), ""]
 
 
 @dataclass(frozen=True)

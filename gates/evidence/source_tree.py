@@ -82,16 +82,12 @@ def _imported(tree: ast.Module) -> Iterator[str]:
 
 
 class SourceTree(Evidence):
-    """The implementation's files, resolved for every code binding of the task.
-
-    `entries` are the symbols that bound code must be reached from.
-    """
+    """The implementation's files, resolved for every code binding of the task."""
 
     files: int
     symbols: tuple[SymbolTrace, ...]
     rules: tuple[RuleTrace, ...]
     patterns: tuple[PatternTrace, ...] = ()
-    entries: tuple[SymbolTrace, ...] = ()
     unparsed: tuple[str, ...]
     watchful: tuple[Watchful, ...] = ()
 
@@ -106,14 +102,12 @@ class SourceTree(Evidence):
         modules = {module.path: module for module in files.values()}
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
-        entries = dict.fromkeys(binding.reached_from for binding in bindings if binding.reached_from)
         return cls(
             how="the implementation's syntax trees",
             files=len(paths),
             symbols=symbols,
             rules=bound_rules(sorted({binding.rule for binding in bindings if binding.rule}), task, context),
             patterns=trace_patterns(bindings, resolver),
-            entries=tuple(resolver.trace(CodeBinding(symbol=entry)) for entry in entries),
             unparsed=unparsed,
             watchful=tuple(
                 seen for trace in symbols if trace.location and trace.location.path in modules
@@ -125,10 +119,6 @@ class SourceTree(Evidence):
         """Return the trace of a binding."""
         wanted = (binding.symbol, binding.uses)
         return next((trace for trace in self.symbols if (trace.symbol, trace.wanted) == wanted), None)
-
-    def entry(self, binding: CodeBinding) -> SymbolTrace | None:
-        """Return the trace of the symbol that a binding must be reached from."""
-        return next((trace for trace in self.entries if trace.symbol == binding.reached_from), None)
 
     def pattern(self, binding: CodeBinding) -> PatternTrace | None:
         """Return the trace of a binding to a pattern."""

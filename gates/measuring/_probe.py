@@ -8,7 +8,7 @@ import sys
 import time
 from contextlib import suppress
 
-PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "mutmut", "hypothesis")
+PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypothesis")
 
 
 def main() -> None:

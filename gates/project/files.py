@@ -79,13 +79,6 @@ def near(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def cache_folder() -> Path:
-    """Return the user's folder for what only saves time, see the XDG base directory specification."""
-    asked = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".cache"
-    return base / "gates"
-
-
 def import_roots(task: Task, context: Context) -> list[Path]:
     """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
     return [path for path in dict.fromkeys(_roots(task, context)) if path.is_relative_to(context.root)]

@@ -206,7 +206,13 @@ def asked_once() -> Iterator[None]:
 
 
 def run_git(
-    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
+    folder: Path,
+    words: Sequence[str],
+    *,
+    options: Sequence[str] = (),
+    given: bytes = b"",
+    timeout_s: float = TIMEOUT_S,
+    index: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
     answers, asked = _answers.get(), (folder, *words)
@@ -215,7 +221,7 @@ def run_git(
     try:
         done = subprocess.run(
             ["git", *SAFE, *options, *words],  # noqa: S607  # the git that the user has
-            cwd=folder, env=environment(), input=given, capture_output=True, check=False, timeout=timeout_s,
+            cwd=folder, env=environment(index), input=given, capture_output=True, check=False, timeout=timeout_s,
         )  # fmt: skip
     except FileNotFoundError as error:
         raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
@@ -228,8 +234,11 @@ def run_git(
     return done
 
 
-def environment() -> Mapping[str, str]:
-    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching."""
+def environment(index: Path | None = None) -> Mapping[str, str]:
+    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching.
+
+    An `index` stands in the place of the repository's own.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
         **kept,
@@ -238,6 +247,7 @@ def environment() -> Mapping[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_ALLOW_PROTOCOL": "none",
+        **({"GIT_INDEX_FILE": str(index)} if index else {}),
     }
 
 

@@ -13,6 +13,8 @@ from gates import config
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.history import Blob, History
+from gates.task import loading
+from gates.task.task import Task
 from gates.words import printable
 
 SETTINGS = "pyproject.toml"
@@ -49,8 +51,8 @@ def check_base(root: Path, revision: str) -> None:
 
 
 @contextmanager
-def taken(root: Path, revision: str) -> Iterator[Policy]:
-    """Lay the policy of a revision out in a folder of its own; raise `UsageError` where it cannot be had."""
+def taken(root: Path, revision: str, *more: str) -> Iterator[Policy]:
+    """Lay the policy of a revision, and what lies under `more`, out; raise `UsageError` where it cannot be had."""
     try:
         history = History(root)
         commit = history.commit(revision)
@@ -63,9 +65,34 @@ def taken(root: Path, revision: str) -> Iterator[Policy]:
         home = Path(folder).resolve()
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
         settings = _settings(home, revision)
-        folders = (settings.tasks, settings.rules, TEMPLATES)
+        folders = (settings.tasks, settings.rules, TEMPLATES, *more)
         _lay_out(history, _followed(history, commit, revision, folders), home)
         yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
+
+
+@dataclass(frozen=True)
+class TaskAtBase:
+    """A task as a commit has it, the settings there, and why it could not be read, if so."""
+
+    task: Task | None
+    settings: Settings
+    unread: str = ""
+
+
+def task_at_base(task: Task, root: Path, commit: str) -> TaskAtBase:
+    """Find the task of the same id at a commit; then the one of the same path."""
+    try:
+        with taken(root, commit, task.path) as base:
+            try:
+                path = loading.find(task.id, base.root / base.settings.tasks, base.root)
+            except UsageError:
+                path = base.root / task.path
+            return TaskAtBase(loading.load(path, base.root) if path.is_file() else None, base.settings)
+    except UsageError as error:
+        if isinstance(error.__cause__, EvidenceUnavailable):
+            raise error.__cause__ from error
+        said = str(error).splitlines()[0].removeprefix(f"--policy-from {commit}: ")
+        return TaskAtBase(None, Settings(), f"{said} (at the base)")
 
 
 def _followed(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
@@ -77,7 +104,7 @@ def _followed(history: History, commit: str, revision: str, folders: tuple[str, 
         to = history.followed(commit, f"{history.prefix}{path}") if blob.link else None
         file = whole.get(to, blob) if to else blob
         if path in folders and not file.plain:
-            raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there; expected a folder")
+            raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there, which is not followed")
         if file.plain:
             found[path] = file
     return found

@@ -3,7 +3,10 @@
 import hashlib
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -12,8 +15,8 @@ from gates import __version__
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
-from gates.project.files import files_of, is_among
-from gates.project.history import Blob, History, name_of, run_git
+from gates.project.files import files_of
+from gates.project.history import History, run_git
 from gates.project.permalinks import Web, base_of
 from gates.task.task import Task
 from gates.words import printable
@@ -39,18 +42,9 @@ def observe(task: Task, context: Context) -> Revision:
 
 def _hidden(root: Path, paths: tuple[str, ...], status: str) -> tuple[str, ...]:
     """Return the files of a task that differ from the commit, and of which git's status says nothing."""
-    unlike = unlike_head(root, paths)
-    if not unlike:
-        return ()
     prefix = git(root, "rev-parse", "--show-prefix") or ""
     told = {row[3:] for row in status.split("\0")} | set(status.split("\0"))  # what was renamed has a row of its own
-    return tuple(printable(path) for path in unlike if told.isdisjoint(_steps_of(f"{prefix}{path}")))
-
-
-def _steps_of(path: str) -> set[str]:
-    """Return a path and the folders that it lies in, as the status names files and submodules."""
-    steps = path.split("/")
-    return {"/".join(steps[: n + 1]) for n in range(len(steps))}
+    return tuple(printable(path) for path in unlike_head(root, paths) if f"{prefix}{path}" not in told)
 
 
 def web_of(root: Path) -> Web | None:
@@ -108,7 +102,7 @@ def environment(context: Context) -> dict[str, str]:
     memory = psutil.virtual_memory().total / 1024**3
     return {
         "gates": __version__,
-        "interpreter": "the one that runs gates" if _is_ours(context.python) else context.python,
+        "interpreter": "the one that runs gates" if context.python == sys.executable else context.python,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": processor(),
@@ -119,19 +113,11 @@ def environment(context: Context) -> dict[str, str]:
 
 def processor() -> str:
     """Return the processor's name as the system gives it."""
-    try:
+    with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        return platform.processor() or platform.machine()
     return platform.processor() or platform.machine()
-
-
-def _is_ours(python: str) -> bool:
-    import sys
-
-    return python == sys.executable
 
 
 def git(root: Path, *words: str) -> str | None:
@@ -152,63 +138,15 @@ TIMEOUT_S = 300
 
 
 def unlike_head(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the committed files under some paths that are gone or have another content; nothing without a commit."""
-    try:
-        history = History(root)
-        head = history.commit("HEAD")
-        files = {} if head is None else history.tree(head)
-    except EvidenceUnavailable:
-        return ()
-    asked = [os.path.normpath(path.split("::")[0]) for path in paths]
-    return tuple(sorted({*_unlike(history, root, {p: b for p, b in files.items() if is_among(p, asked)}),
-                         *_in_submodules(root, files, asked)}))  # fmt: skip
+    """Return the committed files under some paths that are gone or have another content; nothing without a commit.
 
-
-def _unlike(history: History, root: Path, files: Mapping[str, Blob]) -> Iterator[str]:
-    """Yield the files that have not the content of the commit, neither as they are nor as git would put them in."""
-    other = {}
-    for path, blob in files.items():
-        if blob.plain or blob.link:
-            found = name_of(root / path, blob.oid)
-            if found is None or (found != blob.oid and blob.link):
-                yield path
-            elif found != blob.oid:
-                other[path] = blob
-    filtered = _filtered(history, list(other))
-    yield from (path for path, blob in other.items() if filtered.get(path, blob.oid) != blob.oid)
-
-
-def _filtered(history: History, paths: list[str]) -> dict[str, str]:
-    """Return the names of files as git would add them: with its line ends, encodings and filters, such as Git LFS.
-
-    Where a filter does not work here, nothing is known of them.
+    Git is asked with an index made anew: no flag in it, and no time of a file, keeps git from reading what is there.
     """
-    plain = [path for path in paths if "\n" not in path]
-    if not plain:
-        return {}
-    given = b"".join(os.fsencode(f"{history.prefix}{path}\n") for path in plain)
-    try:
-        done = run_git(history.top, ("hash-object", "--stdin-paths"), given=given, timeout_s=TIMEOUT_S)
-    except EvidenceUnavailable:
-        return {}
-    names = done.stdout.decode("ascii", "replace").split()
-    return dict(zip(plain, names, strict=True)) if done.returncode == 0 and len(names) == len(plain) else {}
-
-
-def _in_submodules(root: Path, files: Mapping[str, Blob], asked: list[str]) -> Iterator[str]:
-    """Yield what differs in the submodules that some paths lie in or hold, as far as these are there."""
-    for folder, blob in files.items():
-        if blob.plain or blob.link or not (root / folder / ".git").exists():
-            continue
-        inner = [path[len(folder) + 1 :] for path in asked if path.startswith(f"{folder}/")]
-        if is_among(folder, asked):
-            inner = ["."]
-        if not inner:
-            continue
-        try:
-            moved = History(root / folder).commit("HEAD") != blob.oid
-        except EvidenceUnavailable:
-            continue
-        if moved:
-            yield folder
-        yield from (f"{folder}/{path}" for path in unlike_head(root / folder, inner))
+    asked = [os.path.normpath(path.split("::")[0]) for path in paths]
+    with tempfile.TemporaryDirectory() as folder, suppress(EvidenceUnavailable):
+        index, prefix = Path(folder, "index"), History(root).prefix
+        if run_git(root, ("read-tree", "--no-sparse-checkout", "HEAD"), index=index).returncode == 0:
+            words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--", *asked)
+            rows = os.fsdecode(run_git(root, words, index=index, timeout_s=TIMEOUT_S).stdout).split("\0")
+            return tuple(sorted(row[3:].removeprefix(prefix) for row in rows if row))
+    return ()

@@ -1,16 +1,12 @@
 """The project as the base has it and as it lies in the work tree: which revision that is, and what differs."""
 
 import os
-import posixpath
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gates import config
-from gates.config import Settings
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
 from gates.project.history import MAX_BLOB_BYTES, Blob, History, object_name
 
@@ -21,11 +17,10 @@ REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout),
 
 @dataclass(frozen=True)
 class Base:
-    """The revision compared with: its name, its commit, and, where HEAD is itself the base, the commit before it."""
+    """The revision compared with: its name and its commit."""
 
     name: str
     commit: str
-    before: str | None = None
 
 
 def base_of(history: History, asked: str | None) -> Base:
@@ -38,10 +33,9 @@ def base_of(history: History, asked: str | None) -> Base:
     if base is None:
         cut = "the history is shallow" if history.shallow else "they have no common commit"
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
-    before = history.commit("HEAD^1") if base == head else None
-    if base == head and history.shallow and (before is None or name == "HEAD"):
+    if base == head and name == "HEAD" and history.shallow:  # where it came from is not here
         raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
-    return Base(name, base, before)
+    return Base(name, base)
 
 
 def _tip(history: History, asked: str | None) -> tuple[str, str]:
@@ -82,31 +76,6 @@ class TwoStates:
     def has(self, path: str) -> bool:
         """Return whether the commit has a plain file of this path."""
         return path in self._tree and self._tree[path].plain
-
-    def lies(self, path: str) -> bool:
-        """Return whether the commit has anything at a path: a file, a link, a submodule, or one of them above it."""
-        whole, own = self._history.whole_tree(self._commit), f"{self._prefix}{path}"
-        to = self._history.followed(self._commit, own)
-        if to is None or own in whole:
-            return True
-        steps = to.split("/")
-        above = ["/".join(steps[: n + 1]) for n in range(len(steps))]
-        dangles = to != own and not any(name.startswith(f"{posixpath.dirname(to)}/") for name in whole)
-        return dangles or any(step in whole for step in above)
-
-    def led(self, path: str, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-        """Return the files of a file or folder of the commit, by the names they have there, through links inside it."""
-        whole = self._history.whole_tree(self._commit)
-        to = self._history.followed(self._commit, f"{self._prefix}{path}")
-        inside = [] if to is None else [name for name in whole if is_under(name, to) and name.endswith(suffixes)]
-        ends = {name: self._history.followed(self._commit, name) for name in inside}
-        blobs = {
-            posixpath.normpath(posixpath.join(path, posixpath.relpath(name, to))): whole[end]
-            for name, end in ends.items()
-            if end in whole
-        }
-        contents = self._history.read(blobs.values())
-        return {name: contents[blob.oid] for name, blob in blobs.items() if blob.oid in contents}
 
     def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
         """Return the paths of the commit in a folder."""
@@ -170,20 +139,3 @@ class TwoStates:
         except OSError as error:
             self.skipped.append(f"{path} ({error.strerror or error})")
             return None
-
-    def before_settings(self) -> Settings:
-        """Return `[tool.gates]` of the commit; the default where it has none, or none that can be read."""
-        return self._settings
-
-    @cached_property
-    def _settings(self) -> Settings:
-        content = self.before(["pyproject.toml"]).get("pyproject.toml")
-        if content is None:
-            return Settings()
-        with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "pyproject.toml").write_bytes(content)
-            try:
-                return config.load(Path(folder))
-            except UsageError:
-                self.skipped.append("pyproject.toml (at the base: [tool.gates] cannot be read)")
-                return Settings()

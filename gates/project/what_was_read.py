@@ -16,37 +16,37 @@ GLOB = frozenset("*?[")
 
 
 class LoosePath(Model):
-    """A path that leads to no file: under which key, where that stands, why, and what may have been meant."""
+    """A path that leads to no file: under which key, where that stands, and why, with what may have been meant."""
 
     key: str
     path: str
     location: Location
     column: int
     why: str
-    hint: str = ""
 
     @property
     def said(self) -> str:
         """Return it in words, with its place."""
-        return f"{self.key!r} names {self.path!r} ({self.location}:{self.column}), and {self.why}{self.hint}"
+        return f"{self.key!r} names {self.path!r} ({self.location}:{self.column}), and {self.why}"
 
 
 def loose_paths(spots: Iterable[Spot], task_file: str, root: Path) -> Iterator[LoosePath]:
     """Yield the paths under `implementation` and `tests` that lead to no file of the project."""
     for key, path, line, column in spots:
-        head = path.split("::")[0]
-        if key not in KEYS or holds_a_file(root / head):
-            continue
-        hint = ""
-        if (root / head).is_dir():
-            why = "that folder has no file"
-        elif GLOB & set(head):
-            why = "patterns are not followed: name files or folders"
-        else:
-            why, hint = "there is no such file or folder", _near(root / head, root)
-        yield LoosePath(
-            key=key, path=path, location=Location(path=task_file, line=line), column=column, why=why, hint=hint
-        )
+        if key in KEYS and (why := leads_nowhere(path, root)):
+            place = Location(path=task_file, line=line)
+            yield LoosePath(key=key, path=path, location=place, column=column, why=why)
+
+
+def leads_nowhere(path: str, root: Path) -> str:
+    """Return why a path leads to no file, with what may have been meant; nothing where it leads to one."""
+    head = path.split("::")[0]
+    if holds_a_file(root / head):
+        return ""
+    if (root / head).is_dir():
+        return "that folder has no file"
+    hint = "; patterns are not followed: name files or folders" if GLOB & set(head) else _near(root / head, root)
+    return f"there is no {head!r} in the project{hint}"
 
 
 def _near(path: Path, root: Path) -> str:
@@ -118,7 +118,7 @@ def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
             subject=loose.path,
             expected="a file, or a folder with files",
             actual=loose.why,
-            message=f"{loose.said}{'' if loose.hint else '.'}",
+            message=f"{loose.said}.",
             impact="Nothing of what it means was looked at.",
             remediation="Mend the path, write the file, or take the path out.",
         )

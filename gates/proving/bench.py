@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -62,10 +62,9 @@ class Bench:
         return sorted({name for path in files for name in packages_of(path)} - own - sys.stdlib_module_names)
 
     def try_all(
-        self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None],
-        took: Callable[[list[Told]], None],
-    ) -> None:  # fmt: skip
-        """Try faults in all copies at once until the time is up; what is done is handed over from time to time."""
+        self, faults: list[Told], *, peak_bytes: int, deadline: float, say: Callable[[str], None] = lambda _: None
+    ) -> list[Told]:
+        """Try faults in all copies at once until the time is up; return what came of those that were tried."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         (scratch / "claims").mkdir()
         (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
@@ -77,15 +76,17 @@ class Bench:
         }  # fmt: skip
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
-        with _told([Path(copy["results"]) for copy in copies], len(faults), say, took):
+        results = [Path(copy["results"]) for copy in copies]
+        with every(TELL_S, lambda: say(f"{len(_lines(results))} of {len(faults)} faults tried")):
             process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
+        return _lines(results)
 
     def _work(self, plan: Told, limit_s: float) -> None:
         """Let a worker try faults in its copy until none is left."""
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
         process.run(
-            [self.look.python, "-m", PACKAGE, "work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
+            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
             log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
         )  # fmt: skip
 
@@ -123,42 +124,12 @@ class Bench:
         return path
 
 
-@contextmanager
-def _told(
-    results: list[Path], total: int, say: Callable[[str], None], took: Callable[[list[Told]], None]
-) -> Iterator[None]:
-    """Say from time to time how far the workers are, and hand over what they have done since."""
-    done: dict[Path, list[Told]] = {path: [] for path in results}
-
-    def take() -> None:
-        new: list[Told] = []
-        for path, known in done.items():
-            new += (fresh := list(_lines(path))[len(known) :])
-            known.extend(fresh)
-        if new:
-            took(new)
-
-    def tell() -> None:
-        take()
-        tried = [line for known in done.values() for line in known]
-        survived = sum(line.get("end") == "survived" for line in tried)
-        say(f"{len(tried)} of {total} faults tried, {survived} not noticed by tests")
-
-    try:
-        with every(TELL_S, tell):
-            yield
-    finally:
-        take()
-
-
-def _lines(path: Path) -> Iterator[Told]:
-    """Yield the lines of a file that are whole; what is there is what was done."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError:
-        return
-    for line in text.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            continue
+def _lines(results: list[Path]) -> list[Told]:
+    """Return the lines of some files that are whole; what is there is what was done."""
+    found = []
+    for path in results:
+        with suppress(OSError):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):
+                    found.append(json.loads(line))
+    return found

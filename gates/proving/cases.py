@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
@@ -17,7 +17,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location
 from gates.proving.bench import Bench, Told
-from gates.proving.general import Change, Fault, Maker, from_statements, general, spread
+from gates.proving.mutants import Change, Fault, Maker, mutants, spread
 from gates.proving.source import Text
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
@@ -132,12 +132,11 @@ def _broken_off(run: PytestRun) -> str:
 def statements(file: Text, place: Location) -> list[Location]:
     """Return the lines of each live statement of a place: a simple one whole, of a compound one its head."""
     found = []
-    for node in ast.walk(file.tree):
+    for node in file.worth:
         if isinstance(node, ast.stmt) and (place.line or 1) <= node.lineno <= (place.last_line or node.lineno):
             body = getattr(node, "body", None)
             last = max(body[0].lineno - 1, node.lineno) if isinstance(body, list) and body else node.end_lineno
-            if node.lineno not in file.idle:
-                found.append(Location(path=file.path, line=node.lineno, last_line=last))
+            found.append(Location(path=file.path, line=node.lineno, last_line=last))
     return found
 
 
@@ -152,10 +151,7 @@ def around(file: Text, place: Location) -> Location:
     return Location(path=file.path, line=min(lines), last_line=max(lines))
 
 
-if TYPE_CHECKING:
-    from gates.proving.general import Operators
-
-SAMPLE = 40  # general faults of one criterion
+SAMPLE = 40  # faults of one criterion
 
 
 @dataclass
@@ -183,12 +179,11 @@ class Case:
 class Trial:
     """Makes the cases of a task from what was seen of it without a fault."""
 
-    def __init__(self, task: Task, bench: Bench, run: PytestRun | None, baseline: Baseline, found: "Operators") -> None:
+    def __init__(self, task: Task, bench: Bench, run: PytestRun | None, baseline: Baseline) -> None:
         self._task = task
         self._bench = bench
         self._run = run
         self._baseline = baseline
-        self._operators = found
         self._tree = SourceTree.collect(task, bench.look)
         self._files: dict[str, Text] = {}
 
@@ -248,7 +243,7 @@ class Trial:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
-        case.faults, case.sampled = maker.make(spread(case.criterion.id, self._general(case, places)), SAMPLE)
+        case.faults, case.sampled = maker.make(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
         for fault in case.faults:
             place = around(self.file(fault.location.path), fault.location)
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
@@ -273,8 +268,8 @@ class Trial:
             case.unrun += count
             case.notes.append(f"{count} statements of its code are run by none of its tests; no fault was put there")
 
-    def _general(self, case: Case, places: list[Location]) -> Iterator[Change]:
-        """Yield the general faults in the lines of the criterion's symbols that its tests run."""
+    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Change]:
+        """Yield the mutants in the lines of the criterion's symbols that its tests run."""
         every = [each for place in places for each in statements(self.file(place.path), place)]
         run = self._seen_to_run(case, every)
         self._count_unrun(case, len(every) - len(run))
@@ -282,9 +277,4 @@ class Trial:
         for each in run:
             lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
         for path, numbers in lines.items():
-            file = self.file(path)
-            worth = frozenset(numbers - file.idle)
-            yield from (
-                c for place in places if place.path == path for c in from_statements(place, file) if c.first in worth
-            )
-            yield from general(file, worth, self._operators)
+            yield from mutants(self.file(path), numbers)

@@ -277,12 +277,11 @@ class _Trial:
         jobs = self._baseline.workers([subject.tests for subject in subjects])
         bench = Bench(self._task, self._context, jobs)
         asked = {str(number): subject for number, subject in enumerate(subjects)}
-        lines: list[Told] = []
         idle = {_asked(each, test) for each in subjects for test in each.idle}
         idle -= {_asked(each, test) for each in subjects for test in each.tests}
-        bench.try_all(
+        lines = bench.try_all(
             [self._fault(name, subject) for name, subject in asked.items()], deadline=self._deadline,
-            peak_bytes=self._baseline.peak_bytes, say=lambda _: None, took=lines.extend,
+            peak_bytes=self._baseline.peak_bytes,
         )  # fmt: skip
         tried = {line["id"]: line for line in lines if "tries" in line}
         for name, subject in asked.items():

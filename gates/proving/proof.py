@@ -1,6 +1,5 @@
 """What a proof came to: per criterion the faults that were tried and what noticed them; and its page."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
@@ -8,9 +7,8 @@ from pydantic import Field
 
 from gates.model import Level, Location, Model
 from gates.project.permalinks import Web
-from gates.render.escape import block, cell, inline, link
-from gates.render.escape import markdown as flow
-from gates.words import counted, visible
+from gates.render.markdown import page
+from gates.words import visible
 
 PROOF_SCHEMA = "gates.proof/3"
 PROOF = "proof.json"
@@ -130,14 +128,13 @@ class CriterionProof(Model):
         return not noticed or noticed + left >= self.killed_at_least * of
 
     def going_on(self, task: str) -> str:
-        """Say what was left to try when the time was up, and how to go on; nothing where that decides nothing."""
+        """Say what was left to try when the time was up, and what to do; nothing where that decides nothing."""
         if self.problem or not self.undecided:
             return ""
         left = self.count(End.NOT_TRIED)
         return (
             f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up, and they "
-            f"could turn it; go on with "
-            f"`gates prove {task} --resume`, with a larger --budget if need be"
+            f"could turn it; try with a larger --budget, or one criterion with `gates prove {task} --only {self.id}`"
         )
 
     def count(self, end: End) -> int:
@@ -173,11 +170,6 @@ class Proof(Model):
             return 3
         return 0
 
-    @property
-    def complete(self) -> bool:
-        """Return whether every fault that was made was tried."""
-        return not any(criterion.count(End.NOT_TRIED) for criterion in self.criteria)
-
 
 HEADLINES = {0: "PROVED", 1: "NOT PROVED", 3: "UNPROVED"}
 PASSED_BY = "its tests run none of its code: they would pass whatever it does"
@@ -200,26 +192,14 @@ def text(proof: Proof) -> str:
 
 def markdown(proof: Proof, web: Web | None) -> str:
     """Return a proof as a Markdown page; `web` is where the files of this revision can be read."""
-    lines = [
-        f"# Proof of {inline(proof.task)}: {inline(proof.title)}", "",
-        f"**{HEADLINES[proof.exit_code]}**: {_headline(proof)}", "",
-        f"- begun {proof.started_at}, {proof.duration_s:g} s, of which {proof.budget_s:g} s at most for trying faults",
-        f"- commit {inline(proof.commit or 'none')}, files {inline(proof.digest[:16])}",
-        *(f"- {flow(note)}" for note in proof.notes), "",
-        "Faults were put into a copy of the project, one at a time; the tests of the criterion had to notice.", "",
-        "## Criteria", "",
-        "| Criterion | Requirement | Level | Standing | Noticed | Rate | Asked | Not counted |",
-        "|---|---|---|---|---|---|---|---|",
-        *(_row(criterion) for criterion in proof.criteria), "",
-    ]  # fmt: skip
-    for criterion in proof.criteria:
-        lines += _criterion(criterion, proof.task, web)
-    return "\n".join(lines).rstrip("\n") + "\n"
-
-
-def _headline(proof: Proof) -> str:
     counts = {standing: sum(c.standing is standing for c in proof.criteria) for standing in Standing}
-    return ", ".join(f"{count} {standing.value}" for standing, count in counts.items() if count)
+    standings = ", ".join(f"{count} {standing.value}" for standing, count in counts.items() if count)
+    said = {"headline": HEADLINES[proof.exit_code], "standings": standings, "off": _off, "why": _why}
+    return page("proof.md.j2", proof=proof, web=web, **said)
+
+
+def _why(task: str, criterion: CriterionProof) -> str:
+    return criterion.problem or criterion.going_on(task) or (PASSED_BY if criterion.passed_by else "")
 
 
 def _line(criterion: CriterionProof) -> str:
@@ -227,29 +207,8 @@ def _line(criterion: CriterionProof) -> str:
     if criterion.problem or criterion.passed_by:
         return f"{head} {criterion.problem or PASSED_BY}"
     off = _off(criterion)
-    return f"{head} {_noticed(criterion)}{f'  ({off})' if off else ''}"
-
-
-def _row(criterion: CriterionProof) -> str:
-    rate = "-" if criterion.rate is None else f"{criterion.rate:.0%}"
-    cells = [
-        criterion.id,
-        criterion.text,
-        criterion.level.value,
-        criterion.standing.value,
-        _noticed(criterion, short=True),
-        rate,
-        f"{criterion.killed_at_least:.0%}",
-        _off(criterion) or "-",
-    ]
-    return f"| {' | '.join(str(inline(each)) for each in cells)} |"
-
-
-def _noticed(criterion: CriterionProof, *, short: bool = False) -> str:
-    if criterion.rate is None:
-        return "-"
-    seen = f"{len(criterion.noticed)} of {len(criterion.counted)}"
-    return seen if short else f"{seen} faults noticed, {criterion.rate:.0%}"
+    seen = f"{len(criterion.noticed)} of {len(criterion.counted)} faults noticed, {criterion.rate or 0:.0%}"
+    return f"{head} {seen if criterion.counted else '-'}{f'  ({off})' if off else ''}"
 
 
 def _off(criterion: CriterionProof) -> str:
@@ -257,28 +216,3 @@ def _off(criterion: CriterionProof) -> str:
     counts = [f"{count} {end.value}" for end in ends if (count := criterion.count(end)) and end is not End.TIMEOUT]
     counts += [f"{criterion.sampled} left out by the sample"] if criterion.sampled else []
     return ", ".join(counts)
-
-
-def _criterion(criterion: CriterionProof, task: str, web: Web | None) -> Iterator[str]:
-    yield from (f"## {inline(criterion.id)}: {inline(criterion.text)}", "")
-    yield from (f"{criterion.standing.value}; evidence: {counted(criterion.tests, 'test')}.", "")
-    if why := criterion.problem or criterion.going_on(task) or (PASSED_BY if criterion.passed_by else ""):
-        yield from (str(flow(why)), "")
-    yield from (f"- {flow(note)}" for note in criterion.notes)
-    if criterion.notes:
-        yield ""
-    if criterion.faults:
-        yield from ("| Fault | Where | End | By |", "|---|---|---|---|")
-        yield from (
-            f"| {cell(f.title)} | {link(f.location, web)} | {f.end.value} | {inline(f.by or '-')} |"
-            for f in criterion.faults
-        )
-        yield ""
-    for fault in criterion.survivors:
-        yield from _survivor(fault, web)
-
-
-def _survivor(fault: TriedFault, web: Web | None) -> Iterator[str]:
-    yield from (f"### Survivor {link(fault.location, web)}", "", str(block(fault.diff)), "")
-    asked = [*fault.tests[:LISTED], *([f"{len(fault.tests) - LISTED} more"] if len(fault.tests) > LISTED else [])]
-    yield from (f"Noticed by nothing. Asked: {', '.join(str(cell(each)) for each in asked) or 'nothing'}.", "")

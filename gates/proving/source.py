@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gates.code.stub import last_name
 from gates.code.syntax import live_nodes
 from gates.proving._worker.keeping import encoding_of
 
 LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
 LOGGERS = {"logging", "logger", "log", "_log", "_logger", "LOG", "LOGGER", "warnings"}
+TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 CONTEXT = 2
 
 
@@ -42,12 +44,18 @@ class Text:
         return ast.dump(self.tree)
 
     @cached_property
-    def idle(self) -> frozenset[int]:
-        """Return the lines on which nothing of consequence can be changed, and that are not live."""
-        live = set(live_nodes(self.tree))
-        dead = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and node not in live]
-        quiet = [part for node in ast.walk(self.tree) for part in _quiet(node)]
-        return frozenset(line for node in (*dead, *quiet) for line in _lines(node))
+    def worth(self) -> tuple[ast.AST, ...]:
+        """Return the live nodes, leaving out annotations, and what is only told to people or to type checkers."""
+        found, aside = [], set[ast.AST]()
+        for node in live_nodes(self.tree):  # what holds others comes before them
+            if node in aside or _only_tells(node):
+                aside.update(ast.iter_child_nodes(node))
+                continue
+            found.append(node)
+            words = isinstance(node, ast.Raise | ast.JoinedStr)
+            told = map(vars(node).get, ("annotation", "returns"))
+            aside.update(ast.iter_child_nodes(node) if words else filter(None, told))
+        return tuple(found)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -137,22 +145,12 @@ def is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _quiet(node: ast.AST) -> list[ast.expr | ast.stmt]:
-    """Return the parts of a node in which a change changes nothing: docstrings, annotations, messages, `__all__`."""
-    if is_docstring(node):
-        return [node]  # type: ignore[list-item]  # a statement
+def _only_tells(node: ast.AST) -> bool:
+    """Return whether a change of a node changes nothing: docstrings, messages, declarations, `__all__`."""
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(isinstance(target, ast.Name) and target.id in {"__all__", "__slots__"} for target in targets):
-            return [node]
-        if isinstance(node, ast.AnnAssign) and node.value is None:
-            return [node]
-    if isinstance(node, ast.Expr) and is_log(node.value):
-        return [node]
-    return []
-
-
-def _lines(node: ast.AST) -> range:
-    first = getattr(node, "lineno", None)
-    last = getattr(node, "end_lineno", None)
-    return range(first, last + 1) if first is not None and last is not None else range(0)
+        named = any(isinstance(target, ast.Name) and target.id in {"__all__", "__slots__"} for target in targets)
+        return named or node.value is None
+    if isinstance(node, ast.Call):
+        return is_log(node) or last_name(node.func) in TELLING
+    return is_docstring(node) or (isinstance(node, ast.Expr) and is_log(node.value))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gates.render.format import Format
+from gates.render import Format
 from gates.report import Report
 
 

@@ -15,8 +15,7 @@ from pydantic import BaseModel
 from gates import __version__
 from gates.errors import GatesError, UsageError
 from gates.model import Outcome
-from gates.render import _causes, _views, escape
-from gates.render.format import Format
+from gates.render import Format, _causes, _views, escape
 from gates.report import GateReport, Report, ranked
 
 SHIPPED = Path(__file__).parent / "templates"
@@ -37,6 +36,12 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
             template = world.select_template([f"{gate.name}.md.j2", ANY_GATE])
             pages[f"{gate.name}.md"] = template.render(report=report, gate=gate, views=VIEWS, **_groups(gate))
     return pages
+
+
+def page(template: str, **values: object) -> str:
+    """Return a page that is made of one shipped template."""
+    with _clear_errors(None, template):
+        return environment(None).get_template(template).render(values).rstrip("\n") + "\n"
 
 
 def check(templates: Path | None) -> None:

@@ -2,12 +2,9 @@
 
 from pathlib import Path
 
-from gates.render import _causes, _views
-from gates.render.format import Format
+from gates.render import Format, _views
 from gates.report import GateReport, Report
 from gates.words import counted, visible
-
-WAIVERS = 5
 
 
 def render(report: Report, _templates: Path | None) -> dict[str, str]:
@@ -25,34 +22,14 @@ def summary(report: Report, options: str = "") -> str:
         f"{report.headline}  {task.id} {task.title}  ({ended})",
         f"cause: {_views.first_cause(report)}",
         f"next:  {command}" + (f"  # {purpose}" if purpose else ""),
-        *_first_lines(report),
+        *([f"waived: {', '.join(report.waived)}"] if report.waived else []),
+        *(f"{label.lower()}: {line}" for label, line in _views.notes(report)),
         "",
         *(_gate(gate) for gate in report.gates),
         "",
         *(f"{c.id:<6} {c.status.value:<16} {c.text}" for c in report.criteria),
     ]
     return "\n".join(visible(line) for line in lines) + "\n"
-
-
-def _first_lines(report: Report) -> list[str]:
-    """Return the lines that only some reports have: what is waived, what is not of the commit, how the bar stands."""
-    waived, moved = report.waived, [goal.message for goal in _causes.goalposts(report)]
-    standing = _causes.waivers(report)
-    budgets = report.environment.get("budgets")
-    return [
-        *([f"budgets: {budgets}"] if budgets else []),
-        *([f"waived: {', '.join(waived)}"] if waived else []),
-        *(f"waiver: {how}" for how in standing[:WAIVERS]),
-        *(
-            [f"waiver: ... and {len(standing) - WAIVERS} more (see business-logic.md)"]
-            if len(standing) > WAIVERS
-            else []
-        ),
-        *([f"not of the commit: {_causes.strays(report)}"] if _causes.strays(report) else []),
-        *([f"policy changes: {len(moved)}; first: {moved[0]}"] if moved else []),
-        *(f"policy changes: not compared: {why}" for why in _causes.uncompared(report)),
-        *([f"since the last run: {_views.since(report)}"] if report.since else []),
-    ]
 
 
 def _gate(gate: GateReport) -> str:

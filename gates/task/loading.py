@@ -29,13 +29,13 @@ GONE = {  # keys that a task had once, and what answers in their place
     "emulate": "CUDA is not emulated; run what needs a device where one is",
     "properties": "write a hypothesis test and bind it with 'tests'",
     "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
+    "criteria.code.reached_from": "run that code under 'entry_points', or bind a test that goes this way",
     "criteria.faults": "BL016 stubs the code out, and `gates prove` makes faults of all that the tests run",
     "recorded_tests": "name what trains under 'training_steps': {call: ..., needs: [overflow], criteria: [...]}",
     "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
 }
 FORMS = {
     "symbol": "'package.module:Name' or 'package.module:Class.method'",
-    "reached_from": "'package.module:Name' or 'package.module:Class.method'",
     "id": "a letter, then letters, digits, '.', '_' or '-'",
     "text": "some text",
     "title": "some text",

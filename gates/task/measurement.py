@@ -118,7 +118,6 @@ class CodeBinding(Located):
 
     `uses` are names that live code of the symbol must use, as its module writes them, or as `module:name`. A pattern
     must fit live code of the implementation, or of the file or folder `in`, in `at_least` so many places.
-    `reached_from` is a symbol that this code must run with in a test.
     """
 
     symbol: Symbol | None = None
@@ -127,7 +126,6 @@ class CodeBinding(Located):
     pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
     in_: InsidePath | None = Field(default=None, alias="in")
     at_least: int = Field(default=1, ge=1)
-    reached_from: Symbol | None = None
 
     @model_validator(mode="after")
     def _one_of(self) -> Self:

@@ -1,5 +1,6 @@
 """Collects the matrix of a project from task files, tests and implementation."""
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,16 +10,28 @@ from typing import TYPE_CHECKING
 from gates import garbage_collection
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
-from gates.code.syntax import Unparsed
+from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Settings
 from gates.errors import UsageError
+from gates.evidence.lines.public_code import functions_of
+from gates.evidence.tests.marked import written_in
 from gates.model import Location
+from gates.project.files import is_test_file
 from gates.project.what_was_read import loose_paths
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
-from gates.tracing.file_facts import FileFacts, facts_of
-from gates.tracing.matrix import CodeTrace, CriterionTrace, Gap, Kind, Matrix, TaskTrace, join
+from gates.tracing.matrix import (
+    CodeTrace,
+    CriterionTrace,
+    FileFacts,
+    Gap,
+    Kind,
+    Matrix,
+    TaskTrace,
+    WrittenFunction,
+    join,
+)
 
 if TYPE_CHECKING:
     from gates.evidence.patterns import PatternTrace
@@ -169,6 +182,35 @@ class _Collector:
             except RecursionError:
                 self._files[name] = FileFacts(problem=f"{name}:1: nested too deeply to be read")
         return self._files[name]
+
+
+ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol", "unittest.TestCase",
+         "unittest.IsolatedAsyncioTestCase"}  # fmt: skip
+
+
+def facts_of(module: SourceModule) -> FileFacts:
+    """Return what a parsed file holds."""
+    path = Path(module.path)
+    bodies = [] if is_test_file(path) or path.stem == "conftest" else functions_of(module)
+    return FileFacts(
+        tests=tuple(written_in(module)),
+        heirs=tuple(_heirs(module, module.tree.body, module.path)),
+        functions=tuple(
+            WrittenFunction(name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last))
+            for body in bodies
+            if body.public and not body.promise
+        ),
+    )
+
+
+def _heirs(module: SourceModule, body: list[ast.stmt], owner: str) -> Iterator[str]:
+    """Yield the classes that may have tests of those that they extend."""
+    for node in live_statements(body):
+        if isinstance(node, ast.ClassDef):
+            name = f"{owner}::{node.name}"
+            bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+            yield from [name] if any(module.dotted(base) not in ALONE for base in bases) else []
+            yield from _heirs(module, node.body, name)
 
 
 if TYPE_CHECKING:

@@ -10,9 +10,27 @@ from gates.evidence.tests.marked import WrittenTest
 from gates.model import Level, Location, Model
 from gates.task.task import Spot
 from gates.task.yaml_source import did_you_mean
-from gates.tracing.file_facts import FileFacts, WrittenFunction
 
 AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
+
+
+class WrittenFunction(Model):
+    """A public function or method with a body of its own."""
+
+    name: str
+    location: Location
+
+
+class FileFacts(Model):
+    """The tests and public functions of a file; `problem` says why it could not be read.
+
+    `heirs` are the classes that extend another of the project's, whose tests are not looked for there.
+    """
+
+    tests: tuple[WrittenTest, ...] = ()
+    heirs: tuple[str, ...] = ()
+    functions: tuple[WrittenFunction, ...] = ()
+    problem: str = ""
 
 
 class CodeTrace(Model):
@@ -101,7 +119,7 @@ class Written:
     """The tests of all files, found by path and by marker."""
 
     def __init__(self, facts: dict[str, FileFacts]) -> None:
-        self._foreign = [name for each in facts.values() for name in each.foreign]
+        self._heirs = sorted(name for each in facts.values() for name in each.heirs)
         self._tests = sorted((test for each in facts.values() for test in each.tests), key=lambda test: test.id)
         self._ids = [test.id for test in self._tests]
         self._marked: dict[str, list[WrittenTest]] = defaultdict(list)
@@ -116,10 +134,10 @@ class Written:
         found = [test for test in self._from(path) if test.id == path]
         return found + [test for sign in ("/", "::") for test in self._from(path + sign)]
 
-    def may_be_foreign(self, path: str) -> str:
-        """Return a class that a path speaks of and that has tests from another file perhaps, or nothing."""
+    def heir(self, path: str) -> str:
+        """Return a class that a path speaks of and that has tests of another class perhaps, or nothing."""
         name = path.split("[")[0].rstrip("/")
-        return next((one for one in sorted(self._foreign) if _is_under(one, name) or _is_under(name, one)), "")
+        return next((one for one in self._heirs if _is_under(one, name) or _is_under(name, one)), "")
 
     def marked(self, criterion: str) -> list[WrittenTest]:
         """Return the tests whose markers name a criterion."""
@@ -179,9 +197,9 @@ def _gaps(row: Row, written: Written) -> Iterator[Gap]:
                       remediation="Mend the file." if kind is Kind.UNREAD else "Implement it, or mend the binding.",
                       )  # fmt: skip
     for path in criterion.tests:
-        if not written.under(path) and (heir := written.may_be_foreign(path)):
+        if not written.under(path) and (heir := written.heir(path)):
             yield Gap(kind=Kind.UNREAD, criterion=name, location=criterion.asked_at,
-                      message=f"{path} names no test, unless {heir} has it from a class of another file",
+                      message=f"{path} names no test, unless {heir} has it from a class that it extends",
                       remediation="See with `gates run`.")  # fmt: skip
         elif not written.under(path):
             yield Gap(kind=Kind.DEAD, criterion=name, message=f"{path} names no test", location=criterion.asked_at,

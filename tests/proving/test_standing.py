@@ -69,11 +69,11 @@ def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof],
     assert a_proof(*criteria).exit_code == code
 
 
-def test_what_the_time_was_up_for_is_told_with_how_to_go_on() -> None:
+def test_what_the_time_was_up_for_is_told_with_what_to_do() -> None:
     proof = a_proof(a_criterion(KILLED, *[LEFT] * 3), a_criterion(*[KILLED] * 4, LEFT))
     how = (
-        "not decided: 3 of 4 faults were not tried when the time was up, and they could turn it; go on with "
-        "`gates prove T1 --resume`, with a larger --budget if need be"
+        "not decided: 3 of 4 faults were not tried when the time was up, and they could turn it; "
+        "try with a larger --budget, or one criterion with `gates prove T1 --only AC1`"
     )
     assert (proof.exit_code, text(proof).count("not decided")) == (3, 1)
     assert f"AC1 {how}\n" in text(proof)

@@ -212,7 +212,5 @@ def test_constant_has_no_code_of_its_own_and_excuses_nothing_beside_it() -> None
     seen = elsewhere(functions=(a_function("other", line=9),))
     (finding,) = findings(seen, "EX006", tree=a_traced(DOUBLE))
     assert (finding.outcome, "no code of its own" in finding.message) == (N, True)
-    (_, reached) = describe(TASK, evidence(seen, a_run(), a_traced(DOUBLE)))
-    assert (reached.rows[0][1], reached.rows[0][3]) == ("-", "no code of its own")
     limit = SymbolTrace(symbol="pkg.core:halve", wanted=(), location=a_place(20, 20))
     assert findings(elsewhere(), "EX006", TWO, tree=a_traced(limit, DOUBLE))[0].outcome is U

@@ -145,6 +145,15 @@ def test_mark_that_binds_nothing_is_a_dead_reference(traced: Callable[..., Resul
         assert (result.exit_code, "names no criterion" in result.stdout) == (1, True)
 
 
+@pytest.mark.parametrize("base", ["Suite", "tests.lent.Suite", "unittest.TestCase"])
+def test_tests_that_a_class_inherits_are_not_checked(traced: Callable[..., Result], base: str) -> None:
+    bound = TASK.replace('Half.of"}]', 'Half.of"}]\n    tests: ["tests/test_half.py::CaseOfHalf::test_of"]')
+    text = f"import tests.lent, unittest\n\n\nclass CaseOfHalf({base}):\n    pass\n"
+    result = traced({"tasks/T1.yaml": bound, "tests/test_half.py": text}, "T1")
+    dead = base == "unittest.TestCase"  # nothing to inherit
+    assert (result.exit_code, "not checked: tasks/T1.yaml:10: T1/AC2" in result.stdout) == (1 if dead else 3, not dead)
+
+
 def test_a_broken_task_file_is_told_and_the_others_are_traced(traced: Callable[..., Result]) -> None:
     result = traced({"tasks/T2.yaml": "id: T2\n"})
     assert result.exit_code == 2

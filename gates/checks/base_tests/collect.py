@@ -2,30 +2,26 @@
 
 import os
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
-from gates.code.sources import Sources
-from gates.code.syntax import Unparsed, texts
+from gates.code.syntax import texts
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.bound_tests import moved_tests
-from gates.evidence.tests.marked import written_in
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History
+from gates.project.policy import task_at_base
 from gates.project.two_states import TwoStates, base_of
-from gates.task import loading
 from gates.task.task import Task
 from gates.words import printable
 
@@ -33,6 +29,12 @@ MESSAGE = 300
 SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
 
 
+PLAIN = ("-q", "-p", "no:randomly", "--continue-on-collection-errors")
+ENDED = {
+    **dict.fromkeys((TestOutcome.PASSED, TestOutcome.XPASSED), "passed"),
+    **dict.fromkeys((TestOutcome.FAILED, TestOutcome.ERROR), "failed"),
+    **dict.fromkeys((TestOutcome.SKIPPED, TestOutcome.XFAILED), "skipped"),
+}
 Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has them, and what it has not
 
 
@@ -80,13 +82,15 @@ class BaseTests(Derived):
         old, new = states.changed((*tests, *sorted(above)), "")
         old = {path: content for path, content in old.items() if not _is_code(path, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
+        earlier = task_at_base(task, context.root, found.commit).task
+        then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
             "base": printable(found.name),
             "commit": found.commit,
             "policy": context.policy,
             "changed": tuple(map(printable, sorted((*old, *added)))),
-            "stood": _stood(task, states),
+            "stood": tuple(each.id for each in task.criteria if (each.id, each.text) in then),
         }
         if not old and not added:
             return cls.model_validate(facts)
@@ -102,16 +106,6 @@ class BaseTests(Derived):
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
-
-
-def _stood(task: Task, states: TwoStates) -> tuple[str, ...]:
-    """Return the criteria that the task file of the base has in the same words."""
-    with guarded_folder() as folder, suppress(UsageError, KeyError):
-        file = folder / Path(task.path).name
-        file.write_bytes(states.before([task.path])[task.path])
-        then = {(each.id, each.text) for each in loading.load(file, folder).criteria}
-        return tuple(each.id for each in task.criteria if (each.id, each.text) in then)
-    return ()
 
 
 def _is_code(path: str, task: Task) -> bool:
@@ -131,11 +125,11 @@ def _judged(
     asked = [path for path in task.tests if (change / path.split("::")[0]).exists()]
     asked = files if len(files) == len(old) and not added else asked
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
-    if any(ended == "failed" for ended, _ in ends.values()):
+    if any(end.ended == "failed" for end in ends.values()):
         names = _renamed(*states.changed(task.implementation, ".py"))
         written = [_write_in(names, change / path) for path in files] if names else []
         ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
-    suspects = sorted(n for n, (end, _) in ends.items() if end == "failed" or (end == "skipped" and n not in skips))
+    suspects = sorted(n for n, e in ends.items() if e.ended == "failed" or (e.ended == "skipped" and n not in skips))
     facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
     if not suspects and not problem:
         return facts
@@ -146,16 +140,16 @@ def _judged(
     if any(name not in before and name.partition("::")[0] not in able for name in suspects):
         lend_generated(context.root, root)  # it may be of today: only what passes counts
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
-    lost = sorted(name for name, (ended, _) in before.items() if ended == "passed" and name not in ends)
-    (moved, _), marked = moved_tests(task, states), _marked(root, {n.partition("::")[0] for n in (*suspects, *lost)})
+    lost = sorted(name for name in _passed((before, again, "")) if name not in ends)
+    moved, _ = moved_tests(task.tests, states)
     broken = tuple(
         BaseTest(
             id=name,
-            ended=ends.get(name, ("not found", ""))[0],
-            message=ends.get(name, ("", ""))[1],
-            at_base=before.get(name, ("not run", ""))[0],
+            ended=(end := ends.get(name, _End("not found"))).ended,
+            message=printable(end.said)[:MESSAGE],
+            at_base=before.get(name, _End("not run")).ended,
             seen_at_base=name in before or name.partition("::")[0] in able,
-            criteria=marked.get(function_of(name), ()),
+            criteria=end.criteria or before.get(name, end).criteria,
             now=moved.get(function_of(name)) or "",
         )
         for name in (*suspects, *lost)
@@ -191,18 +185,6 @@ def _write_in(names: Mapping[str, str], file: Path) -> int:
     return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
 
 
-def _marked(root: Path, files: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return what the markers of the tests in some files name, by node id without parameters."""
-    found: dict[str, tuple[str, ...]] = {}
-    for file in files:
-        with suppress(Unparsed, OSError):
-            found |= {
-                test.id: tuple(marker.names or "" for marker in test.markers)
-                for test in written_in(Sources(root).module(root / file, ""))
-            }
-    return found
-
-
 def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
     """Copy the change with its tests as the base has them."""
     old, added = changes
@@ -215,38 +197,34 @@ def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Pat
     return copy
 
 
-Ends = dict[str, tuple[str, str]]  # how each test ended, and what it said
+class _End(NamedTuple):
+    """How a test ended, what it said first, and the criteria that its markers name."""
+
+    ended: str
+    said: str = ""
+    criteria: tuple[str, ...] = ()
+
+
+Ends = dict[str, _End]
 
 
 def _passed(run: tuple[Ends, CommandRecord, str]) -> Ends:
-    return {name: end for name, end in run[0].items() if end[0] == "passed"}
+    return {name: end for name, end in run[0].items() if end.ended == "passed"}
 
 
 def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Path) -> tuple[Ends, CommandRecord, str]:
-    """Run tests in a copy; return how each ended, by node id, the command, and why pytest did not run them all."""
-    report = log.with_suffix(".xml")
-    roots = import_roots(task, replace(context, root=root))
-    env = {"PYTHONPATH": process.joined_paths(os.pathsep.join(map(str, roots)))}
-    env = relocated({**process.environment(), **env}, context.root, root)
-    plain = "-q --color=no -p no:cacheprovider -p no:randomly --continue-on-collection-errors -o junit_family=xunit1"
-    words = ["-m", "pytest", *asked, *plain.split(), f"--rootdir={root}", f"--junit-xml={report}"]
-    ended = process.run([context.python, *words], cwd=root, timeout_s=context.timeout_s, log=log, env=env)
-    command = ended.as_command("the base's tests", ("python", "-m", "pytest", *asked))
-    if ended.exit_code not in {0, 1} or not report.is_file():
-        return {}, command, f"pytest did not run them ({ended.ended}): {ended.last_words}"
-    return dict(map(_end, ET.parse(report).iter("testcase"))), command, ""  # noqa: S314  # pytest itself wrote it
-
-
-def _end(case: ET.Element) -> tuple[str, tuple[str, str]]:
-    """Return a test's node id (its path, for a file that was not collected), how it ended, and what it said first."""
-    path = case.get("file", "")
-    module = path.removesuffix(".py").replace("/", ".")
-    classes = case.get("classname", "").removeprefix(module).strip(".").replace(".", "::")
-    own = case.get("name", "")
-    name = path if own == module else "::".join(part for part in (path, classes, own) if part)
-    for kind, ended in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
-        found = case.find(kind)
-        if found is not None:
-            lines = (found.get("message") or found.text or "").strip().splitlines()
-            return name, (ended, printable(lines[0])[:MESSAGE] if lines else "")
-    return name, ("passed", "")
+    """Run tests in a copy; return how each ended, by node id, the command, and why the run says nothing."""
+    here, chosen = replace(context, root=root), task.model_copy(update={"tests": tuple(asked)})
+    paths = process.joined_paths(os.pathsep.join(map(str, import_roots(task, here))))
+    env = relocated({**process.environment(), "PYTHONPATH": paths}, context.root, root)
+    log.mkdir()
+    run = PytestRun.once(chosen, here, log, env=env, options=PLAIN, lines=False)
+    ends = {
+        test.id: _End(ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED
+    }
+    ends |= {error.id: _End("failed", error.message.strip().rpartition("\n")[2]) for error in run.collect_errors}
+    argv = ("python", "-m", "pytest", *chosen.tests)
+    command = run.commands[0].model_copy(update={"purpose": "the base's tests", "argv": argv})
+    if run.process.exit_code not in {0, 1}:
+        return {}, command, f"pytest did not run them ({run.process.ended}): {run.process.last_words}"
+    return ends, command, ""

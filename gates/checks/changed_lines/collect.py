@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Self
@@ -16,9 +15,9 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location, Model
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
-from gates.proving.bench import Bench, Told
+from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
-from gates.proving.general import Change, Fault, Maker, from_statements, general, operators, spread
+from gates.proving.mutants import Change, Fault, Maker, mutants, spread
 from gates.proving.proof import End
 from gates.proving.source import Text
 from gates.task.task import Task
@@ -60,13 +59,13 @@ class ChangedLines(Derived):
         unstable = {test.id for test, _ in run.unstable}
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
         changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
-        mutants, left = Maker().make(spread(task.id, changes), MOST)
+        made, left = Maker().make(spread(task.id, changes), MOST)
         with guarded_folder() as folder:
             try:
-                ends = _tried(mutants, passed, task, replace(context, evidence=folder), baseline) if mutants else {}
+                ends = _tried(made, passed, task, replace(context, evidence=folder), baseline) if made else {}
             except UsageError as error:
                 raise EvidenceUnavailable(str(error)) from error
-        survived = sorted((each for each in mutants if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
+        survived = sorted((each for each in made if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
         missed = tuple(
             MissedMutant(
                 location=mutant.location,
@@ -76,7 +75,7 @@ class ChangedLines(Derived):
             for mutant in survived
         )
         return cls.model_validate(
-            {**facts, "tried": len(ends), "untried": len(mutants) - len(ends) + left, "missed": missed}
+            {**facts, "tried": len(ends), "untried": len(made) - len(ends) + left, "missed": missed}
         )
 
 
@@ -93,9 +92,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         return
     ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
     worth = frozenset(line for each in ran for line in _lines(each)) & changed
-    yield from (change for each in ran for change in from_statements(each, file) if change.first in worth)
-    with suppress(UsageError):  # without mutmut its operators are missing, which `gates prove` says
-        yield from general(file, worth - file.idle, operators())
+    yield from mutants(file, worth)
 
 
 def _bounds_first(mutant: Fault) -> tuple[str, bool]:
@@ -107,15 +104,12 @@ def _lines(place: Location) -> range:
 
 
 def _tried(
-    mutants: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
+    faults: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
 ) -> dict[str, End]:
     """Return how each mutant ended that there was time for."""
-    asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in mutants]
+    asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in faults]
     jobs = baseline.workers([each["tests"] for each in asked])
     bench = Bench(task, context, jobs)
-    lines: list[Told] = []
-    bench.try_all(
-        asked, deadline=time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())),
-        peak_bytes=baseline.peak_bytes, say=lambda _: None, took=lines.extend,
-    )  # fmt: skip
+    deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
+    lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
     return {line["id"]: End(line["end"]) for line in lines if not line.get("idle")}

@@ -66,8 +66,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _reached(task, criterion, seen, evidence)
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell the share of public functions that ran, by file, and which tests ran the code of each criterion."""
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell the share of public functions that ran, by file."""
     seen = evidence.get(ExecutedLines)
     if seen is None:
         yield Section(title="Executed Code", text=f"Not measured: {evidence.why_missing(ExecutedLines)}.")
@@ -84,11 +84,6 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         else "Public functions of which a line ran in the test run.",
         columns=("File", "Functions", "Executed", "Share", "Not executed"),
         rows=tuple(_file_row(path, functions) for path, functions in sorted(files.items())),
-    )
-    yield Section(
-        title="Tests That Executed the Code of Each Criterion",
-        columns=("Criterion", "Of its own tests", "Code", "Executed by"),
-        rows=tuple(row for criterion in _traced(task) for row in _criterion_rows(task, criterion, seen, evidence)),
     )
 
 
@@ -240,31 +235,6 @@ def _file_row(path: str, functions: list[FunctionLines]) -> tuple[str, ...]:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     ran = len(functions) - len(absent)
     return path, str(len(functions)), str(ran), f"{ran / len(functions):.0%}", ", ".join(names[:SHOWN]) + more or "-"
-
-
-def _criterion_rows(
-    task: Task, criterion: Criterion, seen: ExecutedLines, evidence: EvidenceSet
-) -> Iterator[tuple[str, ...]]:
-    tree = evidence.get(SourceTree)
-    own = {test.id for test in tests_of(task, criterion, evidence.get(PytestRun))}
-    for binding in filter(_has_lines, criterion.code):
-        places = tree.ways(binding) if tree else ()
-        if tree is None or not places:
-            continue
-        code = _lines_of(binding, tree, seen)
-        where = f"{places[0]} and {len(places) - 1} more" if len(places) > 1 else str(places[0])
-        ran = f"{len(own & set(_tests_in(code)))} of {len(own)}" if code else "-"
-        yield criterion.id, ran, f"{binding.name} ({where})", _runners(code)
-
-
-def _runners(code: list[TracedLines]) -> str:
-    """Say which tests ran some code, or why none is named."""
-    if not code:
-        return "no code of its own"
-    if tests := _tests_in(code):
-        more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
-        return ", ".join(tests[:SHOWN]) + more
-    return "import or shared fixtures" if any(lines.contexts for lines in code) else "no test"
 
 
 CHECK = Check(

@@ -152,12 +152,12 @@ def _traced(findings: Iterable[Finding]) -> Status:
     return Status.PASS if outcome is Outcome.PASSED else Status.UNVERIFIED
 
 
-LISTED, FEW, SHOWN = 200, 20, 5
+FEW, SHOWN = 20, 5
 NOT_CHECKED = "not checked"
 
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what was traced: symbols with their lines, tests bound to each criterion, and what is bound to none."""
+    """Tell what was traced: symbols with their lines, and what is bound to no criterion."""
     tree, run = evidence.get(SourceTree), evidence.get(PytestRun)
     if tree is None:
         yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
@@ -173,12 +173,6 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             ),
         )
         yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
-    bound = [(t.outcome.value, c.id, t.id) for c in task.criteria for t in tests_of(task, c, run)]
-    more = f"The first {LISTED} of {len(bound)}; all of them are in evidence/PytestRun.json."
-    yield Section(
-        title="Tests by Criterion", text=more if len(bound) > LISTED else "",
-        columns=("Outcome", "Criterion", "Test"), rows=tuple(bound[:LISTED]),
-    )  # fmt: skip
     if not task.only:  # else they may belong to a criterion that was not asked for
         yield from _loose_tests(task, run)
         yield from _loose_code(task, evidence.get(ExecutedLines), tree)

@@ -1,11 +1,10 @@
-"""The code that a criterion is bound to: each symbol, pattern and rule must lead to live code, reached as stated."""
+"""The code that a criterion is bound to: each symbol, pattern and rule must lead to live code."""
 
 from collections.abc import Iterator, Sequence
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, named_tests
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
@@ -43,7 +42,6 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
         else:
             kept = emptied.promised(criterion.id, binding.symbol or "") if emptied else None
             yield from _by_symbol(about, task, binding, tree.symbol(binding), kept)
-        yield from _reached(about, task, binding, tree, evidence)
         yield from _watchful(about, task, criterion, binding, tree)
 
 
@@ -53,7 +51,7 @@ def _by_symbol(
     name = binding.name
     expected = f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else "")
     facts = {"subject": name, "expected": expected}
-    alone = not binding.uses and binding.reached_from is None
+    alone = not binding.uses
     if trace is None or not trace.checked:
         yield about(
             outcome=Outcome.UNKNOWN, location=task.place(binding), actual="not checked", **facts,
@@ -200,45 +198,6 @@ def _by_pattern(about: About, task: Task, binding: CodeBinding, trace: PatternTr
                 outcome=Outcome.PASSED, location=trace.places[NAMED], subject=f"{name} more", expected=expected,
                 actual="found", message=f"{name} fits {len(trace.places) - NAMED} more places of live code.",
             )  # fmt: skip
-
-
-def _reached(
-    about: About, task: Task, binding: CodeBinding, tree: SourceTree, evidence: EvidenceSet
-) -> Iterator[Finding]:
-    """Say whether code runs together with its entry; code that was not found has a finding already."""
-    places, entry = tree.places(binding), tree.entry(binding)
-    if binding.reached_from is None or not places:
-        return
-    name, seen = binding.name, evidence.get(ExecutedLines)
-    facts = {"subject": f"{name} from {binding.reached_from}", "expected": f"runs with {binding.reached_from}"}
-    if entry is not None and entry.checked and entry.location is None:
-        yield about(
-            outcome=Outcome.FAILED, location=task.place(binding), actual=entry.problem, **facts,
-            message=f"{binding.reached_from}: {entry.problem}.", remediation="Name an entry that is there.",
-        )  # fmt: skip
-        return
-    entries = _contexts([entry.location], seen) if entry and entry.location and seen else set()
-    together = [named_tests(entries & _contexts([place], seen)) for place in places] if seen else []
-    tests = [found[0] for found in together if found]
-    if len(tests) >= binding.at_least:
-        yield about(
-            outcome=Outcome.PASSED, location=places[0], actual=tests[0], **facts,
-            message=f"{name} runs with {binding.reached_from} in {tests[0]}.",
-        )  # fmt: skip
-        return
-    why = evidence.why_missing(ExecutedLines) if seen is None else seen.doubt() or "no test ran both"
-    yield about(
-        outcome=Outcome.UNKNOWN, location=places[0], actual="not seen", **facts,
-        message=f"Whether {binding.reached_from} reaches {name} was not seen: {why}.",
-        remediation=f"Test {binding.reached_from} on the way that leads to {name}, or name the entry that does.",
-    )  # fmt: skip
-
-
-def _contexts(places: list[Location], seen: ExecutedLines) -> set[str]:
-    """Return the tests and fixtures in which the functions of some places ran."""
-    functions: list[FunctionLines | None] = [one for place in places for one in seen.within(place)]
-    functions = functions or [seen.function_at(place) for place in places]
-    return {name for function in functions if function for name in seen.contexts_of(function) if name}
 
 
 def _watchful(

@@ -73,8 +73,9 @@ def find_baseline(task: Task, history: History, context: Context) -> Baseline:
     """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
     found = base_of(history, context.base)
     baseline = _compared(task, history, context, found.name, found.commit)
-    if not baseline.changed and found.before and not context.base:
-        return _compared(task, history, context, f"{found.name}~1", found.before)
+    before = history.commit("HEAD^1") if found.commit == history.commit("HEAD") else None
+    if not baseline.changed and before and not context.base:
+        return _compared(task, history, context, f"{found.name}~1", before)
     return baseline
 
 

@@ -19,7 +19,7 @@ class Part(StrEnum):
 
 
 class Move(Model):
-    """What stood where before and stands where now; `settled` where the base branch already has it."""
+    """What stood where before and stands where now."""
 
     part: Part
     what: str
@@ -27,7 +27,6 @@ class Move(Model):
     after: str
     location: Location | None = None
     criterion: str | None = None
-    settled: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}: {self.before} -> {self.after}"

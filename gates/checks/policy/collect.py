@@ -1,8 +1,9 @@
 """The bar of today beside that of the base: task file, settings, tests, pragmas, rules and templates."""
 
+import ast
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
@@ -13,70 +14,15 @@ from gates.checks.policy import settings, task_file, tests
 from gates.checks.policy.change import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
+from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.model import Location
 from gates.project.history import History
+from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
 from gates.project.two_states import TwoStates, base_of
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import printable
 
-
-@dataclass
-class Earlier:
-    """The base beside the work tree, the task as it was there and in which file, and what could not be read."""
-
-    states: TwoStates
-    task: Task | None = None
-    path: str = ""
-    unread: list[str] = field(default_factory=list)
-
-
-def find_earlier(task: Task, history: History, commit: str, root: Path, kept: Path) -> Earlier:
-    """Find the task of the same id, in the project; then one of the same path."""
-    earlier = Earlier(TwoStates(history, commit, root))
-    states = earlier.states
-    inside = {**states.led(states.before_settings().tasks, spec.SUFFIXES), **states.led(task.path, spec.SUFFIXES)}
-    order = sorted(inside, key=lambda path: (path != task.path, path not in states.gone(), path))
-    ordered = {path: inside[path] for path in order}
-    earlier.task, earlier.path = next(_of_id(task, ordered, kept, earlier.unread), (None, ""))
-    if earlier.task is None and task.path in inside and not earlier.unread:
-        earlier.task = _read(task.path, inside[task.path], kept, earlier.unread)
-    if earlier.task is None and task.path not in inside and states.lies(task.path):
-        earlier.unread.append(f"{task.path} (at the base: no file, or a link or submodule that is not followed)")
-    return earlier
-
-
-def _of_id(task: Task, files: Mapping[str, bytes], kept: Path, unread: list[str]) -> Iterator[tuple[Task, str]]:
-    """Yield the tasks of an id, each with its path."""
-    for path, content in files.items():
-        if task.id.encode() not in content:
-            continue
-        said: list[str] = []
-        found = _read(path, content, kept, said)
-        if found is not None and found.id == task.id:
-            yield found, path
-        elif found is None and (path == task.path or _claims(task.id, content)):
-            unread += said
-
-
-def _claims(task_id: str, content: bytes) -> bool:
-    """Return whether a file that cannot be read says all the same that it is a task's."""
-    pattern = rf"^id:\s*[\"']?{re.escape(task_id)}[\"']?\s*(#.*)?\r?$"
-    return re.search(pattern.encode(), content, re.MULTILINE) is not None
-
-
-def _read(path: str, content: bytes, kept: Path, unread: list[str]) -> Task | None:
-    file = kept / Path(printable(path)).name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(content)
-    try:
-        return spec.load(file, kept)
-    except UsageError as error:
-        unread.append(f"{str(error).splitlines()[0]} (at the base)")
-        return None
-
-
-FOLDER = "goalposts"
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
 WORKFLOWS = ".github/workflows"
 RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
@@ -104,62 +50,61 @@ class Goalposts(Evidence):
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
-        """Compare the work tree with the merge base, and on the base itself with its last commit and the one before."""
+        """Compare the work tree with the merge base."""
         history = History(context.root)
         found = base_of(history, context.base)
-        kept = context.evidence / FOLDER
-        was = find_earlier(task, history, found.commit, context.root, kept)
-        moves, unread, is_new = _compared(task, context, was)
-        files, mode = was.states.files, context.goalposts or was.states.before_settings().goalposts
-        if found.before:
-            fresh = {(m.part, m.what, m.after) for m in moves}
-            kept = context.evidence / f"{FOLDER}-before"
-            was = find_earlier(task, history, found.before, context.root, kept)
-            older, more, is_new = _compared(task, context, was)
-            settled = [m.model_copy(update={"settled": True}) for m in older if (m.part, m.what, m.after) not in fresh]
-            moves, unread, files = [*moves, *settled], [*unread, *more], max(files, was.states.files)
+        was, states = task_at_base(task, context.root, found.commit), TwoStates(history, found.commit, context.root)
+        moves, unread, is_new = _compared(task, context, was, states)
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
             commit=found.commit,
-            mode=Mode(mode),
+            mode=Mode(context.goalposts or was.settings.goalposts),
             policy=context.policy,
             is_new=is_new,
             moves=tuple(moves),
-            files=files,
+            files=states.files,
             unread=tuple(dict.fromkeys(map(printable, unread))),
         )
 
 
-def _compared(task: Task, context: Context, was: Earlier) -> tuple[list[Move], list[str], bool]:
+def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) -> tuple[list[Move], list[str], bool]:
     """Return what is lower now, what could not be compared, and whether the task is new."""
-    states, before, unread = was.states, was.task, was.unread
+    before, unread = was.task, [was.unread] if was.unread else []
     now = _task_now(task, context, unread)
     moves: list[Move] = []
     had_unread = bool(unread)
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
     old, new = states.changed((*test_paths, "conftest.py"), "")
-    was_tests, tests_now = tests.read(old, unread, "at the base"), tests.read(new, unread, "now")
+    sides = {"at the base": old, "now": new}
+    broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
+    unread += [f"{path} {when}: it is no Python" for path, when in broken]
     for path in [path for path in old if path not in states.gone()]:
         if path not in new:
             unread.append(f"{path} (no plain file now)")
-        if path not in new or (path in was_tests and path not in tests_now):
+        if path not in new or (path, "now") in broken:
             del old[path]  # it cannot be read now: nothing of it counts as gone
-            was_tests.pop(path, None)
-    fate = replace(tests.again(was_tests, tests_now), gone=states.gone())
+    fate = tests.Fate(states.gone(), found_again(written_tests(old), written_tests(new)))
     if before and now:
         moves += task_file.compare(before, now, fate)
     elif before and not had_unread:
         moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
-    moves += tests.compare(was_tests, tests_now, fate)
-    moves += tests.others(old, new, {path for path, found in was_tests.items() if found})
+    moves += tests.compare(old, new, fate)
     moves += settings.compare(*states.named(settings.WATCHED))
-    unread += [f"{path}: {why} now" for path, why in settings.unreadable(states.named(settings.WATCHED)[1]).items()]
-    moves += _other_tasks({task.path, was.path}, states)
+    for when, side in zip(("at the base", "now"), states.named(settings.WATCHED), strict=True):
+        unread += [f"{path}: {why} {when}" for path, why in settings.unreadable(side).items()]
+    known = {task.path, before.path if before else ""}
+    moves += _other_tasks(known, was.settings.tasks, states)
     moves += _workflows(states)
-    moves += _overridden(states)
+    moves += _overridden(was.settings.rules, states)
     return moves, [*unread, *states.skipped], before is None and not unread
+
+
+def _can_be_read(path: str, content: bytes) -> bool:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return not path.endswith(".py") or ast.parse(content) is not None
+    return False
 
 
 def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
@@ -174,13 +119,9 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
         return None
 
 
-def _tasks_folder(states: TwoStates) -> str:
-    return states.before_settings().tasks
-
-
-def _other_tasks(known: set[str], states: TwoStates) -> Iterator[Move]:
+def _other_tasks(known: set[str], folder: str, states: TwoStates) -> Iterator[Move]:
     """Name the task files that are gone: no run of theirs could say it."""
-    for path in states.under(_tasks_folder(states), spec.SUFFIXES):
+    for path in states.under(folder, spec.SUFFIXES):
         if path not in known and path in states.gone():
             yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
 
@@ -208,9 +149,9 @@ def _gate_lines(content: bytes) -> list[str]:
     return [line.strip() for line in RUNS_GATES.findall(content.decode("utf-8", "replace"))]
 
 
-def _overridden(states: TwoStates) -> Iterator[Move]:
+def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
     """Name the project's own rules and templates that are new in place of others, changed, or gone."""
-    folders = (states.before_settings().rules, "reports/templates")
+    folders = (rules_folder, TEMPLATES)
     old, new = states.changed(folders, "")
     for path in sorted(old.keys() | new.keys()):
         before, after = ("there" if path in files else "none" for files in (old, new))

@@ -43,7 +43,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         )
         return
     times: Counter[str] = Counter()
-    moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part), move.settled))
+    moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
     for move in moves[:NAMED]:
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
@@ -91,8 +91,8 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def stops(move: Move, seen: Goalposts) -> bool:
-    """Return whether a move stops the change: not where the base has it already, or judges in its place."""
-    if move.settled or seen.mode is Mode.LIST:
+    """Return whether a move stops the change: not where the base judges in its place."""
+    if seen.mode is Mode.LIST:
         return False
     if seen.policy:  # tests and their settings are those of the work tree all the same
         return seen.mode is Mode.ALL and move.part in OF_THE_CODE
@@ -101,17 +101,15 @@ def stops(move: Move, seen: Goalposts) -> bool:
 
 def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
     stopping = stops(move, seen)
-    slight = move.settled or move.part in SLIGHT
-    note = f" (already in {seen.base})" if move.settled else ""
     return Finding(
         rule="BL011",
         check="goalposts",
         outcome=Outcome.FAILED,
         subject=subject,  # not of the criterion: it may be met
-        severity=Severity.HIGH if stopping else Severity.LOW if slight else Severity.MEDIUM,
+        severity=Severity.HIGH if stopping else Severity.LOW if move.part in SLIGHT else Severity.MEDIUM,
         level=Level.MUST if stopping else Level.ADVISORY,
         location=move.location,
-        message=f"{move.what}: {move.before} -> {move.after}{note}",
+        message=f"{move.what}: {move.before} -> {move.after}",
         expected=move.before,
         actual=move.after,
         impact="What the base asked for is not asked for any more." if move.part is Part.BAR else "",

@@ -2,52 +2,38 @@
 
 import configparser
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gates.checks.policy.change import Move, Part, moved
 from gates.model import Location
 
-PYTEST = (  # the files that pytest takes its settings from: the first that has some alone
-    *((path, "pytest") for path in ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini")),
-    *(("pyproject.toml", section) for section in ("tool.pytest", "tool.pytest.ini_options")),
-    ("tox.ini", "pytest"),
-    ("setup.cfg", "tool:pytest"),
-)
-COVERAGE = (
-    (".coveragerc", ""),
-    ("setup.cfg", "coverage:"),
-    ("tox.ini", "coverage:"),
-    ("pyproject.toml", "tool.coverage."),
-)
-WATCHED = tuple(dict.fromkeys(path for path, _ in (*PYTEST, *COVERAGE)))
-GATES = ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers")
-COLLECTING = ("addopts", "filterwarnings", "xfail_strict", "testpaths", "python_files", "python_classes",
-              "python_functions", "norecursedirs")  # fmt: skip
-MEASURING = ("omit", "include", "exclude_lines", "exclude_also", "exclude_other_lines", "partial_branches",
-             "partial_also", "source", "source_pkgs", "source_dirs", "branch", "fail_under")  # fmt: skip
-
+PYTEST, COVERAGE = {"pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options"}, ("coverage:", "tool.coverage.")
+WATCHED = ("pyproject.toml", "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg",
+           ".coveragerc")  # fmt: skip
+KEYS = {
+    "gates": ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers"),
+    "pytest": ("addopts", "filterwarnings", "xfail_strict", "testpaths", "python_files", "python_classes",
+               "python_functions", "norecursedirs"),
+    "coverage": ("omit", "include", "exclude_lines", "exclude_also", "exclude_other_lines", "partial_branches",
+                 "partial_also", "source", "source_pkgs", "source_dirs", "branch", "fail_under"),
+}  # fmt: skip
 Files = Mapping[str, bytes]
 Table = dict[str, Any]
 
 
 def compare(before: Files, after: Files) -> Iterator[Move]:
-    """Yield each setting of what is seen of the tests and lets them pass that is another now."""
-    before = {path: text for path, text in before.items() if path not in unreadable(after)}
-    path, old_path = _pytest(after)[0], _pytest(before)[0]
-    if old_path != path and _pytest(before)[1]:
-        yield _moved(path, "the file with pytest's settings", old_path, path)
-    yield from _changed("pyproject.toml", "[tool.gates]", GATES, _gates(before), _gates(after))
-    yield from _changed(path, "pytest", COLLECTING, _pytest(before)[1], _pytest(after)[1])
-    where, measured = _coverage(after)
-    yield from _changed(where, "coverage", MEASURING, _coverage(before)[1], measured)
-
-
-def _changed(path: str, what: str, keys: Iterable[str], old: Table, new: Table) -> Iterator[Move]:
-    for key in keys:
-        if _words(old.get(key)) != _words(new.get(key)):
-            before, after = (_words(one[key]) if key in one else "default" for one in (old, new))
-            yield _moved(path, f"{what} {key}", before, after)
+    """Yield each setting of what is seen of the tests and lets them pass that is another now, file by file."""
+    bad = {*unreadable(before), *unreadable(after)}  # these are named as not compared
+    for path in [each for each in WATCHED if each not in bad]:
+        old, new = (_settings(path, files[path]) if path in files else None for files in (before, after))
+        if path != "pyproject.toml" and (old is None) != (new is None) and (old or new or path.endswith("pytest.ini")):
+            state = ("none", "there") if old is None else ("there", "none")  # the first file with settings alone counts
+            yield moved(Part.SETTINGS, f"the settings in {path}", *state, Location(path=path))
+        for name in sorted({**(old or {}), **(new or {})}):
+            was, now = (_words(side[name]) if side and name in side else "default" for side in (old, new))
+            if was != now:
+                yield moved(Part.SETTINGS, name, was, now, Location(path=path))
 
 
 def unreadable(files: Files) -> dict[str, str]:
@@ -55,51 +41,34 @@ def unreadable(files: Files) -> dict[str, str]:
     found = {}
     for path, content in files.items():
         try:
-            _tables(path, content)
+            _settings(path, content)
         except (ValueError, configparser.Error) as error:
             found[path] = " ".join(str(error).split())[:200]
     return found
 
 
-def _pytest(files: Files) -> tuple[str, Table]:
-    """Return the file that pytest takes its settings from, and what it says."""
-    for path, section in PYTEST:
-        tables = _readable(path, files.get(path))
-        found = {k: v for k, v in tables.get(section, {}).items() if k != "ini_options"}
-        if found or (path.endswith("pytest.ini") and path in files):
-            return path, found
-    return "pyproject.toml", {}
-
-
-def _coverage(files: Files) -> tuple[str, Table]:
-    for path, prefix in COVERAGE:
-        tables = _readable(path, files.get(path))
-        found = {**tables.get(f"{prefix}run", {}), **tables.get(f"{prefix}report", {})}
-        if found:
-            return path, found
-    return "pyproject.toml", {}
-
-
-def _gates(files: Files) -> Table:
-    return _readable("pyproject.toml", files.get("pyproject.toml")).get("tool.gates", {})
-
-
-def _readable(path: str, content: bytes | None) -> dict[str, Table]:
-    """Return the tables of a file; one that cannot be read has none, and is named elsewhere."""
-    try:
-        return _tables(path, content or b"")
-    except (ValueError, configparser.Error):
-        return {}
-
-
-def _tables(path: str, content: bytes) -> dict[str, Table]:
-    """Return the tables of a file by their dotted names."""
+def _settings(path: str, content: bytes) -> Table:
+    """Return the settings of a file that are compared, each by what it belongs to and its own name."""
     text = content.decode("utf-8-sig")
     if path.endswith(".toml"):
-        return dict(_flattened(tomllib.loads(text), ""))
-    parser = configparser.RawConfigParser()
-    parser.read_string(text)
-    return {name: dict(parser[name]) for name in parser.sections()}
+        tables = dict(_flattened(tomllib.loads(text), ""))
+    else:
+        parser = configparser.RawConfigParser()
+        parser.read_string(text)
+        tables = {name: dict(parser[name]) for name in parser.sections()}
+    kinds = ((_kind(path, name), table) for name, table in tables.items())
+    return {
+        f"{'[tool.gates]' if kind == 'gates' else kind} {key}": table[key]
+        for kind, table in kinds
+        for key in KEYS.get(kind, ())
+        if key in table
+    }
+
+
+def _kind(path: str, section: str) -> str:
+    if section in PYTEST or section == "tool.gates":
+        return section.partition(".")[2] if section == "tool.gates" else "pytest"
+    return "coverage" if path == ".coveragerc" or section.startswith(COVERAGE) else ""
 
 
 def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
@@ -113,7 +82,3 @@ def _words(value: object) -> str:
     """Return a value as one line, whichever way its file writes it."""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     return " ".join(text.lower().split() if isinstance(value, bool) else text.split())
-
-
-def _moved(path: str, what: str, before: object, after: object) -> Move:
-    return moved(Part.SETTINGS, what, before, after, Location(path=path))

@@ -33,7 +33,6 @@ PATHS = {"implementation", "tests"}
 SETS = {"criteria", "uses", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
-PLACES = {"in", "reached_from"}  # where code must stand, and what must call it
 ALIKE = 0.5
 
 
@@ -113,7 +112,7 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         was, is_ = Level(str(old or Level.MUST)), Level(str(new or Level.MUST))
         if LEVELS.index(is_) > LEVELS.index(was):
             yield where.move(Part.BAR, "level", was, is_)
-    elif key == "on" or (key in PLACES and isinstance(old, str)):
+    elif key == "on" or (key == "in" and isinstance(old, str)):
         yield _place(key, old, new, where)
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
@@ -127,10 +126,10 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
 
 
 def _place(key: str, old: object, new: object, where: Where) -> Move:
-    """Compare where something must be seen: on which device, in which files, called from where."""
+    """Compare where something must be seen: on which device, in which files."""
     if key == "on":
         return where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
-    wider = new is None or (key == "in" and _covers(str(new), str(old)))
+    wider = new is None or _covers(str(new), str(old))
     return where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
 
 

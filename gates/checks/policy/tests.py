@@ -1,24 +1,16 @@
 """Two states of the tests: those that are gone, those that are skipped now, and the files that changed."""
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gates.checks.policy.change import Move, Part, moved
+from gates.code.syntax import parsed_definitions
+from gates.evidence.tests.bound_tests import written_tests
 from gates.model import Location
 
 NAMED = 5
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Files = Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
-class WrittenTest:
-    """A test function: its line, its marks that leave it out, and its statements in one form, whatever it is called."""
-
-    line: int
-    marks: frozenset[str]
-    source: str
 
 
 @dataclass(frozen=True)
@@ -41,67 +33,24 @@ class Fate:
         return any(f"/{path}".endswith(f"/{end}") for end in ends for path in self.gone)
 
 
-def read(files: Files, unread: list[str], when: str) -> dict[str, dict[str, WrittenTest]]:
-    """Return the tests of each file by name, `Class::test_x`; a file that cannot be parsed is named."""
-    found = {}
-    for path, content in files.items():
-        if path.endswith(".py"):
-            try:
-                found[path] = dict(_tests(ast.parse(content).body, ""))
-            except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-                unread.append(f"{path} {when}: {type(error).__name__}")
-    return found
-
-
-def again(before: Mapping[str, Mapping[str, WrittenTest]], after: Mapping[str, Mapping[str, WrittenTest]]) -> Fate:
-    """Return by old node id where each test of the changed files is now: there, or elsewhere by name or by source."""
-    now = [(f"{path}::{name}", test) for path, tests in after.items() for name, test in tests.items()]
-    named = {one.rpartition("::")[2]: one for one, _ in now}
-    written = {test.source: one for one, test in now}
-    found: dict[str, str | None] = {}
-    for path, tests in before.items():
-        for name, test in tests.items():
-            there = name in after.get(path, ())
-            elsewhere = named.get(name.rpartition("::")[2]) or written.get(test.source)
-            found[f"{path}::{name}"] = f"{path}::{name}" if there else elsewhere
-    return Fate(tests=found)
-
-
-def compare(
-    before: Mapping[str, Mapping[str, WrittenTest]], after: Mapping[str, Mapping[str, WrittenTest]], fate: Fate
-) -> Iterator[Move]:
-    """Yield the tests that are gone or skipped now, and the files of which tests changed."""
-    for path, tests in before.items():
-        changed = list[Move]()
-        for name, was in tests.items():
-            now = after.get(path, {}).get(name)
-            if fate.tests.get(f"{path}::{name}") is None:
-                yield moved(Part.TESTS, f"test {path}::{name}", "there", "deleted", None)
-            elif now is not None:
-                place = Location(path=path, line=now.line)
-                yield from (
-                    moved(Part.TESTS, f"test {path}::{name}", "runs", mark, place)
-                    for mark in sorted(now.marks - was.marks)
-                )
-                if now.source != was.source:
-                    old, new = was.source.splitlines(), now.source.splitlines()
-                    sides = _without(old, new), _without(new, old)
-                    changed.append(moved(Part.CHANGED, f"test {path}::{name}", sides[0], sides[1], place))
-        yield from changed[:NAMED]
-        if len(changed) > NAMED:
-            more = f"{len(changed) - NAMED} more changed"
-            yield moved(Part.CHANGED, f"tests of {path}", "as at the base", more, Location(path=path))
-
-
-def _without(lines: list[str], others: list[str]) -> str:
-    """Return the lines that are not among others."""
-    return " ".join(line.strip() for line in lines if line not in others) or "nothing"
-
-
-def others(before: Files, after: Files, tested: Collection[str]) -> Iterator[Move]:
-    """Yield what lies beside the tests and changed: conftest files, helpers, expected values."""
+def compare(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
+    """Yield the tests that are gone or skipped now, then each file that changed: of one of tests, which of them."""
+    old, new = written_tests(before), written_tests(after)
+    was, now = dict(_skips(before)), dict(_skips(after))
+    for test, place in fate.tests.items():
+        for mark in sorted(now.get(place or "", frozenset()) - was[test]):
+            where = Location(path=str(place).partition("::")[0])
+            yield moved(Part.TESTS, f"test {test}", "runs", mark, where)
+        if place is None:
+            yield moved(Part.TESTS, f"test {test}", "there", "deleted", None)
     for path, content in before.items():
-        if path not in tested and _lines(after.get(path)) != _lines(content):
+        own = [test for test in old if test.startswith(f"{path}::")]
+        changed = [t for t in own if new.get(t, old[t]) != old[t] and now.get(t, was[t]) <= was[t]]
+        if changed:
+            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+            names = ", ".join(test.partition("::")[2] for test in changed[:NAMED]) + more
+            yield moved(Part.CHANGED, f"tests of {path}", "as at the base", f"{names} changed", Location(path=path))
+        elif not own and _lines(after.get(path)) != _lines(content):
             state = "changed" if path in after else "deleted"
             yield moved(Part.CHANGED, f"file {path}", "as at the base", state, Location(path=path))
 
@@ -110,13 +59,9 @@ def _lines(content: bytes | None) -> list[bytes] | None:
     return None if content is None else content.splitlines()
 
 
-def _tests(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, WrittenTest]]:
-    for node in body:
-        if isinstance(node, ast.ClassDef):
-            yield from _tests(node.body, f"{prefix}{node.name}::")
-        elif isinstance(node, Function) and node.name.startswith("test"):
-            marks = frozenset(
-                text for one in node.decorator_list if "skip" in (text := ast.unparse(one)) or "xfail" in text
-            )
-            source = "\n".join(map(ast.unparse, [node.args, *node.body]))
-            yield f"{prefix}{node.name}", WrittenTest(node.lineno, marks, source)
+def _skips(files: Files) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield the marks of each definition that leave it out, by its node id."""
+    for path, content in files.items():
+        for name, node in parsed_definitions(content):
+            marks = map(ast.unparse, node.decorator_list)
+            yield f"{path}::{name.replace('.', '::')}", frozenset(m for m in marks if "skip" in m or "xfail" in m)

@@ -1,6 +1,6 @@
 """Which tests stand for a criterion, and how they are told of."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from gates.code.syntax import texts
 from gates.evidence.tests.pytest_run import PytestRun
@@ -25,24 +25,26 @@ def is_under(test_id: str, path: str) -> bool:
     return test_id == path or test_id.startswith((f"{path}::", f"{path}/", f"{path}["))
 
 
-def moved_tests(task: Task, states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:
-    """Return where the tests are that the change took from their places, and all tests of the files that differ.
+def moved_tests(paths: Iterable[str], states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:
+    """Return where each test of the files that differ is now, by its node id at the base, and all of today."""
+    was, now = map(written_tests, states.changed(paths, ".py"))
+    return found_again(was, now), frozenset(now)
 
-    They are known by what they say, or by their name; those that are nowhere are `None`.
-    """
-    was, now = (dict(_written(side)) for side in states.changed(task.tests, ".py"))
+
+def found_again(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
+    """Return where tests are now: there, or else by what they say, or their name; those that are nowhere are `None`."""
     places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
-    moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
-    return moved, frozenset(now)
+    return {o: o if o in now else places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items()}
 
 
-def _written(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Yield the tests of some files by node id, each with what it says but for its name."""
-    for path, content in files.items():
-        for name, text in texts(content).items():
-            own = name.rpartition(".")[2]
-            if own.startswith("test"):
-                yield f"{path}::{name.replace('.', '::')}", text.replace(repr(own), "", 1)
+def written_tests(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the tests of some files by node id, each with what it says but for its name."""
+    return {
+        f"{path}::{name.replace('.', '::')}": text.replace(repr(own), "", 1)
+        for path, content in files.items()
+        for name, text in texts(content).items()
+        if (own := name.rpartition(".")[2]).startswith("test")
+    }
 
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeGuard
 
 from gates.code.sources import Sources
 from gates.code.syntax import SourceModule, Unparsed, live_statements
@@ -105,31 +104,15 @@ class WrittenTest(Model):
 def written_in(module: SourceModule) -> Iterator[WrittenTest]:
     """Yield the tests of a file."""
     marks = Marks(module)
-    yield from _tests(module, marks, module.tree.body, module.path, of_block(marks, module.tree.body))
+    yield from _tests(module, marks, module.tree.body, module.path, _of_block(marks, module.tree.body))
 
 
-def written(
-    module: SourceModule, marks: Marks, node: Function, name: str, markers: tuple[Marker, ...] = ()
-) -> WrittenTest:
-    """Return a test function under a name, with the markers around it and its own."""
-    first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-    place = Location(path=module.path, line=first, last_line=node.end_lineno)
-    return WrittenTest(
-        id=name, location=place, markers=(*markers, *of_decorators(marks, node)), promise=_is_promise(node)
-    )
-
-
-def is_test(node: ast.stmt) -> TypeGuard[Function]:
-    """Return whether a statement defines what pytest takes for a test where nothing else is set."""
-    return isinstance(node, Function) and node.name.startswith("test")
-
-
-def of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
+def _of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
     """Return the markers of a definition, those of single parameters (`pytest.param(marks=...)`) too."""
     return tuple(marker for part in node.decorator_list for marker in marks.of(part))
 
 
-def of_block(marks: Marks, body: list[ast.stmt]) -> tuple[Marker, ...]:
+def _of_block(marks: Marks, body: list[ast.stmt]) -> tuple[Marker, ...]:
     """Return the markers that `pytestmark` gives to a whole module or class."""
     return tuple(
         marker
@@ -146,10 +129,13 @@ def _tests(
 ) -> Iterator[WrittenTest]:
     for node in live_statements(body):
         if isinstance(node, ast.ClassDef):
-            own = (*markers, *of_decorators(marks, node), *of_block(marks, node.body))
+            own = (*markers, *_of_decorators(marks, node), *_of_block(marks, node.body))
             yield from _tests(module, marks, node.body, f"{owner}::{node.name}", own)
-        elif is_test(node):
-            yield written(module, marks, node, f"{owner}::{node.name}", markers)
+        elif isinstance(node, Function) and node.name.startswith("test"):
+            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+            place = Location(path=module.path, line=first, last_line=node.end_lineno)
+            own = (*markers, *_of_decorators(marks, node))
+            yield WrittenTest(id=f"{owner}::{node.name}", location=place, markers=own, promise=_is_promise(node))
 
 
 def _is_promise(node: Function) -> bool:

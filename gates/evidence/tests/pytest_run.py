@@ -4,7 +4,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Self
@@ -146,21 +146,22 @@ class PytestRun(Derived):
     @classmethod
     def once(
         cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV,
-        took: Taking | None = None,
+        took: Taking | None = None, options: Sequence[str] = (), lines: bool = True,
     ) -> Self:  # fmt: skip
         """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
 
-        Those that are taken of an earlier run are collected only.
+        Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
         """
         plugin = folder / "plugin"
         copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
-        argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}",
-                "--color=no", "--json-report",
+        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks",
+                f"--rootdir={context.root}", "--color=no", "--json-report",
                 f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
                 f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
-        paths = os.pathsep.join(filter(None, (str(plugin), env.get("PYTHONPATH"))))
-        env = {**env, "PYTHONPATH": process.joined_paths(paths)}
-        if not seed:  # another run of the same tests executes the same lines
+        own = "PYTHONPATH" in env
+        paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
+        env = {**env, "PYTHONPATH": paths}
+        if lines and not seed:  # another run of the same tests executes the same lines
             argv += copy_plugin(plugin)
             env |= coverage_env(folder / FOLDER, task, context)
         if took:

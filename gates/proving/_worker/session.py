@@ -102,3 +102,7 @@ def _packages() -> list[str]:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:KEPT] if lines else ""
+
+
+if __name__ == "__main__":
+    sys.exit(run(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

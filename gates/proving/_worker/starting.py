@@ -114,7 +114,7 @@ def _spawn(told: Told, log: Path) -> tuple[int, Callable[[], int | None]]:
     asked.write_text(json.dumps(told), encoding="utf-8")
     with log.open("wb") as written:
         child = subprocess.Popen(  # this very package
-            [sys.executable, "-m", __package__ or "", "session", str(asked)],
+            [sys.executable, "-m", f"{__package__}.session", str(asked)],
             stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True,
         )  # fmt: skip
     return child.pid, child.poll

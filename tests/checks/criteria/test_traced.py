@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from building import a_criterion, a_record, a_run, a_task, all_evidence, evidence
-from covering import a_function, executed
 
 from gates.code.symbols import SymbolTrace
 from gates.criteria import stand
@@ -70,43 +69,6 @@ def test_too_few_places_fail_and_what_could_not_be_read_is_unknown() -> None:
 
 
 SYMBOL = SymbolTrace(symbol="pkg.core:double", wanted=(), location=PLACE)
-ENTRY = "pkg.core:fit"
-FIT = SymbolTrace(symbol=ENTRY, wanted=(), location=Location(path="pkg/core.py", line=11, last_line=12))
-BOTH, OTHER = "test:tests/a.py::test_fit", "test:tests/a.py::test_double"
-REACH: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {
-    "in one test": ({}, {}, P, "tests/a.py::test_fit"),
-    "each in another": ({}, {"sets": ("0", "1")}, U, "no test ran both"),
-    "at import": ({}, {"contexts": ("", "")}, U, "no test ran both"),
-    "in a process that was not followed": (
-        {}, {"sets": ("0", "1"), "children": {BOTH: "python"}}, U, "started another process",
-    ),
-    "entry that is not there": ({"location": None, "problem": "pkg/core.py defines no 'fit'"}, {}, F, "defines no"),
-    "entry that was not checked": ({"location": None, "checked": False, "problem": "bad"}, {}, U, "no test ran both"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REACH)
-def test_code_must_run_with_its_entry_in_a_test(case: str) -> None:
-    entry, facts, outcome, said = REACH[case]
-    task = bound(symbol="pkg.core:double", reached_from=ENTRY)
-    seen = tree(PLACE).model_copy(update={
-        "symbols": (SYMBOL,), "patterns": (), "entries": (FIT.model_copy(update=entry),),
-    })  # fmt: skip
-    functions = (a_function(line=1, last=2), a_function("fit", line=11, lines={12: 1 if "sets" in facts else 0}))
-    lines = executed(*functions, **{"contexts": (BOTH, OTHER), "sets": ("0",), **facts})
-    live, found = (f for f in GATE.judge(task, all_evidence(task, seen, lines)) if f.check == "code:AC1")
-    assert (live.outcome, found.outcome) == (P, outcome)
-    assert said in found.message
-    assert found.actual != "not implemented"
-
-
-def test_reach_that_nothing_measured_is_unknown_and_of_missing_code_nothing_is_said() -> None:
-    task = bound(symbol="pkg.core:double", reached_from=ENTRY)
-    seen = tree(PLACE).model_copy(update={"symbols": (SYMBOL,), "patterns": (), "entries": (FIT,)})
-    alone = [f.outcome for f in GATE.judge(task, evidence(seen, a_run())) if f.check == "code:AC1"]
-    assert alone == [P, U]
-    gone = seen.model_copy(update={"symbols": (SYMBOL.model_copy(update={"location": None}),)})
-    assert [f.outcome for f in code(task, gone)] == [F]
 
 
 def test_report_sets_what_is_expected_beside_what_is_there() -> None:
@@ -126,7 +88,6 @@ PROMISES: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {
     "a test runs it": ({}, {"end": End.SURVIVED}, U, "and no test of AC1 notices what it is: a.py:1 only promises"),
     "no test runs it": ({}, {"end": End.NOT_TRIED, "why": "its tests do not call it"}, F, "is not implemented: a.py:1"),
     "it must use something": ({"uses": ["f"]}, {"end": End.KILLED}, F, "is not implemented"),
-    "it must be reached": ({"reached_from": ENTRY}, {"end": End.KILLED}, F, "is not implemented"),
 }
 
 
