@@ -238,16 +238,18 @@ def measure(
 @cli.command(short_help="Apply the code rules to files and folders, without a task.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
-@click.option("--format", "form", type=click.Choice(["text", "sarif"]), default="text", show_default=True,
+@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
               help="How findings are written.")  # fmt: skip
-def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str) -> None:
+@click.option("--sarif", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+              help="Show the findings of another linter, too; may be repeated.")  # fmt: skip
+def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
     """
     from gates.commands.check import CheckRequest, perform
 
-    _end(*perform(CheckRequest(_project(), paths, rules, form=form)))
+    _end(*perform(CheckRequest(_project(), paths, rules, form=form, sarif=sarif)))
 
 
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")

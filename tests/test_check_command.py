@@ -9,6 +9,7 @@ from building import written
 from click.testing import CliRunner, Result
 
 from gates.cli import cli
+from gates.errors import UsageError
 
 BAD = """import torch
 
@@ -62,6 +63,12 @@ def test_a_broken_order_is_named_with_its_line_and_way(checked: Callable[..., Re
 def test_sound_code_passes_every_rule(checked: Callable[..., Result]) -> None:
     result = checked({"train.py": GOOD}, "--rule", "order")
     assert (result.exit_code, "0 findings" in result.stdout) == (0, True)
+
+
+def test_json_has_each_finding(checked: Callable[..., Result]) -> None:
+    result = checked({"train.py": BAD}, "--rule", "amp-clip-before-unscale", "--format", "json")
+    (found,) = json.loads(result.stdout)["findings"]
+    assert (found["rule"], found["path"], found["line"]) == ("amp-clip-before-unscale", "train.py", 11)
 
 
 def test_rules_of_the_project_and_low_ones_do_not_stop(checked: Callable[..., Result]) -> None:
@@ -128,7 +135,7 @@ def test_function_that_was_not_decided_is_named_and_stops_nothing(
     assert ("1 of 1 functions not decided (1 by a critical or high rule)" in found.stdout) is bool(kinds)
 
 
-def test_sarif_goes_out_with_the_way_to_each_finding(checked: Callable[..., Result]) -> None:
+def test_sarif_goes_out_with_the_way_to_each_finding_and_comes_in_beside_them(checked: Callable[..., Result]) -> None:
     out = checked({"train.py": BAD}, "--rule", "amp-clip-before-unscale", "--format", "sarif")
     (run,) = json.loads(out.stdout)["runs"]
     (result,) = run["results"]
@@ -139,6 +146,14 @@ def test_sarif_goes_out_with_the_way_to_each_finding(checked: Callable[..., Resu
     assert (place["artifactLocation"]["uri"], place["region"]["startLine"]) == ("train.py", 11)
     flow = result["codeFlows"][0]["threadFlows"][0]["locations"]
     assert [each["location"]["physicalLocation"]["region"]["startLine"] for each in flow] == [10, 11]
+    both = checked({"a.py": "x = 1\n", "others.sarif": out.stdout}, "--sarif", "others.sarif")
+    assert both.stdout.startswith("train.py:11: error amp-clip-before-unscale (gates): ")
+
+
+def test_file_that_is_no_sarif_is_refused_in_one_line(checked: Callable[..., Result]) -> None:
+    refused = checked({"a.py": "x = 1\n", "bad.sarif": "[]"}, "--sarif", "bad.sarif")
+    assert isinstance(refused.exception, UsageError)
+    assert "bad.sarif: expected a SARIF 2.1.0 file with 'runs'" in str(refused.exception)
 
 
 def test_rule_that_is_gone_is_told_with_what_answers_in_its_place(checked: Callable[..., Result]) -> None:

@@ -1,10 +1,12 @@
-"""What `gates check` does: apply the code rules to files and folders, without a task."""
+"""What `gates check` does: apply the code rules to files and folders, without a task; SARIF in and out."""
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from gates import __version__
 from gates.config import Project
@@ -14,7 +16,7 @@ from gates.project.files import files_of
 from gates.scan.checking import Checked, check
 from gates.scan.loading import load_rules, named, unknown
 from gates.scan.rule import Rule, Site
-from gates.words import counted, visible
+from gates.words import counted, printable, visible
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"critical": "error", "high": "error", "medium": "warning", "low": "note"}
@@ -57,6 +59,31 @@ def _location(path: str, line: int, last: int | None = None) -> dict[str, object
     return {"physicalLocation": {"artifactLocation": {"uri": path}, "region": region}}
 
 
+def read_sarif(path: Path, base: Path) -> list[str]:
+    """Return the findings of another linter, a line each, paths relative to a folder; raise `UsageError`."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+        runs = said["runs"]
+        return [_line(run, result, base) for run in runs for result in run.get("results", ())]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise UsageError(
+            f"{path}: expected a SARIF 2.1.0 file with 'runs', found another form ({error!r:.80})"
+        ) from error
+
+
+def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
+    place = (result.get("locations") or [{}])[0].get("physicalLocation", {})
+    name = unquote(urlsplit(str(place.get("artifactLocation", {}).get("uri", "?"))).path)
+    shown = Path(name).relative_to(base).as_posix() if Path(name).is_relative_to(base) else name
+    line, tool = place.get("region", {}).get("startLine", 1), run["tool"]["driver"]["name"]
+    message = " ".join(str(result["message"].get("text", "")).split())
+    return printable(
+        f"{shown}:{line}: {result.get('level', 'warning')} {result.get('ruleId', '-')} ({tool}): {message}"
+    )
+
+
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided
 Place = tuple[str, int, str]
@@ -70,6 +97,7 @@ class CheckRequest:
     paths: tuple[Path, ...]
     rules: tuple[str, ...]
     form: str
+    sarif: tuple[Path, ...]
 
 
 def perform(request: CheckRequest) -> tuple[str, int]:
@@ -88,7 +116,14 @@ def perform(request: CheckRequest) -> tuple[str, int]:
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
     )
-    text = sarif_of(broken) if request.form == "sarif" else "\n".join(map(visible, _text(broken, found)))
+    others = [line for path in request.sarif for line in read_sarif(path, base)]
+    if request.form == "sarif":
+        text = sarif_of(broken)
+    elif request.form == "json":
+        records = [_record(rule, site) for rule, site in broken]
+        text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
+    else:
+        text = "\n".join(map(visible, [*others, *_text(broken, found)]))
     return text + "\n", _exit_code(broken, found)
 
 
@@ -137,6 +172,14 @@ def _left(broken: Sequence[tuple[Rule, Site]]) -> tuple[Counter[Place], Counter[
     left = [(rule, (site.path, site.line, site.message)) for rule, site in broken if site.undecided]
     grave = Counter(place for rule, place in left if rule.form.severity in BLOCKING)
     return Counter(place for _, place in left), grave
+
+
+def _record(rule: Rule, site: Site) -> dict[str, object]:
+    return {
+        "rule": rule.id, "severity": rule.form.severity.value, "path": site.path, "line": site.line,
+        "last_line": site.last_line, "message": site.message, "trace": list(site.trace), "undecided": site.undecided,
+        "certain": rule.is_certain and not site.undecided, "fix": rule.form.fix,
+    }  # fmt: skip
 
 
 def _unread(found: Checked) -> list[str]:
