@@ -1,7 +1,6 @@
 """The processes of the arms: started, asked, timed and ended, whatever they do."""
 
 import json
-import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ PROTOCOL = "gates.worker/1"
 START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SLACK_S = 0.001
-LATE_S, LEAST_TIMED = 0.020, 4
 
 
 @dataclass(frozen=True)
@@ -185,7 +183,6 @@ class Worker:
     def __init__(self, bench: Bench, name: str, key: str) -> None:
         self.name = name
         self._bench, self._key = bench, key
-        self._untold: list[tuple[float, float]] = []
 
     def hello(self, *, timeout_s: float = START_S) -> Hello:
         """Wait until it is ready, and return what it tells of itself."""
@@ -206,21 +203,7 @@ class Worker:
             raise ArmFailed(f"{self.name} says that {claimed:.4g} s passed, our clock says {observed:.4g} s")
         if ran.halves_s and min(ran.halves_s) < 0:
             raise ArmFailed(f"the clock of {self.name} went backwards")
-        if discard:
-            self._untold.append((claimed, observed - claimed))
         return ran.model_copy(update={"passed_s": observed * ran.ran / (ran.ran + discard)})
-
-    def refuse_a_part(self) -> None:
-        """Raise `ArmFailed` where it times only a part of what passes between question and answer.
-
-        On a crowded machine many answers are late, but not nearly all by as much as the work itself.
-        """
-        if len(self._untold) < LEAST_TIMED:
-            return
-        claimed = statistics.median(claimed for claimed, _ in self._untold)
-        untold = sorted(untold for _, untold in self._untold)[len(self._untold) // 4]
-        if untold > max(claimed, LATE_S):
-            raise ArmFailed(f"{self.name} timed {claimed:.2g} s of {claimed + untold:.2g} s that passed by our clock")
 
     def collect(self, *, timeout_s: float = START_S) -> Collected:
         """Have it collect garbage and tell its memory."""

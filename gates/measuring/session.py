@@ -252,8 +252,6 @@ class Session:
         running = self._running
         if running is None or not running.workers:
             return
-        for worker in running.workers.values():
-            worker.refuse_a_part()
         if self._device.type == "cuda" and self._gpu is None:
             self._gpu = machine.gpu(len(running.workers))
         collected: dict[str, Collected] = {
