@@ -20,12 +20,8 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import islice
 from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
     CodeType,
     FrameType,
-    MethodDescriptorType,
-    WrapperDescriptorType,
 )
 from typing import Any, Self
 
@@ -36,7 +32,6 @@ TWICE_S = 2.0
 ITEMS = 20_000
 MOST_LINES = 50
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
-BUILT_IN = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, BuiltinFunctionType)
 
 
 class Target:
@@ -49,8 +44,8 @@ class Target:
         self._owner, self._found = resolve(path)
         self._instance = instance
         last = self.name.rpartition(".")[2]
-        self._method = inspect.isclass(self._owner) and callable(self._found) and _binds(self._owner, last)
-        if self._method and instance is None:
+        own = inspect.getattr_static(self._owner, last, None) if inspect.isclass(self._owner) else None
+        if inspect.isfunction(own) and instance is None:
             raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
         if isinstance(self._found, property):
             owner, _, last = path.rpartition(".")
@@ -89,13 +84,6 @@ class Target:
             source, first = inspect.getsourcelines(found)
             return inspect.getfile(found), max(first, 1), first + len(source) - 1
         return None
-
-
-def _binds(owner: type, name: str) -> bool:
-    """Return whether what a class has by a name is called on an instance: a function, or what wraps one."""
-    found = inspect.getattr_static(owner, name, None)
-    # `str.upper`, and what else is built in, takes its instance as an argument; a class is made, not bound
-    return hasattr(type(found), "__get__") and not isinstance(found, (staticmethod, classmethod, type, *BUILT_IN))
 
 
 def built(value: Any) -> Any:  # noqa: ANN401  # anything

@@ -1,15 +1,12 @@
 """What observers of a training step are told, the state that they share, and the journal that they write."""
 
-import asyncio
-import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import GeneratorType
 from typing import TypeVar
 
 import torch
@@ -18,7 +15,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Place, Places, Teller
+from ..asking import Place, Places, Teller, ended
 
 R = TypeVar("R")
 MOST = 5_000
@@ -110,22 +107,11 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
 def returned_by(run: Callable[[], object]) -> object:
     """Return what a call comes to; one that leaves with exit code 0, as a command does, has come to its end, too."""
     try:
-        return _ended(run())
+        return ended(run())
     except SystemExit as leaving:
         if leaving.code not in {None, 0}:
             raise
         return None
-
-
-def _ended(returned: object) -> object:
-    """Run a generator or a coroutine to its end: not begun, it would have run nothing."""
-    if inspect.isawaitable(returned):
-        return _ended(asyncio.run(_awaited(returned)))
-    return list(returned) if isinstance(returned, GeneratorType) else returned
-
-
-async def _awaited(returned: Awaitable[object]) -> object:
-    return await returned
 
 
 SCALED_BY = "gates.scaled_by"
