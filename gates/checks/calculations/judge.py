@@ -307,7 +307,7 @@ def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
     if case.returns:
         expected = made.returned if made and is_made(case.expected) else encode(plain(case.expected))
         within = {"tolerance": case.tolerance, "relative": case.relative}
-        yield from differences(expected, run.returned, **within, signed_zero=True)
+        yield from differences(expected, run.returned, **within)
     if case.finite and not _is_finite(run.returned):
         yield "expected finite numbers"
     if case.warns:
