@@ -3,9 +3,11 @@
 And which files are the project's, and which of its lines led to where we are.
 """
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
+import io
 import json
 import os
 import sys
@@ -218,6 +220,17 @@ def ended(returned: object) -> object:
 
         return ended(asyncio.run(awaited()))
     return list(returned) if isinstance(returned, GeneratorType) else returned
+
+
+def is_lazy(value: object) -> bool:
+    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
+    kind = type(value)
+    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
+        return True
+    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
+        return False
+    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
+    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
 
 
 def said(error: BaseException, most: int = 300) -> str:
