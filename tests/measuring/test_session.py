@@ -57,7 +57,7 @@ def test_it_stops_at_the_look_that_decides_and_looks_nowhere_else(tmp_path: Path
 def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_path: Path) -> None:
     taken, seen = looked(tmp_path, NAPS, 144, segment_s=0.030)
     assert seen == [(96, 4), (144, 6)]  # the memory of a start counts at the look that ends it
-    assert (taken.split, taken.most, taken.block, taken.starts) == (6, 384, 24, 6)
+    assert (taken.split, taken.most, taken.starts) == (6, 384, 6)
     assert len(taken.copies) == 2 * 9
 
 
