@@ -20,7 +20,7 @@ DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, ex
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
     facts: dict[str, Any] = {"process": a_process(), "complete": True, "rounds": 20,
-                             "met": 20, "forced": 12, "pauses": 99, "overlap_s": 1.0, "alone": "1"}  # fmt: skip
+                             "met": 20, "forced": 12, "pauses": 99, "alone": "1"}  # fmt: skip
     return Together.model_validate({**facts, **changes})
 
 

@@ -44,7 +44,6 @@ class Together(Model):
     met: int = 0
     forced: int = 0
     pauses: int = 0
-    overlap_s: float = 0.0
     failed: int = 0
     failed_forced: int = 0
     differed: tuple[Differed, ...] = ()
@@ -95,7 +94,6 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
         "alone": next((shown(value, 80) for value in alone.values()), ""),
         "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
         "pauses": sum(int(number(r["pauses"])) for r in forced),
-        "overlap_s": sum(max(0.0, number(r["overlap_s"])) for r in own),
         "failed": len({d.number for d in differed if not d.forced}),
         "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),

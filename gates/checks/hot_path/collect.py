@@ -84,9 +84,7 @@ class HotRun(Model):
     process: ProcessRun | None = None
     problem: str = ""
     crash: Location | None = None
-    troubles: tuple[str, ...] = ()
     complete: bool = False
-    stopped: bool = False
     steps: tuple[HotStep, ...] = ()
 
     @property
@@ -248,11 +246,7 @@ def read_steps(entries: Sequence[Entry]) -> dict[str, object]:
     """Return what a journal tells."""
     steps = _together([entry for entry in entries if entry["word"] == "step"])
     stopped = any(entry.get("stopped") for entry in entries if entry["word"] == "end")
-    return {
-        "troubles": tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
-        "stopped": stopped,
-        "steps": tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
-    }
+    return {"steps": tuple(map(_step, steps[:-1] if stopped else steps))}  # stopped when the last one began
 
 
 def _together(told: Sequence[Entry]) -> list[list[Entry]]:
