@@ -4,7 +4,6 @@ import json
 
 from gates.child.likeness import Unseen, differences
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.process import ProcessRun
 from gates.child.values import shown
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
@@ -34,7 +33,6 @@ class Stood(Model):
 class Together(Model):
     """One thing that was done at once, in threads; rounds count where they were at it together."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     unclear: str = ""
@@ -78,7 +76,7 @@ class Concurrency(Probes[Concurrent, Together]):
             "rounds": part.rounds,
         }
         probed = probe.ask("concurrency", name, asked, limit_s)
-        base = Together(process=probed.process, problem=probed.trouble, place=probed.place)
+        base = Together(problem=probed.trouble, place=probed.place)
         return readable(base, lambda: _facts(part, probed))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Location, Model
@@ -81,7 +80,6 @@ class HotStep(Model):
 class HotRun(Model):
     """One process in which steps were run."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     crash: Location | None = None
     complete: bool = False
@@ -232,7 +230,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
 
 
 def _read(told: Probed) -> HotRun:
-    base = HotRun(process=told.process, problem=told.trouble, crash=told.place, complete=not told.trouble)
+    base = HotRun(problem=told.trouble, crash=told.place, complete=not told.trouble)
     return readable(base, lambda: read_steps(told.entries))
 
 
