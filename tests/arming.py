@@ -105,7 +105,7 @@ for line in sys.stdin:
 
 def a_folder(root: Path, **workers: str) -> Path:
     """A folder with the module `steps`, and workers that speak the protocol with a change to what they tell."""
-    pause = {"slow": "0.05", "lies": "0.05"}
+    pause = {"slow": "0.05"}
     changed = {
         f"{name}.py": WORKER.replace("CHANGE", change).replace("PAUSE", pause.get(name, "0.002"))
         for name, change in workers.items()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from building import a_process, a_task
+from building import a_task
 
 from gates.checks.leaks.collect import Allocated, Holder, LeakRun, Leaks, Rung, Watched
 from gates.model import Location
@@ -32,7 +32,7 @@ def a_watch(epochs: int = 30, **changes: Any) -> Watched:
     names = ("tensors", "graph", "python", "heap", "private")
     given: dict[str, Sequence[float] | None] = {name: changes.pop(name, level(epochs=epochs)) for name in names}
     rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
-    facts: dict[str, Any] = {"process": a_process(), "form": "returned", "asked": epochs,
+    facts: dict[str, Any] = {"form": "returned", "asked": epochs,
                              "epochs": epochs, "rungs": rungs}  # fmt: skip
     return Watched.model_validate({**facts, **changes})
 

@@ -19,7 +19,7 @@ def a_taken(**changes: Any) -> Taken:
     """Sixteen pairs from four starts of the processes on a machine that had nothing else to do."""
     facts: dict[str, Any] = {
         "baseline": "old", "clock": "wall", "threads": 1, "most": 64, "budget_s": 120,
-        "ended": "decided", "pairs": PAIRS, "restarts": tuple(i // 4 for i in range(PAIRS)), "block": 4,
+        "ended": "decided", "pairs": PAIRS, "restarts": tuple(i // 4 for i in range(PAIRS)),
         "copies": ((1.0, 1.001), (1.0, 0.999), (1.0, 1.002), (1.0, 0.998)),
         "stretch": {"old": (1.0,) * PAIRS, "new": (1.01,) * PAIRS}, "switches": {"old": (0,) * PAIRS},
         "halves": {"old": (0.001, -0.001) * 8, "new": (-0.001, 0.001) * 8}, "waiting": 0.0,

@@ -125,10 +125,6 @@ def test_rate_is_in_the_unit_that_it_says() -> None:
     assert estimate(asked, metric).value == 1.5
 
 
-def test_extreme_ratio_is_not_believed() -> None:
-    assert "units" in why(RATIO, metric(old=[1e300] * 6, new=[1e-300] * 6))
-
-
 @pytest.mark.parametrize("huge", [1e308, -1e308])
 def test_difference_that_overflows_is_no_number(huge: float) -> None:
     try:
@@ -136,11 +132,6 @@ def test_difference_that_overflows_is_no_number(huge: float) -> None:
     except NotEnough:
         return
     assert all(map(math.isfinite, (seen.value, seen.low, seen.high)))
-
-
-def test_median_of_two_huge_middles_does_not_overflow() -> None:
-    seen = estimate(measure("value", "a"), metric(a=[1.7e308] * 6))
-    assert math.isfinite(seen.value)
 
 
 TABLE = [

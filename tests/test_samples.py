@@ -124,8 +124,3 @@ def test_file_cut_short_anywhere_is_refused(data: st.DataObject) -> None:
 def test_nothing_but_bad_samples_is_ever_raised(value: object) -> None:
     assert why(json.dumps(value))
     assert why(json.dumps({**raw_samples(), "metrics": {"m": value}}))
-
-
-def test_key_that_stands_twice_is_refused() -> None:
-    with pytest.raises(BadSamples, match="holds the key 'schema' twice"):
-        read('{"schema": "gates.samples/1", "schema": "gates.samples/1"}')

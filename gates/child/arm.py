@@ -10,8 +10,6 @@ timed by events of its stream with one synchronisation a segment.
 import dataclasses
 import gc
 import hashlib
-import inspect
-import io
 import json
 import os
 import platform
@@ -23,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, import_from, named, said
+from .asking import Unreachable, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
 
 PROTOCOL = "gates.worker/1"
@@ -147,7 +145,7 @@ class Worker:
         step, result = self._step, None
         for _ in range(count):
             result = step()
-        if _is_lazy(result):
+        if is_lazy(result):
             raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
         return result
 
@@ -215,17 +213,6 @@ def _plain(value: Any, around: frozenset[int]) -> object:  # noqa: ANN401  # wha
     if hasattr(value, "__dict__"):
         return [name, _plain(vars(value), within)]
     raise TypeError(type(value).__name__)
-
-
-def _is_lazy(value: object) -> bool:
-    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
-    kind = type(value)
-    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
-        return True
-    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
-        return False
-    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
-    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
 
 
 def _items(array: Any) -> object:  # noqa: ANN401  # an array of whatever library

@@ -3,8 +3,11 @@
 And which files are the project's, and which of its lines led to where we are.
 """
 
+import dataclasses
 import importlib
 import importlib.util
+import inspect
+import io
 import json
 import os
 import sys
@@ -16,7 +19,7 @@ from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
-from types import FrameType, TracebackType
+from types import FrameType, GeneratorType, TracebackType
 from typing import Any, NoReturn
 
 DEEPEST = 400
@@ -204,6 +207,30 @@ def found(path: str) -> Callable[..., Any]:
     if not callable(thing):
         raise Unreachable(f"{path} is a {type(thing).__name__}, which cannot be called")
     return thing  # type: ignore[no-any-return]  # whatever can be called
+
+
+def ended(returned: object) -> object:
+    """Run an awaitable or a generator to its end: not begun, it would have run nothing."""
+    if inspect.isawaitable(returned):
+        import asyncio  # which few need
+
+        async def awaited() -> object:
+            result: object = await returned
+            return result
+
+        return ended(asyncio.run(awaited()))
+    return list(returned) if isinstance(returned, GeneratorType) else returned
+
+
+def is_lazy(value: object) -> bool:
+    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
+    kind = type(value)
+    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
+        return True
+    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
+        return False
+    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
+    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
 
 
 def said(error: BaseException, most: int = 300) -> str:

@@ -20,22 +20,18 @@ import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from itertools import islice
 from types import (
-    BuiltinFunctionType,
-    ClassMethodDescriptorType,
     CodeType,
     FrameType,
-    MethodDescriptorType,
-    WrapperDescriptorType,
 )
 from typing import Any, Self
 
-from .asking import DONE, HERE, Teller, Unreachable, in_fork, message_of, program, resolve, said
+from .asking import DONE, Teller, Unreachable, in_fork, message_of, program, resolve, said
 from .values import BOUND, TooMuch, encode, is_record, plain
 
 TWICE_S = 2.0
 ITEMS = 20_000
+MOST_LINES = 50
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
-BUILT_IN = (MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType, BuiltinFunctionType)
 
 
 class Target:
@@ -48,8 +44,8 @@ class Target:
         self._owner, self._found = resolve(path)
         self._instance = instance
         last = self.name.rpartition(".")[2]
-        self._method = inspect.isclass(self._owner) and callable(self._found) and _binds(self._owner, last)
-        if self._method and instance is None:
+        own = inspect.getattr_static(self._owner, last, None) if inspect.isclass(self._owner) else None
+        if inspect.isfunction(own) and instance is None:
             raise Unreachable(f"{self.name} is called on an instance: write 'instance: {{args: [...]}}' beside 'call'")
         if isinstance(self._found, property):
             owner, _, last = path.rpartition(".")
@@ -88,13 +84,6 @@ class Target:
             source, first = inspect.getsourcelines(found)
             return inspect.getfile(found), max(first, 1), first + len(source) - 1
         return None
-
-
-def _binds(owner: type, name: str) -> bool:
-    """Return whether what a class has by a name is called on an instance: a function, or what wraps one."""
-    found = inspect.getattr_static(owner, name, None)
-    # `str.upper`, and what else is built in, takes its instance as an argument; a class is made, not bound
-    return hasattr(type(found), "__get__") and not isinstance(found, (staticmethod, classmethod, type, *BUILT_IN))
 
 
 def built(value: Any) -> Any:  # noqa: ANN401  # anything
@@ -161,12 +150,12 @@ class Ran:
 def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         given, named, function = built(args), built(kwargs), target.bound()
-        before = _written([given, named])
     except Exception as error:  # noqa: BLE001  # whatever the project raises
         return {"problem": f"its arguments or its instance cannot be made: {brief(error)}"}
     told: dict[str, Any] = {}
     returned: Any = None
-    with _kept_folder(told), warnings.catch_warnings(record=True) as seen:
+    here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
+    with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
             returned = run_to_end(function(*given, **named), target.takes)
@@ -180,15 +169,8 @@ def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, 
         except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
             told["problem"] = f"what it returned cannot be compared: {brief(error)}"
     told["warnings"] = [[kinds(type(warned.message)), str(warned.message)[:BOUND]] for warned in seen]
-    told["changed"] = before is not None and _written([given, named]) not in (None, before)
+    os.chdir(here)
     return told
-
-
-def _written(value: object) -> Any:  # noqa: ANN401  # JSON
-    try:
-        return encode(value)
-    except TooMuch:
-        return None
 
 
 def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
@@ -218,15 +200,9 @@ async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
 
 
 def raised(error: BaseException) -> dict[str, Any]:
-    """Tell of an exception: its types, its message, and the traceback less our own frames."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(HERE):
-        trace = trace.tb_next
-    try:
-        text = "".join(traceback.format_exception(type(error), error, trace))
-    except Exception:  # noqa: BLE001  # an exception whose text cannot be had
-        text = ""
-    return {"error": kinds(type(error)), "message": message_of(error), "traceback": text[-20_000:]}
+    """Tell of an exception: its types, its message, and the lines that led to it."""
+    lines = [[frame.f_code.co_filename, line] for frame, line in traceback.walk_tb(error.__traceback__)]
+    return {"error": kinds(type(error)), "message": message_of(error), "lines": lines[-MOST_LINES:]}
 
 
 def brief(error: BaseException) -> str:
@@ -238,20 +214,6 @@ def kinds(kind: type) -> list[str]:
     """Return the names that an exception or warning can be expected by: its own and those of what it is."""
     names = [base.__qualname__ for base in kind.__mro__ if base is not object]
     return [*names, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__ if base is not object)]
-
-
-@contextlib.contextmanager
-def _kept_folder(told: dict[str, Any]) -> Iterator[None]:
-    """Come back to where we were, and tell where the call went elsewhere."""
-    here = os.getcwd()  # noqa: PTH109
-    try:
-        yield
-    finally:
-        try:
-            told["moved"] = os.getcwd() != here  # noqa: PTH109
-        except OSError:
-            told["moved"] = True
-        os.chdir(here)
 
 
 IMPORT_S = 120.0

@@ -5,12 +5,9 @@
 What came of it is told in the journal; an exception is raised on, so that its traceback reaches stderr.
 """
 
-import asyncio
-import inspect
 import sys
-from types import GeneratorType
 
-from .asking import Unreachable, asked, give_up, named, print_without_us
+from .asking import Unreachable, asked, ended, give_up, named, print_without_us
 
 BOUND = 2000
 
@@ -24,7 +21,7 @@ def main() -> None:
     except Unreachable as error:
         give_up(tell, str(error))
     try:
-        returned = _ended(found(*question["args"]))
+        returned = ended(found(*question["args"]))
     except SystemExit as error:
         tell("returned", text=_shown(error))
         raise
@@ -40,16 +37,6 @@ def _status(returned: object) -> int:
     if returned is None:
         return 0
     return int(returned) if isinstance(returned, int) else 1
-
-
-def _ended(returned: object) -> object:
-    """Run a coroutine or generator to its end: not begun, it would have run nothing."""
-    if inspect.iscoroutine(returned):
-        return asyncio.run(returned)
-    if isinstance(returned, GeneratorType):
-        for _ in returned:
-            pass
-    return returned
 
 
 def _shown(value: object) -> str:

@@ -6,23 +6,20 @@ The project is imported once; all that is measured is measured in forks of that 
 another left behind.
 """
 
-import ctypes
 import gc
-import inspect
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from cProfile import Profile
 from functools import partial
 from random import Random
 from types import CodeType
 from typing import Any
 
-from .asking import DONE, Places, Teller, found, give_up, in_fork, program, said
+from .asking import DONE, Places, Teller, found, give_up, in_fork, is_lazy, program, said
 from .calculating import built
-from .memory import peak, reset_peak, resident
+from .memory import peak, reset_peak, resident, trim
 
 SEGMENT_S = 0.005
 WARM = 3
@@ -51,7 +48,7 @@ def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, sha
 def peak_of(make: Callable[[], Step]) -> float:
     """Return the most memory that making a step and doing it three times takes, above what there was before."""
     gc.collect()
-    _trim()
+    trim()
     torch = _cuda()
     before = resident()
     if torch:
@@ -88,7 +85,7 @@ def calls_of(make: Callable[[], Step]) -> float:
 def called(step: Step) -> object:
     """Do a step; raise `TypeError` where nothing was done."""
     result = step()
-    if inspect.iscoroutine(result) or inspect.isgenerator(result) or inspect.isasyncgen(result):
+    if is_lazy(result):
         raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
     return result
 
@@ -126,12 +123,6 @@ def _synchronize() -> None:
     torch = _cuda()
     if torch:
         torch.cuda.synchronize()
-
-
-def _trim() -> None:
-    """Give back what the C library holds for later, so that no size lives on what another one left."""
-    with suppress(OSError, AttributeError):  # glibc alone has it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 ENOUGH_S = 0.05

@@ -1,7 +1,7 @@
 """Values written down as JSON: exactly, each in a form of its own, so that another process can compare them.
 
 Numbers, text, lists and `None` are themselves. Everything else is a mapping with its form under FORM: `float` (NaN,
-infinities), `int` (huge ones), `ratio`, `complex`, `dict`, `set`, `object` (fields by name), `enum`, `array` (tensors),
+infinities), `ratio`, `dict`, `set`, `object` (fields by name), `enum`, `array` (tensors),
 `text` (dates, paths, bytes) and `opaque` (nothing of it can be compared).
 """
 
@@ -23,7 +23,6 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 MOST = 20_000
 DEPTH = 60
 BOUND = 400
-EXACT = 2**53
 DIGITS = 4000
 SPECIAL = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
 
@@ -79,7 +78,9 @@ class _Writer:
         if issubclass(kind, float):
             return _float(float(value))
         if issubclass(kind, int):
-            return int(value) if abs(value) < EXACT else {FORM: "int", "hex": hex(value)}
+            if abs(value) >= 10**DIGITS:
+                raise TooMuch(f"it is a number of more than {DIGITS} digits")
+            return int(value)
         if issubclass(kind, str):
             return str.__str__(value).encode("utf-8", "backslashreplace").decode()
         return self._structure(value, depth + 1)
@@ -127,14 +128,14 @@ def _float(value: float) -> Any:  # noqa: ANN401  # JSON
 def _scalar(value: object) -> dict[str, Any] | None:
     """Return exact numbers that JSON does not know, and what is best told by its text."""
     if isinstance(value, complex):
-        return {FORM: "complex", "real": _float(value.real), "imag": _float(value.imag)}
+        parts = {"real": _float(value.real), "imag": _float(value.imag)}
+        return {FORM: "object", "type": "complex", "fields": parts, "tuple": False}
     if isinstance(value, decimal.Decimal) and not value.is_finite():
         return {FORM: "float", "text": repr(float(value))}
     if isinstance(value, decimal.Decimal) and abs(value.adjusted()) > DIGITS:
         return {FORM: "text", "type": "Decimal", "text": str(value)}
     if isinstance(value, decimal.Decimal | fractions.Fraction):
-        over, under = value.as_integer_ratio()
-        return {FORM: "ratio", "over": hex(over), "under": hex(under), "text": str(value)}
+        return {FORM: "ratio", "text": str(value)}
     if isinstance(value, datetime.date | datetime.time):
         return {FORM: "text", "type": _name(value), "text": value.isoformat()}
     if isinstance(value, bytes | bytearray):
@@ -201,10 +202,6 @@ def _shown_form(value: dict[str, Any], form: str | None) -> str:
         return f"{value['type']}.{value['name']}"
     if form == "array":
         return f"{value['dtype'] or 'array'} {_shown(value['items'])}"
-    if form == "int":
-        return str(int(value["hex"], 16)) if len(value["hex"]) < BOUND else f"{value['hex'][:40]}..."
-    if form == "complex":
-        return f"({_shown(value['real'])}, {_shown(value['imag'])}j)"
     if "$call" in value or "$ref" in value:
         return _shown_made(value)
     return str(value.get("text", value))

@@ -46,8 +46,6 @@ def _machine() -> Iterator[str]:
         time.sleep(0.5)
         share = ((machine.pressure() or before) - before) / (time.monotonic() - begun)
         yield f"pressure     something waited for a processor {min(share, 1):.0%} of the last half second"
-    if now.plugged is False:
-        yield "power        on battery: clocks may change under load"
 
 
 def _interpreter(request: DoctorRequest, folder: Path) -> dict[str, Any]:

@@ -104,8 +104,6 @@ def _machine_changed(taken: Taken) -> Iterator[str]:
         yield f"the processor cores that may be used changed from {before.cores} to {after.cores}"
     if before.quota != after.quota:
         yield f"the processor quota changed from {before.quota!r} to {after.quota!r}"
-    if before.plugged is not None and before.plugged != after.plugged:
-        yield "the machine was plugged in or unplugged"
     if taken.threads > before.cores:
         yield f"{taken.threads} threads on {before.cores} cores"
 

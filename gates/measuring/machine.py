@@ -33,7 +33,6 @@ class Machine(Model):
     throttled_s: float | None = None
     pressure_s: float | None = None
     stolen_s: float | None = None
-    plugged: bool | None = None
 
 
 class Gpu(Model):
@@ -46,9 +45,6 @@ class Gpu(Model):
 
 def observe() -> Machine:
     """Return the machine as it is now, as far as the system tells."""
-    battery = None
-    with suppress(AttributeError, OSError, RuntimeError):
-        battery = psutil.sensors_battery()
     stolen = getattr(psutil.cpu_times(), "steal", None)
     return Machine(
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -56,7 +52,6 @@ def observe() -> Machine:
         throttled_s=_throttled(),
         pressure_s=pressure(),
         stolen_s=stolen,
-        plugged=battery.power_plugged if battery else None,
     )
 
 

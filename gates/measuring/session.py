@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
+from gates.measuring.bench import ArmEnded, ArmFailed, Bench, Collected, Ended, Hello, Ran, Worker
 from gates.measuring.interval import MANY, reaches
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
-from gates.measuring.taken import SPLIT, End, Taken, Warmup
-from gates.measuring.wire import ArmEnded, ArmFailed
+from gates.measuring.taken import SPLIT, End, Taken
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -66,12 +65,10 @@ class Session:
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
         self._seeds: list[int] = []
-        self._warmups: list[Warmup] = []
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
         self._before = machine.observe()
         self._gpu: Gpu | None = None
         self._source = random.SystemRandom()
-        self._steps: dict[str, int] = {}
         self._running: _Running | None = None
         self._block = max(1, min(FIRST_BLOCKS, plan.most) // plan.restarts)
 
@@ -198,7 +195,7 @@ class Session:
             _refuse_another_device(name, self._hellos.get(name), hello)
             self._hellos[name] = hello
         self._refuse_two_devices()
-        step_s = {name: self._warm_up(name, worker) for name, worker in workers.items()}
+        step_s = {name: self._warm_up(worker) for name, worker in workers.items()}
         if number == 1:
             self._split_pairs(max(step_s.values()))
             running.left = self._block
@@ -206,7 +203,6 @@ class Session:
             least = LEAST_STEPS if one_s < self._segment_s else 1
             running.steps[name] = max(least, math.ceil(self._segment_s / self._split / one_s))
             running.round_s += one_s * (running.steps[name] + 1)
-        self._steps = running.steps
         return running
 
     @property
@@ -222,7 +218,7 @@ class Session:
         self._most *= self._split
         self._block *= self._split
 
-    def _warm_up(self, name: str, worker: Worker) -> float:
+    def _warm_up(self, worker: Worker) -> float:
         """Take steps until their time settles; return the seconds of one."""
         times: list[float] = []
         unit, begun, settled = 1, time.monotonic(), False
@@ -233,7 +229,6 @@ class Session:
             settled = _settled(times)
             if len(times) >= 3 and time.monotonic() - begun > most_s:
                 break
-        self._warmups.append(Warmup(arm=name, steps=len(times), settled=settled))
         return min(times[-WINDOW:])
 
     def _fit_to_budget(self, running: _Running) -> None:
@@ -252,8 +247,6 @@ class Session:
         running = self._running
         if running is None or not running.workers:
             return
-        for worker in running.workers.values():
-            worker.refuse_a_part()
         if self._device.type == "cuda" and self._gpu is None:
             self._gpu = machine.gpu(len(running.workers))
         collected: dict[str, Collected] = {
@@ -283,10 +276,9 @@ class Session:
         return Taken(
             baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
             split=self._split, budget_s=self._plan.budget_s, ended=ended, pairs=got.pairs,
-            restarts=tuple(got.restarts), planned_starts=self._plan.restarts, block=self._block,
+            restarts=tuple(got.restarts), planned_starts=self._plan.restarts,
             seeds=tuple(self._seeds),
-            steps=dict(self._steps), copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),
-            warmups=tuple(self._warmups),
+            copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),
             halves={arm: tuple(values) for arm, values in got.halves.items()},
             stretch={arm: tuple(values) for arm, values in got.stretch.items()},
             switches={arm: tuple(values) for arm, values in got.switches.items()},

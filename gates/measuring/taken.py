@@ -169,14 +169,6 @@ End = Literal["decided", "all pairs", "budget"]
 SPLIT = 6  # of a pair on the CPU, where steps are short: noise stays for the whole of a segment, however long that is
 
 
-class Warmup(Model):
-    """How a process came to its pace: the steps that it took, and whether its step time settled."""
-
-    arm: str
-    steps: int
-    settled: bool
-
-
 class Taken(Model):
     """How pairs were taken in turn.
 
@@ -198,9 +190,7 @@ class Taken(Model):
     pairs: int
     restarts: tuple[int, ...] = ()
     planned_starts: int = 0
-    block: int = 0
     seeds: tuple[int, ...] = ()
-    steps: dict[str, int] = Field(default_factory=dict)
     copies: tuple[tuple[float, float], ...] = ()
     cpu_copies: tuple[tuple[float, float], ...] = ()
     halves: dict[str, tuple[float, ...]] = Field(default_factory=dict)
@@ -208,7 +198,6 @@ class Taken(Model):
     switches: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     whole: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     digests: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    warmups: tuple[Warmup, ...] = ()
     waiting: float | None = None
     before: Machine
     after: Machine

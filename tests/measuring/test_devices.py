@@ -6,8 +6,7 @@ import pytest
 from arming import STEPS, started
 from building import written
 
-from gates.measuring.bench import Bench
-from gates.measuring.wire import ArmFailed
+from gates.measuring.bench import ArmFailed, Bench
 
 TORCH = """
 import time

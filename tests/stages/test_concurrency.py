@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, a_task, evidence
+from building import a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.concurrency.collect import Concurrency, Differed, Stood, Together
@@ -19,8 +19,8 @@ DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, ex
 
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
-    facts: dict[str, Any] = {"process": a_process(), "complete": True, "rounds": 20,
-                             "met": 20, "forced": 12, "pauses": 99, "overlap_s": 1.0, "alone": "1"}  # fmt: skip
+    facts: dict[str, Any] = {"complete": True, "rounds": 20,
+                             "met": 20, "forced": 12, "pauses": 99, "alone": "1"}  # fmt: skip
     return Together.model_validate({**facts, **changes})
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, evidence
+from building import evidence
 from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
 
 from gates.check import EvidenceSet
@@ -40,9 +40,9 @@ def test_sound_steps_pass_for_their_criterion() -> None:
     ("seen", "said"),
     [
         (None, "it was not run: it was not collected"),
-        (hot(HotRun(process=a_process(), complete=True)), "no optimizer of torch stepped"),
+        (hot(HotRun(complete=True)), "no optimizer of torch stepped"),
         (
-            hot(HotRun(process=a_process(), complete=True, steps=(a_step(),) * 7)),
+            hot(HotRun(complete=True, steps=(a_step(),) * 7)),
             "it made 7 steps, and at least 7 after the first 2 are needed",
         ),
         (hot(a_hot_run([a_step()] * 9, complete=False, problem="no such module")), "no such module"),

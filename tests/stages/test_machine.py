@@ -41,7 +41,6 @@ DISTURBED: dict[str, dict[str, Any]] = {
     "cores": {"after": a_machine(cores=1)},
     "quota": {"after": a_machine(quota="100000 100000")},
     "throttled": {"after": a_machine(throttled_s=0.5)},
-    "unplugged": {"before": a_machine(plugged=True), "after": a_machine(plugged=False)},
     "crowd with threads": {"threads": 2, "waiting": 0.4},
     "more threads than cores": {"threads": 3},
     "waiting for a processor": {"stretch": {"old": (1.0,) * PAIRS, "new": (1.5,) * PAIRS}, "waiting": 0.5},

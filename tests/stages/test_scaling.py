@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from building import a_process, a_task, evidence
+from building import a_task, evidence
 
 from gates.check import EvidenceSet
 from gates.checks.scaling.collect import Grown, Scaled, Scaling
@@ -20,7 +20,7 @@ LINE = Grown(place=Location(path="pkg/a.py", line=9), function="step", exponent=
 def seen(k: float = 1.0, spread: float = 0.0, **changes: Any) -> Scaled:
     """Three starts of a step that grows with a power, and of which one is a little slower."""
     starts = tuple(((tuple(size ** (k + spread * i) for size in SIZES)),) for i in range(3))
-    facts = {"process": a_process(), "sizes": SIZES, "starts": starts}
+    facts = {"sizes": SIZES, "starts": starts}
     return Scaled.model_validate({**facts, **changes})
 
 

@@ -1,6 +1,6 @@
 """Formulas and edge cases of a task, tried: what each call of the project's code came to."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -25,7 +25,6 @@ Told: TypeAlias = dict[str, Any]
 DEATHS = 20
 STACKS = "stacks.txt"
 LIMIT = 500
-NOTES = {"changed": "changes its arguments", "moved": "changes the working directory"}
 CALL_S = 60.0
 
 
@@ -64,7 +63,6 @@ class CallRun(Model):
     importing: bool = False
     place: Location | None = None
     warnings: tuple[Warning_, ...] = ()
-    notes: tuple[str, ...] = ()
     again: "CallRun | None" = None
     ran: tuple[Location, ...] | None = None
 
@@ -174,7 +172,8 @@ def _died_importing(
 
 def _dead(line: Told, limit_s: float, context: Context) -> Told:
     """Tell of a call that did not live to tell of itself."""
-    place = next(_places(line["stacks"], context), None)
+    stack = [(match["path"], int(match["line"])) for match in FRAME.finditer(line["stacks"])]
+    place = _innermost(reversed(stack), context)
     if "Timeout (" in line["stacks"]:
         return {"ended": "stopped", "problem": f"it did not return within {limit_s:g} s", "crash": place}
     if line["code"] == 0:
@@ -190,10 +189,9 @@ def _read(line: Told, context: Context) -> Told:
         "returned": line.get("returned"),
         "error": [_text(name) for name in line.get("error", ())],
         "message": _text(line.get("message", "")),
-        "crash": crash.location if (crash := crash_of(line.get("traceback", ""), context)) else None,
+        "crash": _innermost(line.get("lines", ()), context),
         "importing": line.get("importing", False),
         "warnings": [{"kinds": kinds, "message": _text(message)} for kinds, message in line.get("warnings", ())],
-        "notes": [note for key, note in NOTES.items() if line.get(key)],
     }
     if line.get("place"):
         told["place"] = _place(line["place"], context)
@@ -220,9 +218,8 @@ def _place(told: Sequence[Any] | None, context: Context) -> Location | None:
     return Location(path=context.shown(absolute), line=first, last_line=last) if is_ours(absolute, context) else None
 
 
-def _places(stacks: str, context: Context) -> Iterator[Location]:
-    """Yield the lines of the project in a dump of stacks, the innermost first."""
-    for match in FRAME.finditer(stacks):
-        path = context.root / match["path"]
-        if int(match["line"]) and is_ours(path, context):
-            yield Location(path=context.shown(path), line=int(match["line"]))
+def _innermost(lines: Iterable[Sequence[Any]], context: Context) -> Location | None:
+    """Return the last line of the project among those that lead to somewhere."""
+    ours = [Location(path=context.shown(at), line=line) for path, line in lines
+            if line and is_ours(at := context.root / path, context)]  # fmt: skip
+    return ours[-1] if ours else None

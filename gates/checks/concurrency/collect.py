@@ -4,7 +4,6 @@ import json
 
 from gates.child.likeness import Unseen, differences
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.process import ProcessRun
 from gates.child.values import shown
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
@@ -34,7 +33,6 @@ class Stood(Model):
 class Together(Model):
     """One thing that was done at once, in threads; rounds count where they were at it together."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     unclear: str = ""
@@ -44,7 +42,6 @@ class Together(Model):
     met: int = 0
     forced: int = 0
     pauses: int = 0
-    overlap_s: float = 0.0
     failed: int = 0
     failed_forced: int = 0
     differed: tuple[Differed, ...] = ()
@@ -79,7 +76,7 @@ class Concurrency(Probes[Concurrent, Together]):
             "rounds": part.rounds,
         }
         probed = probe.ask("concurrency", name, asked, limit_s)
-        base = Together(process=probed.process, problem=probed.trouble, place=probed.place)
+        base = Together(problem=probed.trouble, place=probed.place)
         return readable(base, lambda: _facts(part, probed))
 
 
@@ -95,7 +92,6 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
         "alone": next((shown(value, 80) for value in alone.values()), ""),
         "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
         "pauses": sum(int(number(r["pauses"])) for r in forced),
-        "overlap_s": sum(max(0.0, number(r["overlap_s"])) for r in own),
         "failed": len({d.number for d in differed if not d.forced}),
         "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Location, Model
@@ -81,12 +80,9 @@ class HotStep(Model):
 class HotRun(Model):
     """One process in which steps were run."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     crash: Location | None = None
-    troubles: tuple[str, ...] = ()
     complete: bool = False
-    stopped: bool = False
     steps: tuple[HotStep, ...] = ()
 
     @property
@@ -234,7 +230,7 @@ class HotPaths(Probes[HotPath, HotSeen]):
 
 
 def _read(told: Probed) -> HotRun:
-    base = HotRun(process=told.process, problem=told.trouble, crash=told.place, complete=not told.trouble)
+    base = HotRun(problem=told.trouble, crash=told.place, complete=not told.trouble)
     return readable(base, lambda: read_steps(told.entries))
 
 
@@ -248,11 +244,7 @@ def read_steps(entries: Sequence[Entry]) -> dict[str, object]:
     """Return what a journal tells."""
     steps = _together([entry for entry in entries if entry["word"] == "step"])
     stopped = any(entry.get("stopped") for entry in entries if entry["word"] == "end")
-    return {
-        "troubles": tuple(str(entry["what"]) for entry in entries if entry["word"] == "trouble"),
-        "stopped": stopped,
-        "steps": tuple(map(_step, steps[:-1] if stopped else steps)),  # stopped when the last one began
-    }
+    return {"steps": tuple(map(_step, steps[:-1] if stopped else steps))}  # stopped when the last one began
 
 
 def _together(told: Sequence[Entry]) -> list[list[Entry]]:

@@ -33,7 +33,7 @@ def section(path: HotPath, seen: HotSeen) -> Section:
         return Section(title=f"Hot path: {path.name}", text="Too little was seen of it; see the findings.")
     runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
     step = _time(statistics.median(each.seconds for each in seen.steps))
-    at = f", most of it at {line}" if (line := seen.line()) else ""
+    at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     lines = [line for aspect in COUNTED for line in readings_of(seen.steps, aspect)]
     reads = " By line, what it reads; what torch reads by itself is not counted." if lines else ""
     return Section(

@@ -13,7 +13,6 @@ from itertools import combinations
 from pydantic import ValidationError
 
 from gates.child.probing import Entry, Probe, Probed, location
-from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Leak
@@ -121,7 +120,6 @@ class Filling(Model):
 class Watched(Model):
     """One process in which epochs were run; `problem` is why not all of them were, and `place` where."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     form: str = ""
@@ -237,7 +235,7 @@ class Leaks(Probes[Leak, LeakRun]):
 
 def _watched(probed: Probed, asked: int) -> Watched:
     series, told = probed.of("epoch"), next(iter(probed.of("form")), {})
-    base = Watched(process=probed.process, problem=probed.trouble, place=probed.place, asked=asked)
+    base = Watched(problem=probed.trouble, place=probed.place, asked=asked)
     facts: dict[str, object] = {name: told[name] for name in ("form", "filling", "troubles") if name in told}
     return readable(base, lambda: {**facts, "epochs": len(series), "rungs": _rungs(series)})
 

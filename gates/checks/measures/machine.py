@@ -252,9 +252,6 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
         yield "Something waited for a processor", f"{taken.waiting:.0%} of the time"
-    unsettled = sum(not one.settled for one in taken.warmups)
-    if taken.warmups:
-        yield "Warm-up", f"{len(taken.warmups)} times, {unsettled} of them without settling"
     yield (
         "Decides by",
         {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),

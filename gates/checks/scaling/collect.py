@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gates.child.probing import Entry, Probe, Probed, number
-from gates.child.process import ProcessRun
 from gates.evidence._probes import Probes, readable
 from gates.measuring.interval import student
 from gates.model import Location, Model
@@ -100,7 +99,6 @@ class Grown(Model):
 class Scaled(Model):
     """One step at its sizes: the values of each size, by round and start; and the function that grows fastest."""
 
-    process: ProcessRun | None = None
     problem: str = ""
     place: Location | None = None
     device: str = "cpu"
@@ -125,7 +123,7 @@ class Scaling(Probes[Scale, Scaled]):
         told = part.model_dump(include={"call", "args", "kwargs", "argument", "sizes", "of", "restarts", "budget_s"})
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
         probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
-        base = Scaled(process=probed.process, problem=probed.trouble, place=probed.place, sizes=part.sizes)
+        base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
         seen = readable(base, lambda: _facts(part, probed))
         if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
             return seen

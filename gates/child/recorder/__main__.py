@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 
 from ..asking import Teller, named, program
 from .calls import Calls, Forwards, Trackers, around
-from .observing import Journal, Observer, Reached, Scene, dtype_name, held, returned_by, safely
+from .observing import Journal, Reached, Scene, dtype_name, held, returned_by, safely
 from .overflow import Overflow
 from .reference import Reference
 from .steps import Steps
@@ -27,7 +27,7 @@ from .steps import Steps
 NEAR = 0.01
 
 
-class Clearing(Observer):
+class Clearing:
     """Tells of each step that used gradients of the step before it, too."""
 
     def __init__(self, scene: Scene) -> None:
@@ -63,7 +63,7 @@ def _gradients(optimizer: Optimizer) -> Iterator[Tensor]:
     return (param.grad for param in held(optimizer) if param.grad is not None)
 
 
-class Given(Observer):
+class Given:
     """Tells, before a step, that an optimizer has gradients which no backward pass has left since they were cleared."""
 
     def __init__(self, scene: Scene) -> None:
@@ -90,7 +90,7 @@ def _has_gradient(param: Tensor) -> bool:
     return param.grad is not None and bool(param.grad.any())
 
 
-class ByHand(Observer):
+class ByHand:
     """Tells, before gradients are clipped, that they were divided by the loss scale since the backward pass."""
 
     def __init__(self, scene: Scene) -> None:
@@ -116,7 +116,7 @@ def _length(optimizer: Optimizer) -> float:
     return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
 
 
-class Spoiled(Observer):
+class Spoiled:
     """Tells, after a step, of the parameters and buffers of the called modules that it left without finite numbers."""
 
     def __init__(self, scene: Scene) -> None:
@@ -149,7 +149,7 @@ def _is_finite(tensor: Tensor) -> bool:
     return bool(torch.isfinite(tensor.detach()).all())
 
 
-class Hidden(Observer):
+class Hidden:
     """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
 
     def __init__(self, scene: Scene) -> None:
@@ -225,4 +225,4 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
         hidden.ended_by(error)
         raise
     safely(scene.journal, "what was returned", lambda: trackers.returned(returned), None)
-    scene.let_know(lambda each: each.ended())
+    scene.let_know("ended")

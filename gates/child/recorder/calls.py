@@ -133,7 +133,7 @@ class Calls:
     def _clipping(self, name: str, given: Tensor | list[Tensor]) -> None:
         params = [given] if isinstance(given, Tensor) else given
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
-        self._scene.let_know(lambda each: each.before_clip(params))
+        self._scene.let_know("before_clip", params)
         self._scene.journal.tell("clip", call=name, optimizers=optimizers)
 
     def _clears(self) -> None:
@@ -145,11 +145,11 @@ class Calls:
         def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
             optimizers = whose(thing)
             scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
-            scene.let_know(lambda each: each.cleared(optimizers))
+            scene.let_know("cleared", optimizers)
 
         def gone(_result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
             optimizers = whose(thing)
-            scene.let_know(lambda each: each.gone(optimizers))
+            scene.let_know("gone", optimizers)
 
         around(scene, nn.Module, "zero_grad", clear, gone)
         put = lambda kind, name: around(scene, kind, name, clear, gone)  # noqa: E731
@@ -164,7 +164,7 @@ class Calls:
                 known = [scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
                 scene.journal.tell("scheduler", optimizers=[scene.number(each) for each in known])
                 if known:
-                    scene.let_know(lambda each: each.scheduled(known[0]))
+                    scene.let_know("scheduled", known[0])
 
         around(scene, kind, name, advance)
 
@@ -205,7 +205,7 @@ class Forwards:
         self._inside.outermost = module
         scene = self._scene
         scene.journal.tell("forward")
-        scene.let_know(lambda each: each.before_call(module))
+        scene.let_know("before_call", module)
 
     def _after(
         self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object = RAISED
@@ -215,7 +215,7 @@ class Forwards:
         self._inside.depth -= 1
         if self._inside.depth or self._inside.outermost is not module or output is RAISED:
             return
-        self._scene.let_know(lambda each: each.after_call(module, args, kwargs, output))
+        self._scene.let_know("after_call", module, args, kwargs, output)
 
 
 MOST_KEYS = 64

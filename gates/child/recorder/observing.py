@@ -1,24 +1,21 @@
 """What observers of a training step are told, the state that they share, and the journal that they write."""
 
-import asyncio
-import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import GeneratorType
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..asking import Place, Places, Teller
+from ..asking import Place, Places, Teller, ended
 
 R = TypeVar("R")
 MOST = 5_000
@@ -110,22 +107,11 @@ def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
 def returned_by(run: Callable[[], object]) -> object:
     """Return what a call comes to; one that leaves with exit code 0, as a command does, has come to its end, too."""
     try:
-        return _ended(run())
+        return ended(run())
     except SystemExit as leaving:
         if leaving.code not in {None, 0}:
             raise
         return None
-
-
-def _ended(returned: object) -> object:
-    """Run a generator or a coroutine to its end: not begun, it would have run nothing."""
-    if inspect.isawaitable(returned):
-        return _ended(asyncio.run(_awaited(returned)))
-    return list(returned) if isinstance(returned, GeneratorType) else returned
-
-
-async def _awaited(returned: Awaitable[object]) -> object:
-    return await returned
 
 
 SCALED_BY = "gates.scaled_by"
@@ -147,54 +133,6 @@ class Reached:
     again: float = 1.0
 
 
-class Observer:
-    """Is told what happens, before and after it; does nothing by itself."""
-
-    def before_backward(self, reached: Reached) -> None:
-        """A backward pass begins."""
-
-    def after_backward(self, reached: Reached) -> None:
-        """A backward pass has ended."""
-
-    def before_clip(self, params: list[Tensor]) -> None:
-        """Gradients are about to be clipped."""
-
-    def ready(self, optimizer: Optimizer) -> None:
-        """The gradients of an optimizer are there as the code wants them to be for a step, which is told of next."""
-
-    def before_step(self, optimizer: Optimizer) -> None:
-        """An optimizer, or a scaler for it, is about to step."""
-
-    def stepping(self, optimizer: Optimizer) -> None:
-        """An optimizer itself is about to change its parameters."""
-
-    def after_step(self, optimizer: Optimizer) -> None:
-        """An optimizer, or a scaler for it, has stepped, or has left it out."""
-
-    def updated(self, scaler: GradScaler) -> None:
-        """A scaler was updated."""
-
-    def cleared(self, optimizers: list[Optimizer]) -> None:
-        """The gradients that these optimizers hold are about to be cleared."""
-
-    def gone(self, optimizers: list[Optimizer]) -> None:
-        """Gradients that these optimizers hold were cleared, perhaps of a part of a model alone."""
-
-    def scheduled(self, optimizer: Optimizer) -> None:
-        """A schedule of an optimizer's learning rate is about to advance."""
-
-    def before_call(self, module: nn.Module) -> None:
-        """An outermost module is about to be called, with gradients."""
-
-    def after_call(
-        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
-    ) -> None:
-        """An outermost module was called, with gradients."""
-
-    def ended(self) -> None:
-        """The training step is over."""
-
-
 class Thread(threading.local):
     """What is under way in one thread: calls, and a look of the recorder.
 
@@ -209,11 +147,20 @@ class Thread(threading.local):
 
 @dataclass
 class Scene:
-    """What all observers know; `here` is what is under way in the thread that asks."""
+    """What all observers know; `here` is what is under way in the thread that asks.
+
+    An observer has a method for each event that it wants to know of. `before_call(module)` and `after_call(module,
+    args, kwargs, output)` are of an outermost module, with gradients. Then come `before_backward(reached)`,
+    `after_backward(reached)` and `before_clip(params)`. With `ready(optimizer)` the gradients are as the code wants
+    them for a step, `before_step(optimizer)` is that of a scaler, too, in `stepping(optimizer)` parameters are about
+    to change, and `after_step(optimizer)` was taken or left out. `updated(scaler)` and `scheduled(optimizer)` follow.
+    Gradients are about to go in `cleared(optimizers)`, and have gone, perhaps of a part alone, in `gone(optimizers)`.
+    The training step is over in `ended()`.
+    """
 
     journal: Journal
     optimizers: list[Optimizer] = field(default_factory=list)
-    observers: list[Observer] = field(default_factory=list)
+    observers: list[object] = field(default_factory=list)
     scaling: set[int] = field(default_factory=set)
     attempts: int = 0
     here: Thread = field(default_factory=Thread)
@@ -228,12 +175,13 @@ class Scene:
         """Return whether observers are at work in this thread, whose own calls are not told of."""
         return self.here.paused
 
-    def let_know(self, what: Callable[[Observer], None]) -> None:
-        """Let each observer know of something; one that fails does not disturb the others, nor the project."""
+    def let_know(self, event: str, *told: object) -> None:
+        """Let observers know of an event; one that fails does not disturb the others, nor the project."""
         self.here.paused = True
         try:
             for each in self.observers:
-                safely(self.journal, type(each).__name__, partial(what, each), None)
+                if look := getattr(each, event, None):
+                    safely(self.journal, type(each).__name__, partial(look, *told), None)
         finally:
             self.here.paused = False
 

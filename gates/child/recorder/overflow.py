@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from .observing import Observer, Reached, Scene, changed, copied, has_finite_gradients, held, rates, same
+from .observing import Reached, Scene, changed, copied, has_finite_gradients, held, rates, same
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Watch:
         return {"changed": changed(self.params), "state_changed": _state_changed(self)}
 
 
-class Overflow(Observer):
+class Overflow:
     """Makes a gradient of step number `step` infinite after its first backward pass, and watches that step.
 
     Where it is known by its number which `optimizer` takes that step, no backward pass for another one is its first.

@@ -83,7 +83,7 @@ class Steps:
             finally:
                 scene.active.discard(("backward", 0))
             if reached is not None:
-                scene.let_know(lambda each: each.after_backward(reached))
+                scene.let_know("after_backward", reached)
 
         owner.backward = wrapped
 
@@ -100,7 +100,7 @@ class Steps:
             products=reached.products,
             whole=reached.whole,
         )
-        scene.let_know(lambda each: each.before_backward(reached))
+        scene.let_know("before_backward", reached)
         return reached
 
     def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
@@ -117,9 +117,9 @@ class Steps:
         optimizer = self._scene.known(optimizer)
         self._before_step[id(optimizer)] = copied(optimizer)
         self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
-        self._scene.let_know(lambda each: each.ready(optimizer))
+        self._scene.let_know("ready", optimizer)
         self._tell("step", scaler, optimizer)
-        self._scene.let_know(lambda each: each.before_step(optimizer))
+        self._scene.let_know("before_step", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
         """Take a step for left out where no parameter moved by gradients that are not finite."""
@@ -133,7 +133,7 @@ class Steps:
         number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
         scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
-        scene.let_know(lambda each: each.after_step(optimizer))
+        scene.let_know("after_step", optimizer)
         scene.attempts += 1
 
     def _update(self, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
@@ -143,7 +143,7 @@ class Steps:
         backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0
         self._tell("scale", scaler, scale=self._scene.scale_of(scaler), backoff=backoff)
         self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
-        self._scene.let_know(lambda each: each.updated(scaler))
+        self._scene.let_know("updated", scaler)
 
     def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)
@@ -153,11 +153,11 @@ class Steps:
         optimizer = self._scene.known(optimizer)
         if not self._within_scaler():
             self._states[id(optimizer)] = _state(self._scene, optimizer, None)
-            self._scene.let_know(lambda each: each.ready(optimizer))
-            self._scene.let_know(lambda each: each.before_step(optimizer))
+            self._scene.let_know("ready", optimizer)
+            self._scene.let_know("before_step", optimizer)
         closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
         if closure is None:
-            self._scene.let_know(lambda each: each.stepping(optimizer))
+            self._scene.let_know("stepping", optimizer)
             return None
         told = self._listening(closure, optimizer)
         swapped = {name: told if value is closure else value for name, value in kwargs.items()}
@@ -169,7 +169,7 @@ class Steps:
         @functools.wraps(closure)
         def told() -> Any:  # noqa: ANN401
             loss = closure()
-            self._scene.let_know(lambda each: each.stepping(optimizer))
+            self._scene.let_know("stepping", optimizer)
             return loss
 
         return told

@@ -131,11 +131,6 @@ ENDS: dict[str, tuple[CallRun, Outcome, str]] = {
         PASSED,
         "double(2) returned 4, as stated.",
     ),
-    "arguments changed": (
-        a_call(notes=("changes its arguments",)),
-        PASSED,
-        "double(2) returned 4, as stated; it changes its arguments.",
-    ),
 }
 
 

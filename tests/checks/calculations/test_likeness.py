@@ -59,7 +59,7 @@ class Shouting:
 def unlike(expected: Any, actual: object, **within: Any) -> list[str]:
     """How a value of a task file differs from one of Python's, both sent through JSON."""
     sent = json.loads(json.dumps(encode(actual), allow_nan=False))
-    return differences(encode(plain(expected)), sent, signed_zero=True, **within)
+    return differences(encode(plain(expected)), sent, **within)
 
 
 LIKE: dict[str, tuple[Any, object]] = {
@@ -112,7 +112,6 @@ UNLIKE: dict[str, tuple[Any, object, str]] = {
     "truth": (1, True, "True, expected 1"),
     "no truth": (True, 1, "1, expected True"),
     "text": (2, "2", "'2', expected 2"),
-    "sign of nothing": (-0.0, 0.0, "0.0, expected -0.0 (off by the sign of zero)"),
     "sign of infinity": (".inf", -math.inf, "-inf, expected inf"),
     "NaN": (1, math.nan, "nan, expected 1"),
     "inside": ([1, {"a": [2]}], [1, {"a": [3]}], "at [1]['a'][0]: 3, expected 2 (off by 1.0)"),
@@ -124,7 +123,7 @@ UNLIKE: dict[str, tuple[Any, object, str]] = {
     "none": (0, None, "None, expected 0"),
     "one that is equal to all": (1, Liar(), "Liar object at 0x...>, expected 1"),
     "no repr": (1, Shouting(), "<Shouting whose repr raises RuntimeError>, expected 1"),
-    "huge": (1, 10**5000, "expected 1 (off by inf)"),
+    "huge": (1, 10**3000, "expected 1 (off by inf)"),
     "shape": ([[1], 2], torch.tensor([1, 2]), "at [0]: 1, expected [1]"),
 }
 
@@ -183,7 +182,7 @@ def test_numbers_are_those_inside_and_not_the_shape() -> None:
 def test_text_of_a_value_is_bounded() -> None:
     assert len(shown(encode("x" * 10_000))) == 400
     assert shown(encode([Colour.RED, {"a": {1}}, Fraction(1, 3), set(), 1j])) == (
-        "[Colour.RED, {'a': {1}}, 1/3, set(), (0.0, 1.0j)]"
+        "[Colour.RED, {'a': {1}}, 1/3, set(), complex(real=0.0, imag=1.0)]"
     )
 
 
