@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gates.check import Evidence
-from gates.checks.startup.wheel import Built, built_wheel, names, started, table, texts
+from gates.checks.startup.wheel import Built, built_wheel, started, table, texts
 from gates.child.asking import command
 from gates.child.places import HERE
 from gates.child.probing import Question
@@ -148,7 +148,7 @@ class _Plan:
     def required(self) -> set[str]:
         """Return the packages whose absence is a defect: what the project says that it requires."""
         plain = [text for text in texts(table(self.project, "project").get("dependencies", ())) if ";" not in text]
-        wanted = {_normalised(name) for name in names(plain)}
+        wanted = {_normalised(re.split(r"[^\w.-]", text)[0]) for text in plain}
         return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
 
 

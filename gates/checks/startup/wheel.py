@@ -166,9 +166,3 @@ def table(said: dict[str, Any] | None, name: str) -> dict[str, Any]:
 def texts(value: object) -> list[str]:
     """Return the texts of a list in a TOML file."""
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def names(requirements: object) -> list[str]:
-    """Return the names of distributions, but for those whose marker may not hold here."""
-    found = (re.match(r"[A-Za-z0-9._-]+", text) for text in texts(requirements) if ";" not in text)
-    return [match[0] for match in found if match]

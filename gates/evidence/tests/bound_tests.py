@@ -31,9 +31,25 @@ def moved_tests(task: Task, states: TwoStates) -> tuple[dict[str, str | None], f
     They are known by what they say, or by their name; those that are nowhere are `None`.
     """
     was, now = (dict(_written(side)) for side in states.changed(task.tests, ".py"))
-    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
-    moved = {o: places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items() if o not in now}
-    return moved, frozenset(now)
+    return _moved(was, now), frozenset(now)
+
+
+def moved_symbols(task: Task, states: TwoStates) -> dict[str, str | None]:
+    """Return where the definitions of the implementation are that the change took from their places, all as symbols."""
+    return _moved(*(dict(_defined(side)) for side in states.changed(task.implementation, ".py")))
+
+
+def _moved(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
+    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition(":")[2], text)}
+    return {o: places.get(t) or places.get(o.rpartition(":")[2]) for o, t in was.items() if o not in now}
+
+
+def _defined(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield the functions and classes of some files as symbols, each with what it says but for its name."""
+    for path, content in files.items():
+        module = path.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
+        for name, text in texts(content).items():
+            yield f"{module}:{name}", text.replace(repr(name.rpartition(".")[2]), "")
 
 
 def _written(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
