@@ -303,7 +303,7 @@ def test_unknown_task_gets_a_suggestion(tmp_path: Path) -> None:
 
 
 def test_folder_without_tasks_says_where_to_write_one(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"write tasks/T1\.yaml$"):
+    with pytest.raises(UsageError, match=rf"in '{tmp_path}/tasks'; write T1\.yaml there$"):
         found(tmp_path, "T1")
 
 

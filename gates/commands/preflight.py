@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gates import pipeline
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.bound_tests import is_under, moved_tests
+from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests
 from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.project.what_was_read import leads_nowhere
@@ -32,17 +32,21 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
     _refuse(task, path, wrong)
 
 
-def follow_moved_tests(task: Task, root: Path, base: str | None) -> Task:
-    """Return the task with its criteria bound to where the change has their tests now, by what they say or their name.
+def follow_moved(task: Task, root: Path, base: str | None) -> Task:
+    """Return the task with its criteria bound to where the change has their code and tests, by what they say or a name.
 
     The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
     """
     with suppress(EvidenceUnavailable):
         history = History(root)
-        found, now = moved_tests(task.tests, TwoStates(history, base_of(history, base).commit, root))
+        states = TwoStates(history, base_of(history, base).commit, root)
+        (found, now), symbols = moved_tests(task.tests, states), moved_symbols(task, states)
         moved = {one: place for one, place in found.items() if one != place}
-        led = [tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root))) for c in task.criteria]
-        followed = (c.model_copy(update={"tests": tests}) for c, tests in zip(task.criteria, led, strict=True))
+        followed = []
+        for c in task.criteria:
+            tests = tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root)))
+            code = tuple(e.model_copy(update={"symbol": symbols.get(e.symbol or "") or e.symbol}) for e in c.code)
+            followed.append(c.model_copy(update={"tests": tests, "code": code}))
         return task.model_copy(update={"criteria": tuple(followed)})
     return task
 

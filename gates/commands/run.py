@@ -20,7 +20,7 @@ from gates.child.guardian import guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import intervals, since
 from gates.commands.history import LoggedRun, log_run, this_machine
-from gates.commands.preflight import check_waived_rules, follow_moved_tests, refuse_what_is_missing
+from gates.commands.preflight import check_waived_rules, follow_moved, refuse_what_is_missing
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.heartbeat import every
@@ -124,7 +124,7 @@ def _checked(request: Request, home: Path) -> Task:
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
-    task = follow_moved_tests(task, request.project.root, request.base)
+    task = follow_moved(task, request.project.root, request.base)
     committed = request.project.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.project.root)
     task = task.model_copy(update={"bundles": bundles})

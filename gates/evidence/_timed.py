@@ -17,13 +17,14 @@ from gates.config import Context
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.answers import Source
-from gates.measuring.bench import ArmFailed, Launch, launch
+from gates.measuring.bench import Launch, launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of, key_of
+from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement

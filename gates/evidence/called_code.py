@@ -19,8 +19,8 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
-from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import BadSamples, read
+from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench

@@ -16,9 +16,9 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import attempts_key, handed_over, measures_of, run_again_and_again, time_arms
 from gates.evidence.bundles import answering
 from gates.measuring import machine
-from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import BadSamples, Samples, read
 from gates.measuring.taken import MeasurementRun
+from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.task.measurement import Measurement
 from gates.task.selection import cut_short

@@ -198,7 +198,7 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
         if min(first) == max(first) or len(first) != len(second):
             continue
         ordered = sorted(first), sorted(second)
-        found, given = ordered if _is_multiple(*ordered) else (first, second)
+        found, given = ordered if len({*first}) == len(first) and _is_multiple(*ordered) else (first, second)
         if _is_multiple(found, given) or _on_a_line(given, found) or _on_a_line(found, given):
             yield f"the samples of {one} are those of {other} {_line(given, found)}, which no two clocks give"
 

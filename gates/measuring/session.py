@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import ArmEnded, ArmFailed, Bench, Collected, Ended, Hello, Ran, Worker
+from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
 from gates.measuring.interval import MANY, reaches
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
 from gates.measuring.taken import SPLIT, End, Taken
+from gates.measuring.wire import ArmEnded, ArmFailed
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010

@@ -83,10 +83,11 @@ def deciding(report: Report) -> list[Cause]:
 
 
 def weak(report: Report) -> list[Cause]:
-    """Return the causes of what failed and stops nothing, the worst first."""
-    return causes(
+    """Return the causes of what failed and stops nothing: the worst of each rule, then the others."""
+    found = causes(
         f for f in report.every_finding if f.outcome is Outcome.FAILED and not (f.blocks or f.waived or f.follows)
     )
+    return sorted(found, key=lambda cause: cause is not next(each for each in found if each.rules == cause.rules))
 
 
 def _key(finding: Finding) -> tuple[object, ...]:

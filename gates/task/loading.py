@@ -97,7 +97,7 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     known = [ids[path] or path.stem for path in files]
     where = _shown(tasks_dir, root)
     if not known:
-        raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in {where!r}; write {where}/{task_id}.yaml")
+        raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in '{tasks_dir}'; write {task_id}.yaml there")
     raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, known)}")
 
 

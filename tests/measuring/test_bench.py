@@ -13,7 +13,8 @@ from arming import a_folder, started
 from building import PATIENCE_S
 
 from gates.child.arm import digest
-from gates.measuring.bench import ArmFailed, Bench, Worker
+from gates.measuring.bench import Bench, Worker
+from gates.measuring.wire import ArmFailed
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 from arming import STEPS, started
 from building import written
 
-from gates.measuring.bench import ArmFailed, Bench
+from gates.measuring.bench import Bench
+from gates.measuring.wire import ArmFailed
 
 TORCH = """
 import time

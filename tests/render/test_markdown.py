@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from building import (
     a_criterion,
+    a_finding,
     a_measure,
     a_process,
     a_record,
@@ -28,7 +29,7 @@ from gates.commands.diff import since
 from gates.errors import GatesError, UsageError
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.test_records import TestOutcome, Warned
-from gates.model import FileDigest, Location, Revision, Status
+from gates.model import FileDigest, Location, Outcome, Revision, Status
 from gates.proving.proof import End
 from gates.render import _causes, _views, markdown
 from gates.render.markdown import check, render
@@ -181,11 +182,17 @@ def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
 
 def test_parameter_sets_of_one_test_are_one_cause() -> None:
     records = [a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_odd[{n}]", message=str(n)) for n in range(26)]
-    task = a_task()
-    report = a_report(task, all_evidence(task, a_run(*records)))
+    report = a_report(a_task(), all_evidence(a_task(), a_run(*records)))
     (cause,) = _causes.deciding(report)
     assert len({f.message for f in cause.findings}) == 26
     assert "(and 25 more like it)" in render(report, None)["summary.md"]
+
+
+def test_each_rule_is_among_the_weak_spots_before_one_has_two() -> None:
+    spots = [(rule, text) for rule in ("BL016", "EX005") for text in ("one", "two", "three")]
+    found = [a_finding(Outcome.FAILED, rule=r, message=t, level="advisory", severity="low") for r, t in spots]
+    weak = _causes.weak(passing().model_copy(update={"findings": tuple(found)}))
+    assert [cause.rules for cause in weak[:2]] == [("BL016",), ("EX005",)]
 
 
 def test_what_changed_since_the_last_run_is_told() -> None:

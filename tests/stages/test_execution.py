@@ -61,9 +61,6 @@ UNBELIEVED: dict[str, tuple[dict[str, Any], Outcome]] = {
     "signal": ({"process": a_process(None, signal="SIGSEGV")}, F),
     "time limit": ({"process": a_process(None, timed_out=True)}, U),
     "collection error": ({"collect_errors": (CollectError(id="t.py", message="x"),), "process": a_process(2)}, F),
-    "interrupted": ({"process": a_process(2)}, U),
-    "internal error": ({"process": a_process(3)}, U),
-    "usage error": ({"process": a_process(4)}, U),
     "unheard-of code": ({"process": a_process(77)}, U),
     "disagreement": ({"disagreements": ("they differ",)}, U),
     "nothing collected": ({"tests": (), "process": a_process(5)}, U),
@@ -165,7 +162,7 @@ def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_wha
     assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
     assert (other.message, other.remediation) == (
         "t.py could not be collected: boom",
-        "Mend the import or syntax error.",
+        "Mend what its import raises.",
     )
 
 

@@ -16,7 +16,7 @@ SHOWN = 5
 # what pytest itself says of a test that checks less than it seems to
 WARNINGS = {
     "PytestReturnNotNoneWarning", "PytestUnhandledCoroutineWarning", "PytestUnraisableExceptionWarning",
-    "PytestUnhandledThreadExceptionWarning", "PytestAssertRewriteWarning",
+    "PytestUnhandledThreadExceptionWarning",
 }  # fmt: skip
 RULES = (
     RuleText(

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
@@ -10,10 +10,9 @@ from typing import NamedTuple, Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
-from gates.code.syntax import texts
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.bound_tests import moved_tests
+from gates.evidence.tests.bound_tests import moved_symbols, moved_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
@@ -126,7 +125,7 @@ def _judged(
     asked = files if len(files) == len(old) and not added else asked
     ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
     if any(end.ended == "failed" for end in ends.values()):
-        names = _renamed(*states.changed(task.implementation, ".py"))
+        names = _renamed(moved_symbols(task, states))
         written = [_write_in(names, change / path) for path in files] if names else []
         ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
     suspects = sorted(n for n, e in ends.items() if e.ended == "failed" or (e.ended == "skipped" and n not in skips))
@@ -157,26 +156,12 @@ def _judged(
     return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
 
 
-def _renamed(*sides: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the functions, classes and modules to which the change gave other names, and which say what they said."""
-    was, now = ({f"{path}:{name}": said for path in side for name, said in _said(side[path])} for side in sides)
-    names = dict[str, str]()
-    for one, said in was.items():
-        other = next((each for each in now if now[each] == said), "") if one not in now else ""
-        for old, new in zip(one.split(":"), other.split(":"), strict=False):
-            names |= {_name(old): _name(new)} if old != new and new else {}
-    return names
-
-
-def _said(content: bytes) -> Iterator[tuple[str, str]]:
-    for name, text in texts(content).items():
-        yield name, text.replace(repr(name.rpartition(".")[2]), "")
-
-
-def _name(part: str) -> str:
-    """Return how tests write a module, or a function or class."""
-    module = part.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
-    return module if part.endswith(".py") else part.rpartition(".")[2]
+def _renamed(symbols: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the functions, classes and modules to which the change gave other names, as tests write them."""
+    led = [(one.split(":"), other.split(":")) for one, other in symbols.items() if other]
+    modules = {was: now for (was, _), (now, _) in led}
+    names = {was.rpartition(".")[2]: now.rpartition(".")[2] for (_, was), (_, now) in led}
+    return {old: new for old, new in (modules | names).items() if old != new}
 
 
 def _write_in(names: Mapping[str, str], file: Path) -> int:

@@ -22,8 +22,8 @@ from gates.child.guardian import remove
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
-from gates.measuring.bench import ArmFailed
 from gates.measuring.taken import MeasurementRun
+from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import is_among

@@ -12,10 +12,11 @@ from pathlib import Path
 from gates.child.asking import HERE
 from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key
-from gates.measuring.bench import ArmFailed, Bench, Launch, launch
+from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
 from gates.measuring.taken import Recalled, Taken, digest_of, key_of
+from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import Blob, History, name_of
 from gates.project.two_states import base_of

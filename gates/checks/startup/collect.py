@@ -180,12 +180,6 @@ def texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def names(requirements: object) -> list[str]:
-    """Return the names of distributions, but for those whose marker may not hold here."""
-    found = (re.match(r"[A-Za-z0-9._-]+", text) for text in texts(requirements) if ";" not in text)
-    return [match[0] for match in found if match]
-
-
 # what of the standard library is there on some platforms only
 PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
 DEFECTS = {"SyntaxError", "NameError", "ImportError", "AttributeError", "TypeError"}
@@ -304,7 +298,7 @@ class _Plan:
     def required(self) -> set[str]:
         """Return the packages whose absence is a defect: what the project says that it requires."""
         plain = [text for text in texts(table(self.project, "project").get("dependencies", ())) if ";" not in text]
-        wanted = {_normalised(name) for name in names(plain)}
+        wanted = {_normalised(re.split(r"[^\w.-]", text)[0]) for text in plain}
         return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
 
 

@@ -159,7 +159,7 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
             message=f"{ids[0] or 'A file'}{more} could not be collected: {cause}",
             expected="every test file imports", actual="collection error",
             impact="None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}.",
-            remediation=advice_on(cause) or "Mend the import or syntax error.",
+            remediation=advice_on(cause) or "Mend what its import raises.",
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Which tests stand for a criterion, and how they are told of."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gates.code.syntax import texts
 from gates.evidence.tests.pytest_run import PytestRun
@@ -31,10 +31,24 @@ def moved_tests(paths: Iterable[str], states: TwoStates) -> tuple[dict[str, str 
     return found_again(was, now), frozenset(now)
 
 
+def moved_symbols(task: Task, states: TwoStates) -> dict[str, str | None]:
+    """Return where the definitions of the implementation are that the change took from their places, all as symbols."""
+    was, now = (dict(_defined(side)) for side in states.changed(task.implementation, ".py"))
+    return {one: place for one, place in found_again(was, now).items() if one != place}
+
+
+def _defined(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield the functions and classes of some files as symbols, each with what it says but for its name."""
+    for path, content in files.items():
+        module = path.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
+        for name, text in texts(content).items():
+            yield f"{module}:{name}", text.replace(repr(name.rpartition(".")[2]), "")
+
+
 def found_again(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
-    """Return where tests are now: there, or else by what they say, or their name; those that are nowhere are `None`."""
-    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition("::")[2], text)}
-    return {o: o if o in now else places.get(t) or places.get(o.rpartition("::")[2]) for o, t in was.items()}
+    """Return where tests or definitions are now: there, or else by what they say, or their name; `None` is nowhere."""
+    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition(":")[2], text)}
+    return {o: o if o in now else places.get(t) or places.get(o.rpartition(":")[2]) for o, t in was.items()}
 
 
 def written_tests(files: Mapping[str, bytes]) -> dict[str, str]:

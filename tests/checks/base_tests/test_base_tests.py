@@ -10,7 +10,7 @@ from building import a_context, a_run, a_task, evidence, pytest_options, written
 from gates.check import EvidenceSet
 from gates.checks.base_tests.collect import BaseTests
 from gates.checks.base_tests.judge import judge
-from gates.commands.preflight import follow_moved_tests
+from gates.commands.preflight import follow_moved
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -69,7 +69,7 @@ def judged(
     written(root, change)
     git(root, "add", "-A")
     git(root, "commit", "-q", "--allow-empty", "-m", "change")
-    asked = follow_moved_tests(spec.load(root / "tasks/T1.yaml", root), root, "main")
+    asked = follow_moved(spec.load(root / "tasks/T1.yaml", root), root, "main")
     context = replace(a_context(root), policy="main")
     seen = evidence(a_run())
     seen.collect(BaseTests, asked, context)
