@@ -15,6 +15,13 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.GtE: operator.ge,
 }  # fmt: skip
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+HOLDING = frozenset(
+    {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
+)
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
+    {*LEAVING, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match, ast.While}
+)
 DEEPEST = 400  # statements within statements, each `elif` one more
 NEWLINE = b"\n"
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
@@ -76,7 +83,9 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that can run, those of `if`, `try` and `with` blocks too, definitions unopened."""
     for node in body:
         yield node
-        if isinstance(node, ast.If):
+        if type(node) not in HOLDING:
+            pass
+        elif isinstance(node, ast.If):
             yield from _live_branches(node)
         elif isinstance(node, ast.Try | ast.TryStar):
             for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
@@ -86,7 +95,7 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 yield from live_statements(case.body)
-        if leaves(node):
+        if type(node) in MAY_LEAVE and leaves(node):
             return
 
 
@@ -158,14 +167,14 @@ def _until_dead(node: ast.AST, items: list[object]) -> Iterator[ast.AST]:
 
 def leaves(node: ast.stmt) -> bool:
     """Return whether nothing after a statement of the same block can run."""
-    if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+    if type(node) not in MAY_LEAVE:
+        return False
+    if isinstance(node, LEAVING):
         return True
     if isinstance(node, ast.Assert):
         return constant_truth(node.test) is False
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call) and _ends_process(node.value.func)
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return False  # it may swallow what its body raises
     if isinstance(node, ast.If):
         return _all_branches_leave(node)
     if isinstance(node, ast.Try | ast.TryStar):

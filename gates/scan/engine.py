@@ -75,7 +75,6 @@ class Scanner:
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
-        from gates.scan.orders import bears_on
         from gates.scan.paths.events import Happening
         from gates.scan.paths.traces import Tracer
 
@@ -85,7 +84,7 @@ class Scanner:
         if (shared, key) not in self._tracers:
             happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
             self._tracers[(shared, key)] = Tracer(self.project, happening)
-        return self._tracers[(shared, key)].traces(self._judged, lambda possible: bears_on(rule, possible))
+        return self._tracers[(shared, key)].traces(self._judged, rule.bears_on)
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:

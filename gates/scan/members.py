@@ -75,6 +75,7 @@ REGISTERS = frozenset({"add_module", "register_module", "register_buffer", "regi
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
+OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
 OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
@@ -86,27 +87,34 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 
 def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
-    stored, anything = _stored(project), any(_set_by_name(project))
-    known: dict[str, set[str] | None] = {}
+    stored = frozenset().union(*(stored_outside(module) for module in project.modules.values()))
+    anything = any(_set_by_name(project))
     for module in judged:
-        for node in module.live.get(ast.Attribute, []):
-            if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or OF_PYTHON.fullmatch(
-                node.attr
-            ):
-                continue
-            if node.attr in stored or (anything and isinstance(node.value, ast.Attribute)):
-                continue  # something sets it from outside, or may put another object in the place of its own
-            info = _class_of(project, module, node)
-            if info is None or _asked_for(module, node):
-                continue
-            if info.name not in known:
-                known[info.name] = _members(project, info)
-            members = known[info.name]
-            if members is None or _has(members, node.attr) or _holds_several(project, module, node, members):
+        for node, info in lacking(project, module, stored):
+            if anything and isinstance(node.value, ast.Attribute):
+                continue  # something may put another object in the place of its own
+            if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 made = ("class", info.scope.module, info.node)
                 yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
+
+
+def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
+    """Yield each use of an attribute that the object's class lacks, as far as its own code and its bases tell.
+
+    Those that something stores from outside are left out.
+    """
+    for node in module.live.get(ast.Attribute, []):
+        assert isinstance(node, ast.Attribute)
+        if node.attr in stored or not isinstance(node.ctx, ast.Load) or OF_PYTHON.fullmatch(node.attr):
+            continue
+        info = _class_of(project, module, node)
+        members = kept(info, _members) if info is not None else None
+        if info is None or members is None or _has(members, node.attr) or _asked_for(module, node):
+            continue
+        if not _holds_several(project, module, node, members):
+            yield node, info
 
 
 def _set_by_name(project: Project) -> Iterator[bool]:
@@ -116,28 +124,21 @@ def _set_by_name(project: Project) -> Iterator[bool]:
             yield len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)
 
 
-def _stored(project: Project) -> set[str]:
+def stored_outside(module: Module) -> frozenset[str]:
     """Return the attributes that code sets on anything but `self`, or by name."""
-    found: set[str] = set()
-    for module in project.modules.values():
-        for node in module.live.get(ast.Attribute, []):
-            if (
-                isinstance(node, ast.Attribute)
-                and not isinstance(node.ctx, ast.Load)
-                and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-            ):
-                found.add(node.attr)
-        for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
-            found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
-    return found
+    nodes = (node for node in module.live.get(ast.Attribute, ()) if not isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
+    found = {tail_of(node) for node in nodes if not (isinstance(node.value, ast.Name) and node.value.id == "self")}  # type: ignore[attr-defined]
+    for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
+        found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
+    return frozenset(found)
 
 
 def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInfo | None:
     scope = project.scope_at(node, module)
-    if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", scope.self_name}:
-        is_own = node.value.id == scope.self_name and node.value.id in {"self", "cls"}
+    if isinstance(node.value, ast.Name) and node.value.id in {*OF_INSTANCES, scope.self_name}:
+        is_own = node.value.id == scope.self_name and node.value.id in OF_INSTANCES
         info = scope.self_class if is_own else None
-        return None if info is None or info.twice or _is_partial(project, info) else info
+        return None if info is None or info.twice else info
     named = project.types.of(node.value, scope)
     info = project.classes.get(named or "")
     return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
@@ -196,7 +197,7 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
         return False
     if not below:
         return _is_abstract(project, info)  # whoever uses the program fills it in
-    return any((members := _members(project, other)) is None or _has(members, name) for other in below)
+    return any((members := kept(other, _members)) is None or _has(members, name) for other in below)
 
 
 def _has(members: set[str], name: str) -> bool:
@@ -272,7 +273,7 @@ def _told_apart(function: ast.AST) -> set[str]:
     return {text_of(call.args[0]) for call in found if call.args}
 
 
-def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | None:
+def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
     """Return all that a class and its bases define or set; `None` where that cannot be told."""
     if info.twice or hops == 0 or info.node.keywords or OPEN & info.methods.keys():
         return None
@@ -293,8 +294,8 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
             continue
         if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
-        inherited = project.classes.get(name)
-        more = _members(project, inherited, hops - 1) if inherited else None
+        inherited = info.scope.project.classes.get(name)
+        more = _members(inherited, hops - 1) if inherited else None
         if more is None:
             return None
         found |= more

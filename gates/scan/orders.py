@@ -8,11 +8,10 @@ from gates.scan.automata.order import Order
 from gates.scan.automata.words import Event
 from gates.scan.blaming import blamed
 from gates.scan.paths.traces import Trace
-from gates.scan.projecting import MARKS, PLAIN, joined, projections
-from gates.scan.rule import OrderRule, Rule, Site
+from gates.scan.projecting import PLAIN, joined, projections
+from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
 MAX_CALLS = 2
-ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
 TURN = re.compile(r"#[\w/.]*")
 MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
 Word = Sequence[Event]
@@ -40,7 +39,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
-        if trace.cut and trace.told and not bad and may_speak(rule, trace.possible):
+        if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
             yield Site(
                 trace.path, trace.line, trace.last_line, ok=False, undecided=True,
                 message=f"{trace.name} could not be walked whole",
@@ -57,23 +56,6 @@ def _speaks(rule: Rule, word: Word) -> bool:
         return False
     wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names}
     return bool(names & (wanted - MARKS))
-
-
-def bears_on(rule: Rule, possible: frozenset[str]) -> bool:
-    """Return whether a function with some events may break a rule, keep it, or do what its class leaves out."""
-    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.positive} - MARKS
-    beside = set().union(*(set(order.order.positive) - order.at for order in rule.always)) - MARKS
-    speaks = all(possible & each or each & MARKS for each in rule.required)
-    return bool(possible & (wanted if speaks else beside))
-
-
-def may_speak(rule: Rule, possible: frozenset[str]) -> bool:
-    """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
-    if not all(possible & alternatives or alternatives & MARKS for alternatives in rule.required):
-        return False
-    if any(order.order.can_match(possible) for order in rule.never):
-        return True
-    return any(possible & ((order.at - ENDS) or set(order.order.names) - MARKS) for order in rule.always)
 
 
 def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:

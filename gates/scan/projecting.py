@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gates.scan.automata.order import Order
 from gates.scan.automata.words import Event
+from gates.scan.rule import MARKS
 
 MAX_OBJECTS = 4
-MARKS = {"start", "end", "loop", "turn", "done"}
 ONE = r"[\w.]+(@[^#()\[\],]+)?"
 PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
     rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"

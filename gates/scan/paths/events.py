@@ -206,7 +206,7 @@ def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
 
 def own_steps(project: Project) -> Iterator[str]:
     """Yield the program's classes whose objects take a step with an optimizer, as a scaler does."""
-    for info in project.classes.values():
+    for info in list(project.classes.values()):
         method = info.methods.get("step")
         if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
             yield info.name

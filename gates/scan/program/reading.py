@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gates.code.syntax import Unparsed, parse
-from gates.scan.program.module import Module
+from gates.scan.program.module import Module, name_of, package_of
 from gates.scan.program.project import Project
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -22,30 +22,22 @@ def content(path: Path) -> bytes | str:
 
 def project_of(contents: Mapping[str, bytes | str]) -> Project:
     """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
-    modules, unparsed = [], []
+    modules: dict[str, Module] = {}
+    unparsed = []
     for path, raw in contents.items():
         if isinstance(raw, str):
             unparsed.append(f"{path}:1: {raw}")
             continue
         try:
-            modules.append(module_of(path, raw))
+            modules[path] = module_of(path, raw)
         except Unparsed as error:
             unparsed.append(str(error))
-    return Project(modules, unparsed)
+    return Project(modules, modules.get, unparsed)
 
 
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
     package = package_of(path)
-    name = package if path.endswith("__init__.py") else path.removesuffix(".py").replace("/", ".")
     source = parse(raw, path, package)
     plain = raw.isascii() and b"coding" not in raw[:200]
-    return Module(
-        path, name, package, source,
-        lambdas=not plain or b"lambda" in raw, walruses=not plain or b":=" in raw,
-    )  # fmt: skip
-
-
-def package_of(path: str) -> str:
-    """Return the package that the imports of a file are relative to."""
-    return ".".join(path.split("/")[:-1])
+    return Module(path, name_of(path), package, source, walruses=not plain or b":=" in raw)
