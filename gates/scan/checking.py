@@ -43,8 +43,8 @@ class Checked:
     functions: int = 0
 
 
-def check(rules: Sequence[Rule], files: Iterable[Path], root: Path) -> Checked:
-    """Apply rules to the files of a program."""
+def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: bool = True) -> Checked:
+    """Apply rules to the files of a program; without `kept` files that cannot break a rule are left out."""
     paths = {_shown(path, root): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
     words = frozenset(word for rule in rules for literal in words_of(rule) for word in literal)
@@ -53,7 +53,7 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path) -> Checked:
         found.functions = sum(fact.functions for fact in facts.values())
         unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
         readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-        _check_all(rules, readable, _Reader(paths, unread), found)
+        _check_all(rules, readable, _Reader(paths, unread), found, kept=kept)
         found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
@@ -77,13 +77,13 @@ class _Reader:
         return None
 
 
-def _check_all(rules: Sequence[Rule], facts: Facts, reader: _Reader, found: Checked) -> None:
+def _check_all(rules: Sequence[Rule], facts: Facts, reader: _Reader, found: Checked, *, kept: bool) -> None:
     """Read each file once for what its tree tells, then apply each rule to those that it may speak of."""
     links = links_of(facts)
     trees = _trees(rules, facts, links, reader)
     choice = Choice(rules, trees, links)
     for of_members in (False, True):
-        chosen = [(rule, *choice.wanted(rule)) for rule in rules if rule.form.members is of_members]
+        chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules if rule.form.members is of_members]
         for files, judged in batches(set().union(*(speaks for _, speaks, _ in chosen)), links):
             main = files if of_members else [shown for shown in files if shown in judged or choice.tells(shown)]
             _apply(chosen, judged, partial(Project, files, reader.module, main=main), found)

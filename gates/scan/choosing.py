@@ -192,8 +192,8 @@ class Choice:
             for shown, held in own.items()
         }
 
-    def wanted(self, rule: Rule) -> tuple[set[str], set[str]]:
-        """Return the files that a rule may speak of, and those that may do what is left out there."""
+    def wanted(self, rule: Rule, *, kept: bool) -> tuple[set[str], set[str]]:
+        """Return the files that may break a rule, or keep it, and those that may do what is left out there."""
         if rule.form.members:
             return {shown for shown in self._trees if self._lacks(shown)}, set()
         if not rule.events:
@@ -203,7 +203,8 @@ class Choice:
             for shown, held in self._events.items()
         }
         beside = {s for s in possible if rule.always and rule.bears_on(possible[s])}
-        return {s for s in possible if rule.is_about(possible[s])}, beside
+        speaks = rule.is_about if kept else rule.may_speak
+        return {s for s in possible if speaks(possible[s])}, beside
 
     def tells(self, shown: str) -> bool:
         """Return whether what a file holds may matter where it is imported."""

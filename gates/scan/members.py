@@ -9,7 +9,7 @@ from gates.code.stub import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, kept, text_of, walk
+from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
@@ -105,11 +105,15 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
 
     Those that something stores from outside are left out.
     """
+    known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.live.get(ast.Attribute, []):
         assert isinstance(node, ast.Attribute)
         if node.attr in stored or not isinstance(node.ctx, ast.Load) or OF_PYTHON.fullmatch(node.attr):
             continue
-        info = _class_of(project, module, node)
+        key = (project.scope_at(node, module), chain_of(node.value))
+        if key[1] is None or key not in known:
+            known[key] = _class_of(project, key[0], node.value)
+        info = known[key]
         members = kept(info, _members) if info is not None else None
         if info is None or members is None or _has(members, node.attr) or _asked_for(module, node):
             continue
@@ -133,15 +137,14 @@ def stored_outside(module: Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInfo | None:
-    scope = project.scope_at(node, module)
-    if isinstance(node.value, ast.Name) and node.value.id in {*OF_INSTANCES, scope.self_name}:
-        is_own = node.value.id == scope.self_name and node.value.id in OF_INSTANCES
+def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
+    if isinstance(node, ast.Name) and node.id in {*OF_INSTANCES, scope.self_name}:
+        is_own = node.id == scope.self_name and node.id in OF_INSTANCES
         info = scope.self_class if is_own else None
         return None if info is None or info.twice else info
-    named = project.types.of(node.value, scope)
+    named = project.types.of(node, scope)
     info = project.classes.get(named or "")
-    return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
+    return None if info is None or info.twice or not _is_always(project, node, scope, named) else info
 
 
 def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
