@@ -86,12 +86,15 @@ def _check_all(rules: Sequence[Rule], facts: Facts, reader: _Reader, found: Chec
         chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules if rule.form.members is of_members]
         for files, judged in batches(set().union(*(speaks for _, speaks, _ in chosen)), links):
             main = files if of_members else [shown for shown in files if shown in judged or choice.tells(shown)]
-            _apply(chosen, judged, partial(Project, files, reader.module, main=main), found)
+            project = partial(Project, files, reader.module, main=main)
+            _apply(chosen, judged, project, found, kept=kept)
 
 
-def _apply(chosen: Chosen, judged: frozenset[str], project: Callable[[], Project], found: Checked) -> None:
+def _apply(
+    chosen: Chosen, judged: frozenset[str], project: Callable[[], Project], found: Checked, *, kept: bool
+) -> None:
     """Apply rules to some files that are read together."""
-    scanner = Scanner(project())
+    scanner = Scanner(project(), kept=kept)
     for rule, speaks, beside in chosen:
         here = judged & (speaks | beside)
         if not judged & speaks or (rule.own and rule.id in found.problems):
@@ -103,7 +106,7 @@ def _apply(chosen: Chosen, judged: frozenset[str], project: Callable[[], Project
             found.problems[rule.id] = "the code is nested too deep to be followed"
         except Endless as error:
             found.problems[rule.id] = f"{rule.source}: {error} in {min(here).rpartition('/')[0] or '.'}"
-            scanner = Scanner(project())  # what it was about is half done
+            scanner = Scanner(project(), kept=kept)  # what it was about is half done
     scanner.project.close()
 
 

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 class Scanner:
     """Applies rules to one program; what several rules need is made once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, *, kept: bool = True) -> None:
         self.project = project
+        self._with_kept = kept
         self._judged: list[Module] = []
         self._tracers: dict[object, Tracer] = {}
 
     def sites(self, rule: Rule, judged: frozenset[str] | None = None) -> list[Site]:
         """Return the places that a rule speaks of, in all files or some, each line once for a message."""
         self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
-        found = [*self._found(rule), *self._kept(rule)]
+        found = [*self._found(rule), *(self._kept(rule) if self._with_kept else ())]
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
 
@@ -81,10 +82,11 @@ class Scanner:
         form = rule.form
         shared = form.events is not None and not form.events.own and not form.where
         key = form.events.use if shared and form.events else rule.id
+        speaks = rule.bears_on if self._with_kept or rule.always else rule.may_speak
         if (shared, key) not in self._tracers:
             happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
             self._tracers[(shared, key)] = Tracer(self.project, happening)
-        return self._tracers[(shared, key)].traces(self._judged, rule.bears_on)
+        return self._tracers[(shared, key)].traces(self._judged, speaks)
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
