@@ -82,12 +82,16 @@ def _check_all(rules: Sequence[Rule], facts: Facts, reader: _Reader, found: Chec
     links = links_of(facts)
     trees = _trees(rules, facts, links, reader)
     choice = Choice(rules, trees, links)
-    for of_members in (False, True):
-        chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules if rule.form.members is of_members]
-        for files, judged in batches(set().union(*(speaks for _, speaks, _ in chosen)), links):
-            main = files if of_members else [shown for shown in files if shown in judged or choice.tells(shown)]
-            project = partial(Project, files, reader.module, main=main)
-            _apply(chosen, judged, project, found, kept=kept)
+    chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules]
+    plain, members = ([each for each in chosen if each[0].form.members is kind] for kind in (False, True))
+    for files, judged in batches(set().union(*(speaks for _, speaks, _ in plain)), links):
+        main = [shown for shown in files if shown in judged or choice.tells(shown)]
+        _apply(plain, judged, partial(Project, files, reader.module, main=main), found, kept=kept)
+    for files, judged in batches(trees if members else (), links):
+        lacking = judged.intersection(*(speaks for _, speaks, _ in members))
+        if lacking:
+            main = choice.members(lacking, files)
+            _apply(members, lacking, partial(Project, files, reader.module, main=main), found, kept=kept)
 
 
 def _apply(

@@ -17,6 +17,9 @@ from gates.scan.rule import Piece, Rule
 Fits = Callable[[Pattern], bool]
 
 
+TELLING = frozenset({"setattr", "omegaconf", "hydra"})  # by which any object may have what its class lacks
+
+
 def words_of(rule: Rule) -> Iterator[frozenset[str]]:
     """Yield sets of words of which a file must hold one whole for a rule to speak of it."""
     if rule.form.members:
@@ -134,16 +137,18 @@ def _reached(files: frozenset[str], links: Links) -> set[str]:
 
 @dataclass(frozen=True)
 class TreeFacts:
-    """What the tree of a file tells: what it uses, sets and may lack, and which words it lends another name.
+    """What the tree of a file tells: what it uses and sets, and which words it lends another name.
 
-    By word that it uses, `leads` are the functions and classes that come to it.
+    By word that it uses, `leads` are the functions and classes that come to it, by base `heirs` those that extend it.
+    It may `lack` an attribute of a class.
     """
 
     uses: frozenset[str] = frozenset()
     lends: Mapping[str, frozenset[str]] = field(default_factory=dict)
     leads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     stores: frozenset[str] = frozenset()
-    lacks: frozenset[str] = frozenset()
+    lacks: frozenset[tuple[str, str]] = frozenset()
+    heirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def may_matter(rules: Iterable[Rule], facts: Facts, links: Links) -> set[str]:
@@ -170,13 +175,13 @@ class Asked:
         lends = {word: frozenset(module.renames[word] - {word}) for word in self._lendable & module.renames.keys()}
         held = {word for p in self._events if p.uses <= module.uses for word in p.words & module.uses}
         leads = {word: module.leading(word) for word in held}
-        stores = lacks = frozenset[str]()
-        if self._members:
-            from gates.scan.members import lacking, stored_outside  # most rules need none of it
+        if not self._members:
+            return TreeFacts(module.uses, lends, leads)
+        from gates.scan.members import heirs_of, lacking, stored_outside  # most rules need none of it
 
-            stores = stored_outside(module)
-            lacks = frozenset(node.attr for node, _ in lacking(project, module, stores))
-        return TreeFacts(module.uses, lends, leads, stores, lacks)
+        stores = stored_outside(module)
+        lacks = frozenset((node.attr, info.node.name) for node, info in lacking(project, module, stores))
+        return TreeFacts(module.uses, lends, leads, stores, lacks, heirs_of(module))
 
 
 class Choice:
@@ -228,4 +233,15 @@ class Choice:
 
     def _lacks(self, shown: str) -> bool:
         """Return whether objects may lack something in a file that nothing near it stores."""
-        return bool(self._trees[shown].lacks.difference(*(self._trees[t].stores for t in self._links[shown])))
+        near = frozenset().union(*(self._trees[target].stores for target in self._links[shown]))
+        return any(name not in near for name, _ in self._trees[shown].lacks)
+
+    def members(self, judged: Iterable[str], files: Collection[str]) -> list[str]:
+        """Return those of some files that may speak of what others lack: of the attribute, its class or an heir."""
+        names = {name for shown in judged for pair in self._trees[shown].lacks for name in pair} | TELLING
+        trees = {shown: self._trees[shown] for shown in files if shown in self._trees}
+        todo = set(names)
+        while todo:
+            todo = {heir for tree in trees.values() for base in todo for heir in tree.heirs.get(base, ())} - names
+            names |= todo
+        return [s for s, tree in trees.items() if not (names.isdisjoint(tree.uses) and names.isdisjoint(tree.stores))]

@@ -3,6 +3,7 @@
 import ast
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gates.code.stub import is_hollow
@@ -135,6 +136,16 @@ def stored_outside(module: Module) -> frozenset[str]:
     for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
         found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
     return frozenset(found)
+
+
+def heirs_of(module: Module) -> dict[str, frozenset[str]]:
+    """Return the names of classes by those of what they extend."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in module.live.get(ast.ClassDef, ()):
+        assert isinstance(node, ast.ClassDef)
+        for base in node.bases:
+            found[tail_of(base.value if isinstance(base, ast.Subscript) else base)].add(node.name)
+    return {base: frozenset(names) for base, names in found.items()}
 
 
 def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
