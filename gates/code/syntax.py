@@ -3,10 +3,12 @@
 import ast
 import itertools
 import operator
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -22,6 +24,7 @@ LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
     {*LEAVING, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match, ast.While}
 )
+MAX_BYTES = 2 * 1024 * 1024
 DEEPEST = 400  # statements within statements, each `elif` one more
 NEWLINE = b"\n"
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
@@ -44,6 +47,15 @@ class SourceModule:
         if not isinstance(node, ast.Name):
             return None
         return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
+
+
+def content(path: Path) -> bytes | str:
+    """Return the bytes of a file, or as text the reason why there are none."""
+    try:
+        size = os.stat(path).st_size  # noqa: PTH116  # called for every file
+        return path.read_bytes() if size <= MAX_BYTES else f"{size} bytes, more than {MAX_BYTES}: not read"
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 class Unparsed(Exception):

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from gates import garbage_collection
-from gates.code.syntax import Unparsed
+from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import (
     Asked,
     Choice,
@@ -22,8 +22,7 @@ from gates.scan.choosing import (
 )
 from gates.scan.engine import Endless, Scanner, limited
 from gates.scan.program.module import Module
-from gates.scan.program.project import Project
-from gates.scan.program.reading import content, module_of
+from gates.scan.program.project import Project, module_of
 from gates.scan.rule import Rule, Site
 
 SHARED = 64  # files whose trees are held for the next folder

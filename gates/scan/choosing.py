@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from gates.scan.patterns.pattern import Pattern
+from gates.code.syntax import content
+from gates.scan.pattern import Pattern
 from gates.scan.program.module import Module, package_of
 from gates.scan.program.project import Project
-from gates.scan.program.reading import content
 from gates.scan.rule import Piece, Rule
 
 Fits = Callable[[Pattern], bool]

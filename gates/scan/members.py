@@ -26,13 +26,6 @@ def broken(module: Module, node: ast.AST, message: str, *way: Told) -> Site:
     return Site(module.path, line, last, ok=False, message=message, trace=tuple(trace))
 
 
-def calls(node: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls that a node holds, but for those in definitions inside of it."""
-    for call in inner(node, ast.Call):
-        if isinstance(call, ast.Call):
-            yield call
-
-
 def function_of(node: ast.AST, module: Module) -> Function | None:
     """Return the function that a node stands in."""
     for around in module.ancestors(node):
@@ -243,7 +236,7 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extended or (_is_abstract(project, info) and not _is_made(project, info)):
+    if info.name in project.lineage.extending or (_is_abstract(project, info) and not _is_made(project, info)):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
@@ -277,7 +270,8 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
     function = function_of(node, module)
     if function is None:
         return False
-    asked = any(node.attr in text_of(call).split("'") for call in calls(function) if tail_of(call.func) == "hasattr")
+    called = (call for call in inner(function, ast.Call) if isinstance(call, ast.Call))
+    asked = any(node.attr in text_of(call).split("'") for call in called if tail_of(call.func) == "hasattr")
     return asked or text_of(node.value) in kept(function, _told_apart)
 
 

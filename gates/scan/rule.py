@@ -9,7 +9,7 @@ from gates.model import Severity
 from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.order import Order
 from gates.scan.form import RuleForm
-from gates.scan.patterns.pattern import Pattern
+from gates.scan.pattern import Pattern
 from gates.task.yaml_source import Key
 
 MARKS = frozenset(MARKERS)

@@ -11,7 +11,7 @@ from gates.scan import checking
 from gates.scan.checking import check
 from gates.scan.choosing import facts_of
 from gates.scan.loading import load_folder, load_rules
-from gates.scan.program.reading import module_of
+from gates.scan.program.project import module_of
 
 RULES = {
     "stacked": "pattern: torch.stack($X).to($$$)",

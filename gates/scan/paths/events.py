@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gates.scan.automata.words import Event
+from gates.scan.matches import match
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
-from gates.scan.patterns.matches import match
-from gates.scan.patterns.pattern import Hole, Holes, Pattern
+from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.project import Project

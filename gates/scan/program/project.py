@@ -2,14 +2,15 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
+from gates.code.syntax import Unparsed, parse
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
 from gates.scan.program.flows import Flows
 from gates.scan.program.imports import Imports
-from gates.scan.program.module import Function, Module, name_of
+from gates.scan.program.module import Function, Module, name_of, package_of
 from gates.scan.program.nodes import definitions
 from gates.scan.program.scope import Scope
 from gates.scan.program.types import Types
@@ -200,11 +201,6 @@ class Project:
                 found[name] |= others
         return found
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Return the names that some file writes in live code."""
-        return frozenset().union(*(module.words for module in self.modules.values()))
-
     @property
     def method_names(self) -> Counter[str]:
         """Return how many classes have a method of a name."""
@@ -218,3 +214,26 @@ class Project:
             for name, calls in module.calls.items():
                 found[name] += [(call, module) for call in calls]
         return found
+
+
+def project_of(contents: Mapping[str, bytes | str]) -> Project:
+    """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
+    modules: dict[str, Module] = {}
+    unparsed = []
+    for path, raw in contents.items():
+        if isinstance(raw, str):
+            unparsed.append(f"{path}:1: {raw}")
+            continue
+        try:
+            modules[path] = module_of(path, raw)
+        except Unparsed as error:
+            unparsed.append(str(error))
+    return Project(modules, modules.get, unparsed)
+
+
+def module_of(path: str, raw: bytes) -> Module:
+    """Parse one file; raise `Unparsed` with the place and the reason."""
+    package = package_of(path)
+    source = parse(raw, path, package)
+    plain = raw.isascii() and b"coding" not in raw[:200]
+    return Module(path, name_of(path), package, source, walruses=not plain or b":=" in raw)

@@ -151,11 +151,6 @@ class Pattern:
         return self.body if isinstance(self.body, tuple) else (self.body,)
 
     @cached_property
-    def roots(self) -> frozenset[str]:
-        """Return the last names of what stands in it under a dotted name."""
-        return frozenset(name.rpartition(".")[2] for part in self._parts for name in _rooted(part) if "." in name)
-
-    @cached_property
     def called(self) -> str:
         """Return the last name of what a call pattern calls by a dotted name, or nothing."""
         root = root_of(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
@@ -176,15 +171,6 @@ def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
         yield from ((word, False) for word in words if not word.startswith((HOLE, MANY)))
     for child in ast.iter_child_nodes(node):
         yield from _written(child)
-
-
-def _rooted(node: ast.AST) -> Iterator[str]:
-    root = root_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
-    if root is not None:
-        yield root
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _rooted(child)
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:
