@@ -9,7 +9,7 @@ from collections import Counter
 from benchmarks.planting import SETS, Case, planted, sound
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 
 RULES = load_rules()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from gates.scan.engine import Scanner
 from gates.scan.loading import EVENTS, SHIPPED, load_rules
 from gates.scan.loading import load as load_rule
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 from gates.scan.rule import Rule, Site
 
 WORDS = "problem: p\nimpact: i\nfix: f\nseverity: high\ngood: x = 1\nbad: x = 2\n"

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from gates.code.syntax import SourceModule, Unparsed, parse
+from gates.code.syntax import SourceModule, Unparsed, content, parse
 from gates.project.files import files_of
-from gates.scan.program.reading import content
 from gates.task.task import Task
 
 KEPT = 4000  # modules that are held at a time

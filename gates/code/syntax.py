@@ -3,10 +3,12 @@
 import ast
 import itertools
 import operator
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -15,6 +17,14 @@ COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.GtE: operator.ge,
 }  # fmt: skip
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+HOLDING = frozenset(
+    {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
+)
+LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
+    {*LEAVING, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match, ast.While}
+)
+MAX_BYTES = 2 * 1024 * 1024
 DEEPEST = 400  # statements within statements, each `elif` one more
 NEWLINE = b"\n"
 ENDS_PROCESS = frozenset({"sys.exit", "os._exit", "os.abort"})
@@ -37,6 +47,15 @@ class SourceModule:
         if not isinstance(node, ast.Name):
             return None
         return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
+
+
+def content(path: Path) -> bytes | str:
+    """Return the bytes of a file, or as text the reason why there are none."""
+    try:
+        size = os.stat(path).st_size  # noqa: PTH116  # called for every file
+        return path.read_bytes() if size <= MAX_BYTES else f"{size} bytes, more than {MAX_BYTES}: not read"
+    except OSError as error:
+        return error.strerror or str(error)
 
 
 class Unparsed(Exception):
@@ -76,7 +95,9 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that can run, those of `if`, `try` and `with` blocks too, definitions unopened."""
     for node in body:
         yield node
-        if isinstance(node, ast.If):
+        if type(node) not in HOLDING:
+            pass
+        elif isinstance(node, ast.If):
             yield from _live_branches(node)
         elif isinstance(node, ast.Try | ast.TryStar):
             for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
@@ -86,7 +107,7 @@ def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 yield from live_statements(case.body)
-        if leaves(node):
+        if type(node) in MAY_LEAVE and leaves(node):
             return
 
 
@@ -158,14 +179,14 @@ def _until_dead(node: ast.AST, items: list[object]) -> Iterator[ast.AST]:
 
 def leaves(node: ast.stmt) -> bool:
     """Return whether nothing after a statement of the same block can run."""
-    if isinstance(node, ast.Return | ast.Raise | ast.Break | ast.Continue):
+    if type(node) not in MAY_LEAVE:
+        return False
+    if isinstance(node, LEAVING):
         return True
     if isinstance(node, ast.Assert):
         return constant_truth(node.test) is False
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call) and _ends_process(node.value.func)
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return False  # it may swallow what its body raises
     if isinstance(node, ast.If):
         return _all_branches_leave(node)
     if isinstance(node, ast.Try | ast.TryStar):

@@ -111,7 +111,7 @@ def perform(request: CheckRequest) -> tuple[str, int]:
     files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]
     if not files:
         raise UsageError(f"no Python file in {', '.join(map(str, request.paths)) or base}; name files or folders")
-    found = check(rules, dict.fromkeys(files), base)
+    found = check(rules, dict.fromkeys(files), base, kept=False)
     broken = sorted(
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),

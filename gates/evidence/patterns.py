@@ -11,7 +11,7 @@ from gates.model import Location, Model, Severity
 from gates.project.files import is_under
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
-from gates.scan.patterns.pattern import Pattern
+from gates.scan.pattern import Pattern
 from gates.scan.rule import Piece, Rule, Site
 from gates.task.measurement import CodeBinding
 

@@ -3,48 +3,54 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from gates.scan.program.reading import content, package_of
+from gates.code.syntax import content
+from gates.scan.pattern import Pattern
+from gates.scan.program.module import Module, package_of
+from gates.scan.program.project import Project
 from gates.scan.rule import Piece, Rule
 
-COMMON = frozenset({"step", "update", "grad", "data"})
+Fits = Callable[[Pattern], bool]
 
 
-def literals(rule: Rule) -> tuple[frozenset[str], ...]:
-    """Return sets of words of which a file must hold one whole; an empty set means every file."""
-    return tuple(dict.fromkeys(_literals(rule)))
+TELLING = frozenset({"setattr", "omegaconf", "hydra"})  # by which any object may have what its class lacks
 
 
-def _literals(rule: Rule) -> Iterator[frozenset[str]]:
-    if rule.events:
-        told = [found for events in rule.required if (found := _words(rule, events))]
-        yield from told[0] if told else _words(rule, frozenset(kind.name for kind in rule.events), whole=False)
-    elif rule.form.members:
+def words_of(rule: Rule) -> Iterator[frozenset[str]]:
+    """Yield sets of words of which a file must hold one whole for a rule to speak of it."""
+    if rule.form.members:
         yield frozenset({"class"})
-    pieces: list[Piece] = [*([rule.piece] if rule.piece else []), *rule.when, *rule.kept]
-    for piece in pieces:
-        for pattern in piece.patterns:
-            yield pattern.words
-        if piece.words:
-            yield frozenset()
-    for pattern in rule.there:
-        yield pattern.words
+    yield from (pattern.words for pattern in patterns_of(rule))
 
 
-def _words(rule: Rule, events: frozenset[str], *, whole: bool = True) -> list[frozenset[str]]:
-    """Return the words of each pattern of some events; common ones tell nothing, of any or of the `whole`."""
-    kinds = [kind for kind in rule.events if kind.name in events]
-    found = [pattern.words for kind in kinds for pattern in (*kind.calls, *kind.enters, *kind.leaves)]
-    telling = [words for words in found if not words <= COMMON]
-    return telling if len(telling) == len(found) or not whole else []
+def patterns_of(rule: Rule) -> Iterator[Pattern]:
+    """Yield the patterns of a rule, those of what must be around and in others too."""
+    yield from (pattern for kind in rule.events for pattern in kind.patterns)
+    todo = list(_pieces(rule))
+    while todo:
+        piece = todo.pop()
+        yield from piece.patterns
+        todo += (*piece.inside, *piece.has)
+
+
+def _pieces(rule: Rule) -> tuple[Piece, ...]:
+    return (*([rule.piece] if rule.piece else []), *rule.when, *rule.kept)
+
+
+def _may_fit(piece: Piece, fits: Fits) -> bool:
+    """Return whether something in a file may fit a piece of code, by what it must write for that."""
+    if piece.patterns and not piece.words and not any(map(fits, piece.patterns)):
+        return False
+    return all(not some or any(_may_fit(each, fits) for each in some) for some in (piece.inside, piece.has))
 
 
 MOST = 24  # files of one folder that are judged together
 STEPS = 1  # imports that are followed from what is judged
-_WORD = re.compile(r"\b[^\W\d]\w*")
+_WORD = re.compile(r"\w+")
 _NAME = re.compile(r"[*\w]+")
 _COMMENT = re.compile(r"#.*")
 _IMPORT = re.compile(
@@ -129,9 +135,113 @@ def _reached(files: frozenset[str], links: Links) -> set[str]:
     return found
 
 
-def wanted(literals: Collection[frozenset[str]], facts: Facts, links: Links) -> set[str]:
-    """Return the files that hold the words of a rule, themselves or in what they import."""
-    found = {}
+@dataclass(frozen=True)
+class TreeFacts:
+    """What the tree of a file tells: what it uses and sets, and which words it lends another name.
+
+    By word that it uses, `leads` are the functions and classes that come to it, by base `heirs` those that extend it.
+    It may `lack` an attribute of a class.
+    """
+
+    uses: frozenset[str] = frozenset()
+    lends: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    leads: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    stores: frozenset[str] = frozenset()
+    lacks: frozenset[tuple[str, str]] = frozenset()
+    heirs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def may_matter(rules: Iterable[Rule], facts: Facts, links: Links) -> set[str]:
+    """Return the files that hold the words that a rule asks for, themselves or in what they import, and that."""
+    asked = {words for rule in rules for words in words_of(rule)}
+    found: set[str] = set()
     for shown, fact in facts.items():
-        found[shown] = fact.words.union(*(facts[target].words for target in links[shown]))
-    return {shown for shown, words in found.items() if any(literal <= words for literal in literals)}
+        words = fact.words.union(*(facts[target].words for target in links[shown]))
+        if any(literal <= words for literal in asked):
+            found |= {shown, *links[shown]}
+    return found
+
+
+class Asked:
+    """What some rules ask the tree of a file."""
+
+    def __init__(self, rules: Collection[Rule]) -> None:
+        self._lendable = frozenset(word for rule in rules for each in patterns_of(rule) for word in each.lendable)
+        self._events = {p.text: p for rule in rules for kind in rule.events for p in kind.patterns}.values()
+        self._members = any(rule.form.members for rule in rules)
+
+    def of(self, module: Module, project: Project) -> TreeFacts:
+        """Return what the tree of a file tells; other files of the project are read where a name leads to them."""
+        lends = {word: frozenset(module.renames[word] - {word}) for word in self._lendable & module.renames.keys()}
+        held = {word for p in self._events if p.uses <= module.uses for word in p.words & module.uses}
+        leads = {word: module.leading(word) for word in held}
+        if not self._members:
+            return TreeFacts(module.uses, lends, leads)
+        from gates.scan.members import heirs_of, lacking, stored_outside  # most rules need none of it
+
+        stores = stored_outside(module)
+        lacks = frozenset((node.attr, info.node.name) for node, info in lacking(project, module, stores))
+        return TreeFacts(module.uses, lends, leads, stores, lacks, heirs_of(module))
+
+
+class Choice:
+    """Answers which files rules may speak of, by what their trees tell and those of what they import."""
+
+    def __init__(self, rules: Iterable[Rule], trees: Mapping[str, TreeFacts], links: Links) -> None:
+        self._trees = trees
+        self._links = {shown: [target for target in links[shown] if target in trees] for shown in trees}
+        self._patterns = {p.text: p for rule in rules for kind in rule.events for p in kind.patterns}
+        own = {s: frozenset(text for text, p in self._patterns.items() if self._fits(s, p)) for s in trees}
+        self._events = {
+            shown: held.union(*(self._led(target, shown, own[target]) for target in self._links[shown]))
+            for shown, held in own.items()
+        }
+
+    def wanted(self, rule: Rule, *, kept: bool) -> tuple[set[str], set[str]]:
+        """Return the files that may break a rule, or keep it, and those that may do what is left out there."""
+        if rule.form.members:
+            return {shown for shown in self._trees if self._lacks(shown)}, set()
+        if not rule.events:
+            return {s for s in self._trees if any(_may_fit(p, partial(self._fits, s)) for p in _pieces(rule))}, set()
+        possible = {
+            shown: frozenset(kind.name for kind in rule.events if any(p.text in held for p in kind.patterns))
+            for shown, held in self._events.items()
+        }
+        beside = {s for s in possible if rule.always and rule.bears_on(possible[s])}
+        speaks = rule.is_about if kept else rule.may_speak
+        return {s for s in possible if speaks(possible[s])}, beside
+
+    def tells(self, shown: str) -> bool:
+        """Return whether what a file holds may matter where it is imported."""
+        return bool(self._events.get(shown) or (shown in self._trees and self._trees[shown].lends))
+
+    def _fits(self, shown: str, pattern: Pattern) -> bool:
+        """Return whether code in a file may fit a pattern, by names of its own or those that another file lends."""
+        uses = self._trees[shown].uses
+        if not pattern.uses <= uses:
+            return False
+        near = [self._trees[target].lends for target in self._links[shown]]
+        return all(any(not uses.isdisjoint(lends.get(word, ())) for lends in near) for word in pattern.lendable - uses)
+
+    def _led(self, target: str, shown: str, held: Iterable[str]) -> Iterator[str]:
+        """Yield the patterns of an imported file that a file comes to by the name of a function, class or variable."""
+        tree, uses = self._trees[target], self._trees[shown].uses
+        for text in held:
+            leads = (names.get(word, ()) for word in self._patterns[text].words for names in (tree.lends, tree.leads))
+            if any(not uses.isdisjoint(names) for names in leads):
+                yield text
+
+    def _lacks(self, shown: str) -> bool:
+        """Return whether objects may lack something in a file that nothing near it stores."""
+        near = frozenset().union(*(self._trees[target].stores for target in self._links[shown]))
+        return any(name not in near for name, _ in self._trees[shown].lacks)
+
+    def members(self, judged: Iterable[str], files: Collection[str]) -> list[str]:
+        """Return those of some files that may speak of what others lack: of the attribute, its class or an heir."""
+        names = {name for shown in judged for pair in self._trees[shown].lacks for name in pair} | TELLING
+        trees = {shown: self._trees[shown] for shown in files if shown in self._trees}
+        todo = set(names)
+        while todo:
+            todo = {heir for tree in trees.values() for base in todo for heir in tree.heirs.get(base, ())} - names
+            names |= todo
+        return [s for s, tree in trees.items() if not (names.isdisjoint(tree.uses) and names.isdisjoint(tree.stores))]

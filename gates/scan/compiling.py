@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.order import Order, OrderError
 from gates.scan.form import Constraint, EventForm, RuleForm, Shape, Vocabulary
-from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.scan.pattern import Pattern, PatternError
 from gates.scan.rule import EventKind, Need, Needs, OrderRule, Piece, Rule
 from gates.task.yaml_source import Key, did_you_mean
 

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from gates.scan.patterns.shapes import find
 from gates.scan.program.module import Module
-from gates.scan.program.project import Project
+from gates.scan.program.project import Project, project_of
 from gates.scan.rule import Piece, Rule, Site
+from gates.scan.shapes import find
+from gates.task.yaml_source import Key
 
 if TYPE_CHECKING:
     from gates.scan.paths.traces import Trace, Tracer
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
 class Scanner:
     """Applies rules to one program; what several rules need is made once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, *, kept: bool = True) -> None:
         self.project = project
+        self._with_kept = kept
         self._judged: list[Module] = []
         self._tracers: dict[object, Tracer] = {}
 
     def sites(self, rule: Rule, judged: frozenset[str] | None = None) -> list[Site]:
         """Return the places that a rule speaks of, in all files or some, each line once for a message."""
         self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
-        found = [*self._found(rule), *self._kept(rule)]
+        found = [*self._found(rule), *(self._kept(rule) if self._with_kept else ())]
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
 
@@ -75,17 +77,17 @@ class Scanner:
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
-        from gates.scan.orders import bears_on
         from gates.scan.paths.events import Happening
         from gates.scan.paths.traces import Tracer
 
         form = rule.form
         shared = form.events is not None and not form.events.own and not form.where
         key = form.events.use if shared and form.events else rule.id
+        speaks = rule.bears_on if self._with_kept or rule.always else rule.may_speak
         if (shared, key) not in self._tracers:
             happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
             self._tracers[(shared, key)] = Tracer(self.project, happening)
-        return self._tracers[(shared, key)].traces(self._judged, lambda possible: bears_on(rule, possible))
+        return self._tracers[(shared, key)].traces(self._judged, speaks)
 
 
 def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
@@ -134,3 +136,49 @@ def limited() -> Iterator[None]:
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Endless
+
+
+HERE = "# <- here"
+FILE = "example.py"
+
+
+def failures(rule: Rule) -> Iterator[str]:
+    """Yield what a rule's examples show to be wrong with it, each with its place."""
+    for kind, texts in (("good", rule.form.good), ("bad", rule.form.bad)):
+        for i, text in enumerate(texts):
+            key: Key = (kind, i) if (kind, i) in rule.places else (kind,)
+            for problem in _failures(rule, text, f"the {kind} example {i + 1}", bad=kind == "bad"):
+                yield f"{rule.place(key)}: {problem}"
+
+
+def _failures(rule: Rule, text: str, name: str, *, bad: bool) -> Iterator[str]:
+    marked = {number for number, line in enumerate(text.splitlines(), 1) if HERE in line} if bad else set()
+    if bad and not marked:
+        yield f"{name} marks no line; write {HERE!r} at the end of each line that the rule must find"
+        return
+    found, undecided = _found(rule, text)
+    if undecided:
+        yield f"{name} is not decided: {undecided}"
+    elif not found & marked and bad:
+        yield f"{name} is not found by the rule (line {min(marked)})"
+    else:
+        for line in sorted(marked - found):
+            yield f"{name} is not found at its line {line}, which is marked {HERE!r}"
+        for line in sorted(found - marked):
+            yield f"{name} is found at its line {line}" + (f", which is not marked {HERE!r}" if bad else "")
+
+
+def _found(rule: Rule, text: str) -> tuple[set[int], str]:
+    """Return the lines of an example that break the rule, and why that is not decided."""
+    project = project_of({FILE: text.encode()})
+    if project.unparsed:
+        return set(), project.unparsed[0].removeprefix(f"{FILE}:")
+    try:
+        with limited():
+            sites = Scanner(project).sites(rule)
+    except RecursionError:
+        return set(), "it is nested too deep to be followed"
+    except Endless as error:
+        return set(), str(error)
+    undecided = next((f"{site.line}: {site.message}" for site in sites if site.undecided), "")
+    return {site.line for site in sites if not site.ok}, undecided

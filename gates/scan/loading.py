@@ -13,7 +13,6 @@ from gates import rules as shipped_rules
 from gates.errors import UsageError
 from gates.scan.compiling import RuleError, compiled
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
-from gates.scan.gone import GONE
 from gates.scan.rule import Rule
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
@@ -62,7 +61,7 @@ def _failures(rule: Rule) -> tuple[str, ...]:
     """Return what the examples of a rule show to be wrong with it; they are tried once."""
     key = (rule.source, f"{rule.form.model_dump_json()}{rule.shared}")
     if key not in _tried:
-        from gates.scan.examples import failures  # what applies rules takes a while to import
+        from gates.scan.engine import failures  # what applies rules takes a while to import
 
         _tried[key] = tuple(failures(rule))
     return _tried[key]
@@ -186,3 +185,22 @@ def unknown(name: str, known: Mapping[str, Rule]) -> str:
         return f"the code rule {name!r} is gone: {GONE[name]}"
     tags = {tag for rule in known.values() for tag in rule.form.tags}
     return f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}"
+
+
+INSTEAD = {
+    "the recorder sees it (`training_steps`)": (
+        "amp-bf16-scaler amp-forward-outside-autocast amp-guard-inverted amp-half-parameters amp-manual-zero- "
+        "grad amp-needs-scaler amp-plain-backward amp-plain-clip amp-scheduler-in-microstep amp-unscale-each- "
+        "call amp-unused-scaler amp-update-without-step amp-zero-grad-in-microstep"
+    ),
+    "the gate times the arms itself (`arms`)": (
+        "bench-arms-different-seeds bench-comparison-wrong-way bench-missing-abs bench-peak-not-reset bench- "
+        "ratio-upside-down bench-timing-without-sync"
+    ),
+    "a test of the evaluation shows it": "eval-mode-left-on eval-on-training-data eval-without-eval-mode",
+    "the leak probe sees it (`leaks`)": "leak-graph-in-list",
+    "the hot path counts it (`hot_paths`)": "perf-list-stack-to-device perf-loader-options",
+    "a test or an entry point that calls it shows it": "returned-keys",
+    "ruff finds it (BLE001, S110), as SARIF": "swallowed-exception",
+}
+GONE = {name: answer for answer, names in INSTEAD.items() for name in names.split()}

@@ -3,13 +3,14 @@
 import ast
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gates.code.stub import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import Function, Module, tail_of
-from gates.scan.program.nodes import inner, kept, text_of, walk
+from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
@@ -23,13 +24,6 @@ def broken(module: Module, node: ast.AST, message: str, *way: Told) -> Site:
     last = getattr(node, "end_lineno", None) or line
     trace = dict.fromkeys(f"{what} {there.path}:{getattr(part, 'lineno', 1)}" for what, there, part in way)
     return Site(module.path, line, last, ok=False, message=message, trace=tuple(trace))
-
-
-def calls(node: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls that a node holds, but for those in definitions inside of it."""
-    for call in inner(node, ast.Call):
-        if isinstance(call, ast.Call):
-            yield call
 
 
 def function_of(node: ast.AST, module: Module) -> Function | None:
@@ -75,6 +69,7 @@ REGISTERS = frozenset({"add_module", "register_module", "register_buffer", "regi
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
+OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
 OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
@@ -86,27 +81,38 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 
 def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
-    stored, anything = _stored(project), any(_set_by_name(project))
-    known: dict[str, set[str] | None] = {}
+    stored = frozenset().union(*(stored_outside(module) for module in project.modules.values()))
+    anything = any(_set_by_name(project))
     for module in judged:
-        for node in module.live.get(ast.Attribute, []):
-            if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)) or OF_PYTHON.fullmatch(
-                node.attr
-            ):
-                continue
-            if node.attr in stored or (anything and isinstance(node.value, ast.Attribute)):
-                continue  # something sets it from outside, or may put another object in the place of its own
-            info = _class_of(project, module, node)
-            if info is None or _asked_for(module, node):
-                continue
-            if info.name not in known:
-                known[info.name] = _members(project, info)
-            members = known[info.name]
-            if members is None or _has(members, node.attr) or _holds_several(project, module, node, members):
+        for node, info in lacking(project, module, stored):
+            if anything and isinstance(node.value, ast.Attribute):
+                continue  # something may put another object in the place of its own
+            if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 made = ("class", info.scope.module, info.node)
                 yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
+
+
+def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
+    """Yield each use of an attribute that the object's class lacks, as far as its own code and its bases tell.
+
+    Those that something stores from outside are left out.
+    """
+    known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
+    for node in module.live.get(ast.Attribute, []):
+        assert isinstance(node, ast.Attribute)
+        if node.attr in stored or not isinstance(node.ctx, ast.Load) or OF_PYTHON.fullmatch(node.attr):
+            continue
+        key = (project.scope_at(node, module), chain_of(node.value))
+        if key[1] is None or key not in known:
+            known[key] = _class_of(project, key[0], node.value)
+        info = known[key]
+        members = kept(info, _members) if info is not None else None
+        if info is None or members is None or _has(members, node.attr) or _asked_for(module, node):
+            continue
+        if not _holds_several(project, module, node, members):
+            yield node, info
 
 
 def _set_by_name(project: Project) -> Iterator[bool]:
@@ -116,31 +122,33 @@ def _set_by_name(project: Project) -> Iterator[bool]:
             yield len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)
 
 
-def _stored(project: Project) -> set[str]:
+def stored_outside(module: Module) -> frozenset[str]:
     """Return the attributes that code sets on anything but `self`, or by name."""
-    found: set[str] = set()
-    for module in project.modules.values():
-        for node in module.live.get(ast.Attribute, []):
-            if (
-                isinstance(node, ast.Attribute)
-                and not isinstance(node.ctx, ast.Load)
-                and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-            ):
-                found.add(node.attr)
-        for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
-            found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
-    return found
+    nodes = (node for node in module.live.get(ast.Attribute, ()) if not isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
+    found = {tail_of(node) for node in nodes if not (isinstance(node.value, ast.Name) and node.value.id == "self")}  # type: ignore[attr-defined]
+    for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
+        found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
+    return frozenset(found)
 
 
-def _class_of(project: Project, module: Module, node: ast.Attribute) -> ClassInfo | None:
-    scope = project.scope_at(node, module)
-    if isinstance(node.value, ast.Name) and node.value.id in {"self", "cls", scope.self_name}:
-        is_own = node.value.id == scope.self_name and node.value.id in {"self", "cls"}
+def heirs_of(module: Module) -> dict[str, frozenset[str]]:
+    """Return the names of classes by those of what they extend."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in module.live.get(ast.ClassDef, ()):
+        assert isinstance(node, ast.ClassDef)
+        for base in node.bases:
+            found[tail_of(base.value if isinstance(base, ast.Subscript) else base)].add(node.name)
+    return {base: frozenset(names) for base, names in found.items()}
+
+
+def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
+    if isinstance(node, ast.Name) and node.id in {*OF_INSTANCES, scope.self_name}:
+        is_own = node.id == scope.self_name and node.id in OF_INSTANCES
         info = scope.self_class if is_own else None
-        return None if info is None or info.twice or _is_partial(project, info) else info
-    named = project.types.of(node.value, scope)
+        return None if info is None or info.twice else info
+    named = project.types.of(node, scope)
     info = project.classes.get(named or "")
-    return None if info is None or info.twice or not _is_always(project, node.value, scope, named) else info
+    return None if info is None or info.twice or not _is_always(project, node, scope, named) else info
 
 
 def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
@@ -196,7 +204,7 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
         return False
     if not below:
         return _is_abstract(project, info)  # whoever uses the program fills it in
-    return any((members := _members(project, other)) is None or _has(members, name) for other in below)
+    return any((members := kept(other, _members)) is None or _has(members, name) for other in below)
 
 
 def _has(members: set[str], name: str) -> bool:
@@ -228,7 +236,7 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extended or (_is_abstract(project, info) and not _is_made(project, info)):
+    if info.name in project.lineage.extending or (_is_abstract(project, info) and not _is_made(project, info)):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
@@ -262,7 +270,8 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
     function = function_of(node, module)
     if function is None:
         return False
-    asked = any(node.attr in text_of(call).split("'") for call in calls(function) if tail_of(call.func) == "hasattr")
+    called = (call for call in inner(function, ast.Call) if isinstance(call, ast.Call))
+    asked = any(node.attr in text_of(call).split("'") for call in called if tail_of(call.func) == "hasattr")
     return asked or text_of(node.value) in kept(function, _told_apart)
 
 
@@ -272,7 +281,7 @@ def _told_apart(function: ast.AST) -> set[str]:
     return {text_of(call.args[0]) for call in found if call.args}
 
 
-def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | None:
+def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
     """Return all that a class and its bases define or set; `None` where that cannot be told."""
     if info.twice or hops == 0 or info.node.keywords or OPEN & info.methods.keys():
         return None
@@ -293,8 +302,8 @@ def _members(project: Project, info: ClassInfo, hops: int = 6) -> set[str] | Non
             continue
         if name in PLAIN or name.rpartition(".")[2] in {"Generic", "ABC", "object"}:
             continue
-        inherited = project.classes.get(name)
-        more = _members(project, inherited, hops - 1) if inherited else None
+        inherited = info.scope.project.classes.get(name)
+        more = _members(inherited, hops - 1) if inherited else None
         if more is None:
             return None
         found |= more

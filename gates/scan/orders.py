@@ -1,22 +1,103 @@
 """Rules of order judged over event traces: some path that breaks one, or no path that has what there must be."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gates.scan.automata.order import Order
-from gates.scan.automata.words import Event
-from gates.scan.blaming import blamed
+from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.traces import Trace
-from gates.scan.projecting import MARKS, PLAIN, joined, projections
-from gates.scan.rule import OrderRule, Rule, Site
+from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
-MAX_CALLS = 2
-ENDS = {"first", "last", "itself"}  # the last event, and not the call of a helper that has it
-TURN = re.compile(r"#[\w/.]*")
-MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
+MAX_OBJECTS = 4
+ONE = r"[\w.]+(@[^#()\[\],]+)?"
+PLAIN = re.compile(  # a variable, one of Lightning's lists, what stands under a written key
+    rf"[\w.]+(@[^#()\[\]]+)?|[\w.]+\.(optimizers|lr_schedulers)\(\)\[\d+\]|Subscript\({ONE},('[^']*'|\d+),\)"
+)
 Word = Sequence[Event]
+MAX_CALLS = 2
+MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
+TURN = re.compile(r"#[\w/.]*")
 Elsewhere = Mapping[str, Mapping[str, set[str]]]
+INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+BEFORE = {  # what must come before something
+    "clip": {"unscale", "unscale_once", "unscale_by_hand"},
+    "update": {"step"},
+    "scheduler": {"step", "plain_step"},
+}
+BLOCKS = {"autocast_enter"}
+ENDING = ("step", "backward")
+
+
+def projections(order: Order, word: Word) -> Iterator[Word]:
+    """Yield the path once for each choice of the objects that several of its events must share."""
+    shared = joined(order, word)
+    if not shared:
+        yield word
+        return
+    objects = {hole: _objects(order, word, hole) for hole in shared}
+    holes = [hole for hole in shared if len(objects[hole]) > 1]
+    if not holes:
+        yield word
+        return
+    for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
+        chosen = dict(zip(holes, choice, strict=True))
+        if not _together(chosen, word):
+            continue
+        yield [event for event in word if not _is_foreign(event, chosen, order, word)]
+
+
+def _together(chosen: Mapping[str, str], word: Word) -> bool:
+    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
+    for one, other in itertools.permutations(chosen, 2):
+        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
+        if beside and chosen[other] not in beside:
+            return False
+    return True
+
+
+def joined(order: Order, word: Word) -> list[str]:
+    """Return the metavariables that several events of an order must agree on."""
+    counted: dict[str, set[str]] = {}
+    told: set[str] = set()
+    for event in word:
+        if event.name in order.names:
+            for hole, key in event.bound:
+                told |= {key} if hole == order.of else set()
+                counted.setdefault(hole, set()).add(event.name)
+    twice = {name for name in order.positive if order.positive.count(name) > 1}
+    apart = order.of if all(map(PLAIN.fullmatch, told)) else ""  # what a loop goes over may be left out by turns
+    shared = (hole for hole, names in counted.items() if hole == apart or len(names) > 1 or names & twice)
+    return sorted(filter(None, shared))
+
+
+def _objects(order: Order, word: Word, hole: str) -> list[str]:
+    found = [dict(event.bound).get(hole) for event in word if event.name in order.names]
+    return list(dict.fromkeys(key for key in found if key is not None))
+
+
+def _is_foreign(event: Event, chosen: Mapping[str, str], order: Order, word: Word) -> bool:
+    """Return whether an event is about other objects than those chosen, so that it does not count here."""
+    if event.name not in order.names:
+        return False
+    bound = dict(event.bound)
+    for hole, key in chosen.items():
+        other = bound.get(hole)
+        if other is None or other == key:
+            continue
+        if event.name in order.positive:
+            return True
+        if PLAIN.fullmatch(other) and PLAIN.fullmatch(key) and _all_tell(hole, order, word):
+            return True
+    return False
+
+
+def _all_tell(hole: str, order: Order, word: Word) -> bool:
+    """Return whether the events that an order asks for all say which object they are about; of its own, some do."""
+    asked = [event for event in word if event.name in order.positive and event.name not in MARKS]
+    telling = [event for event in asked if hole in dict(event.bound)]
+    return bool(telling) if hole == order.of else len(telling) == len(asked)
 
 
 class Breach(NamedTuple):
@@ -40,7 +121,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
-        if trace.cut and trace.told and not bad and may_speak(rule, trace.possible):
+        if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
             yield Site(
                 trace.path, trace.line, trace.last_line, ok=False, undecided=True,
                 message=f"{trace.name} could not be walked whole",
@@ -57,23 +138,6 @@ def _speaks(rule: Rule, word: Word) -> bool:
         return False
     wanted = {name for order in (*rule.never, *rule.always) for name in order.order.names}
     return bool(names & (wanted - MARKS))
-
-
-def bears_on(rule: Rule, possible: frozenset[str]) -> bool:
-    """Return whether a function with some events may break a rule, keep it, or do what its class leaves out."""
-    wanted = {name for order in (*rule.never, *rule.always) for name in order.order.positive} - MARKS
-    beside = set().union(*(set(order.order.positive) - order.at for order in rule.always)) - MARKS
-    speaks = all(possible & each or each & MARKS for each in rule.required)
-    return bool(possible & (wanted if speaks else beside))
-
-
-def may_speak(rule: Rule, possible: frozenset[str]) -> bool:
-    """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
-    if not all(possible & alternatives or alternatives & MARKS for alternatives in rule.required):
-        return False
-    if any(order.order.can_match(possible) for order in rule.never):
-        return True
-    return any(possible & ((order.at - ENDS) or set(order.order.names) - MARKS) for order in rule.always)
 
 
 def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
@@ -222,3 +286,64 @@ def _has(order: Order, word: Word, at: Event) -> bool:
 def _is_alone(at: Event, order: Order, word: Word) -> bool:
     """Return whether an event that knows of its optimizer by what it was made with is all that speaks of that one."""
     return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
+
+
+def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
+    """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
+    by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
+    follows = [*events[list(events).index(here) + 1 :], *rest] if here in events else rest
+    return by_helper or _too_early(here, follows, found) or _in_block(here, events, found)
+
+
+def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a helper that has this event and no other kind: where it is called is the fault."""
+    frames = found.calls.get(here, ()) if here.name in INNOCENT else ()
+    others = [found.calls.get(event, ()) for event in events if event != here]
+    shared = max((_shared(frames, other) for other in others), default=len(frames))
+    for depth in range(shared, len(frames)):
+        inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+        if inside <= {here.name}:
+            return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
+    return None
+
+
+def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a helper of several that does once more what the code around that call has done already."""
+    first, frames = events[0], found.calls.get(here, ())
+    around = found.calls.get(first, ())
+    if first is here or first.name != here.name or _shared(frames, around) < len(around) or len(frames) <= len(around):
+        return None
+    call = frames[len(around)]
+    same = (by for event, by in found.calls.items() if (event.name, *event[2:]) == (here.name, *here[2:]))
+    return call if any(call not in by for by in same) else None  # it is called elsewhere, too
+
+
+def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
+    """Return what acts before another that should have come first: the call of a helper."""
+    frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
+    later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
+    later = later if later is not None and later.name in wanted else None
+    others = found.calls.get(later, ()) if later is not None else ()
+    pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
+    one, other = next(pairs, (None, None))
+    if one is None or other is None or one[:2] == other[:2]:
+        return None
+    depth = frames.index(one)
+    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+    alone = inside == {here.name} and one.path == other.path
+    return one if alone and all(frame.direct for frame in frames[depth:]) else None
+
+
+def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call that stands in a block and runs what should not be in it: whoever runs that knows of no block."""
+    begun, frames = events[0], found.calls.get(here, ())
+    if begun.name not in BLOCKS or begun not in found.calls:
+        return None
+    shared = _shared(frames, found.calls[begun])
+    return frames[shared] if shared == len(found.calls[begun]) < len(frames) else None
+
+
+def _shared(one: Sequence[Frame], other: Sequence[Frame]) -> int:
+    """Return how many calls two events happen inside of both."""
+    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    return sum(1 for _ in same)

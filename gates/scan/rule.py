@@ -3,12 +3,17 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gates.model import Severity
+from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.order import Order
 from gates.scan.form import RuleForm
-from gates.scan.patterns.pattern import Pattern
+from gates.scan.pattern import Pattern
 from gates.task.yaml_source import Key
+
+MARKS = frozenset(MARKERS)
+ENDS = frozenset({"first", "last", "itself"})  # the last event, and not the call of a helper that has it
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,11 @@ class EventKind:
     leaves: tuple[Pattern, ...]
     unless: re.Pattern[str] | None = None
     when: re.Pattern[str] | None = None
+
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Return all patterns of which code must fit one."""
+        return (*self.calls, *self.enters, *self.leaves)
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,30 @@ class Rule:
     def place(self, key: Key) -> str:
         """Return where in its file a value stands, as `file:line:col`, or else the file."""
         return self.places.get(key, self.source)
+
+    def bears_on(self, possible: frozenset[str]) -> bool:
+        """Return whether a function with some events may break the rule, keep it, or do what its class leaves out."""
+        beside = set().union(*(set(order.order.positive) - order.at for order in self.always)) - MARKS
+        return self.is_about(possible) or (not self._has_what_it_needs(possible) and bool(possible & beside))
+
+    def is_about(self, possible: frozenset[str]) -> bool:
+        """Return whether a file with some events has what the rule needs, and one that its orders ask for."""
+        return self._has_what_it_needs(possible) and bool(possible & self._wanted)
+
+    def may_speak(self, possible: frozenset[str]) -> bool:
+        """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
+        if not self._has_what_it_needs(possible):
+            return False
+        if any(order.order.can_match(possible) for order in self.never):
+            return True
+        return any(possible & ((order.at - ENDS) or set(order.order.names) - MARKS) for order in self.always)
+
+    def _has_what_it_needs(self, possible: frozenset[str]) -> bool:
+        return all(possible & alternatives or alternatives & MARKS for alternatives in self.required)
+
+    @cached_property
+    def _wanted(self) -> frozenset[str]:
+        return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
 
     @property
     def is_certain(self) -> bool:

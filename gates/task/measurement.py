@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, field_validator, model_validator
 
-from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.scan.pattern import Pattern, PatternError
 from gates.task.types import Callable, Command, InsidePath, Located, Name, Seconds, Text
 from gates.words import called, in_shell
 

@@ -13,9 +13,8 @@ from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_folder, load_rules, named
-from gates.scan.program import reading
 from gates.scan.program.module import Module
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import module_of, project_of
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
 
@@ -50,7 +49,7 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
 
     def counted(shown: str, raw: bytes) -> Module:
         parsed.append(shown)
-        return reading.module_of(shown, raw)
+        return module_of(shown, raw)
 
     monkeypatch.setattr(checking, "module_of", counted)
     root = written(

@@ -9,7 +9,7 @@ from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 
 RULES = load_rules()
 ORDER = RULES["amp-clip-before-unscale"]

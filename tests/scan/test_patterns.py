@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from scanning import a_rule, broken
 
-from gates.scan.patterns.pattern import Pattern, PatternError
+from gates.scan.pattern import Pattern, PatternError
 
 
 @pytest.mark.parametrize(

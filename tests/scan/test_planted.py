@@ -14,7 +14,7 @@ from gates.model import Severity
 from gates.scan.checking import check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_rules
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 from gates.scan.rule import Site
 
 RULES = load_rules()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 
 USE = "{imported}\ndef f():\n    return {called}\n"
 

@@ -4,7 +4,7 @@
 import pytest
 from scanning import broken, sites
 
-from gates.scan.program.reading import project_of
+from gates.scan.program.project import project_of
 
 HEAD = "import torch\nclip = torch.nn.utils.clip_grad_norm_\n"
 RIGHT = (

@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
+from gates.scan.paths.state import State, Value
 from gates.scan.program.module import tail_of
 
 NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {

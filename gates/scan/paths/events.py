@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gates.scan.automata.words import Event
+from gates.scan.matches import match
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
-from gates.scan.patterns.matches import match
-from gates.scan.patterns.pattern import Hole, Holes, Pattern
+from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.project import Project
@@ -206,7 +206,7 @@ def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
 
 def own_steps(project: Project) -> Iterator[str]:
     """Yield the program's classes whose objects take a step with an optimizer, as a scaler does."""
-    for info in project.classes.values():
+    for info in list(project.classes.values()):
         method = info.methods.get("step")
         if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
             yield info.name

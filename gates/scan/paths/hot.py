@@ -9,11 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
-from gates.scan.patterns.matches import match, names_it
-from gates.scan.patterns.pattern import Hole, Pattern, root_of
+from gates.scan.paths.state import State, Value
+from gates.scan.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, names_of, tail_of
 from gates.scan.program.nodes import below, text_of, walk

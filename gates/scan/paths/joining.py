@@ -5,8 +5,7 @@ from typing import NoReturn
 
 from gates.scan.automata.words import Event, Word
 from gates.scan.paths.events import Happening
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
+from gates.scan.paths.state import State, Value
 
 MAX_WORK = 2_000
 MAX_PATHS = 96

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from gates.scan.automata.words import Event
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.running import Running
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
+from gates.scan.paths.state import State, Value
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 

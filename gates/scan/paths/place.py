@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from gates.scan.paths.values import Closure, Value
+from gates.scan.paths.state import Closure, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import children

@@ -11,8 +11,7 @@ from gates.scan.paths.contexts import Contexts, Run, given, is_manager, paramete
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.place import Place, passed_on
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Closure, Value
+from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project

@@ -10,8 +10,7 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import TooMany
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Value
+from gates.scan.paths.state import State, Value
 from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module

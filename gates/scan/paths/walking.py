@@ -10,8 +10,7 @@ from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Run
 from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import Place, apart
-from gates.scan.paths.state import State
-from gates.scan.paths.values import Closure, Value
+from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
 from gates.scan.program.scope import UNKNOWN, Scope

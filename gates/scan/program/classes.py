@@ -145,15 +145,10 @@ class Lineage:
         return []
 
     @cached_property
-    def extended(self) -> frozenset[str]:
-        """Return the full names of the classes that others extend."""
-        return frozenset(base for info in self._project.classes.values() for base in info.bases if base)
-
-    @cached_property
     def extending(self) -> dict[str, list[ClassInfo]]:
         """Return the classes that extend a class, by its full name."""
         found: dict[str, list[ClassInfo]] = defaultdict(list)
-        for info in self._project.classes.values():
+        for info in list(self._project.classes.values()):
             for base in dict.fromkeys(info.bases):
                 if base and base != info.name:
                     found[base].append(info)

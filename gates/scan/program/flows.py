@@ -91,7 +91,7 @@ class Flows:
 
     @cached_property
     def _owner(self) -> dict[ast.AST, str]:
-        return {m: info.node.name for info in self._project.classes.values() for m in info.methods.values()}
+        return {m: info.node.name for info in list(self._project.classes.values()) for m in info.methods.values()}
 
 
 def _standing(value: ast.AST) -> Iterator[str]:

@@ -19,18 +19,22 @@ class Imports:
     def __init__(self, project: "Project") -> None:
         self._project = project
         self._by_name = project.by_name
-        self._packages = {m.name for m in project.modules.values() if m.path.endswith("__init__.py")}
+        self._packages = {name for name, path in self._by_name.items() if path.endswith("__init__.py")}
         self._folders = {part for name in self._by_name for part in self._tops(name)}
-        self._suffixes: dict[str, list[Module]] = defaultdict(list)
-        for module in project.modules.values():
-            parts = module.name.split(".")
+        self._suffixes: dict[str, list[str]] = defaultdict(list)
+        for name, path in self._by_name.items():
+            parts = name.split(".")
             for at in range(1, len(parts)):
-                self._suffixes[".".join(parts[at:])].append(module)
+                self._suffixes[".".join(parts[at:])].append(path)
         self._canonical: dict[tuple[str, str], str] = {}
         self._starred: dict[tuple[str, str], str | None] = {}
 
     def find_module(self, name: str, near: Module) -> Module | None:
         """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
+        path = self._path(name, near)
+        return self._project.module(path) if path is not None else None
+
+    def _path(self, name: str, near: Module) -> str | None:
         if name in self._by_name:
             return self._by_name[name]
         first = name.partition(".")[0]

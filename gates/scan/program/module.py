@@ -7,19 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gates.code.stub import is_hollow
-from gates.code.syntax import SourceModule, constant_truth, leaves, live_statements, origin
-from gates.scan.program.nodes import SINGLE, below, children, walk
+from gates.code.syntax import SourceModule, live_statements, origin
+from gates.scan.program.nodes import DEFINED, children, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
+MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
-_MAY_BE_DEAD = frozenset(
-    {
-        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
-        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
-    }
-)  # fmt: skip  # in whose parts some may never run
-
-
 GIVING = {
     ast.Assign: ("targets", "value"),
     **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), ("target", "value")),
@@ -27,6 +21,16 @@ GIVING = {
     ast.withitem: ("optional_vars", "context_expr"),
     ast.keyword: ("arg", "value"),
 }
+
+
+def name_of(path: str) -> str:
+    """Return the dotted name of a file, from the root of the project."""
+    return package_of(path) if path.endswith("__init__.py") else path.removesuffix(".py").replace("/", ".")
+
+
+def package_of(path: str) -> str:
+    """Return the package that the imports of a file are relative to."""
+    return ".".join(path.split("/")[:-1])
 
 
 class Named(ast.Name):
@@ -61,8 +65,7 @@ class Module:
     package: str
     source: SourceModule
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
-    lambdas: bool = True  # whether there may be any
-    walruses: bool = True
+    walruses: bool = True  # whether there may be any
 
     @property
     def tree(self) -> ast.Module:
@@ -95,7 +98,7 @@ class Module:
     @cached_property
     def live(self) -> dict[type[ast.AST], list[ast.AST]]:
         """Return every node that can run, by its type, in the order of the source; fills `parents`."""
-        return _live(self.tree, self.parents)
+        return live_nodes_of(self.tree, self.parents)
 
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
@@ -128,8 +131,10 @@ class Module:
         for kind in (ast.Assign, ast.AnnAssign, ast.NamedExpr):
             for node in self.live.get(kind, []):
                 value: ast.expr | None = getattr(node, "value", None)
+                if not isinstance(value, STANDING):
+                    continue
                 targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
-                for name in set(_standing_for(value)) if value is not None else ():
+                for name in set(_standing_for(value)):
                     found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}
         return dict(found)
 
@@ -154,6 +159,24 @@ class Module:
         found |= {node.attr for node in self.live.get(ast.Attribute, []) if isinstance(node, ast.Attribute)}
         dotted = (b.dotted for bindings in self.bindings.values() for b in bindings)
         return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
+
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """Return its words, `f()` for what it calls by a last name f, and `a=` for an attribute a that it sets."""
+        stored = (node for node in self.live.get(ast.Attribute, ()) if not isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
+        return self.words.union((f"{name}()" for name in self.calls), (f"{tail_of(node)}=" for node in stored))
+
+    def leading(self, word: str) -> frozenset[str]:
+        """Return the functions and classes in which live code mentions a name, or one of these."""
+        found: set[str] = set()
+        todo = {word}
+        for _ in range(MAX_CALLS):
+            ancestors = (
+                around for name in todo for node in self.mentions.get(name, ()) for around in self.ancestors(node)
+            )
+            todo = {around.name for around in ancestors if isinstance(around, DEFINED)} - found
+            found |= todo
+        return frozenset(found)
 
     @cached_property
     def turned(self) -> dict[ast.AST, set[str]]:
@@ -266,70 +289,6 @@ def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
     for inner in walk(target):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
             yield inner.id, Binding("opaque")
-
-
-def _live(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[ast.AST], list[ast.AST]]:
-    """Walk what can run, without recursion: not under `if False`, not after a `return`, no unused inner function."""
-    found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        kind = type(node)
-        found[kind].append(node)
-        if kind in SINGLE:
-            continue
-        below = tuple(_live_children(node)) if kind in _MAY_BE_DEAD else children(node)
-        for child in below:
-            parents[child] = node
-        stack += below[::-1]
-    return dict(found)
-
-
-def _live_children(node: ast.AST) -> Iterator[ast.AST]:
-    dead: set[str] = set()
-    if isinstance(node, ast.If | ast.While | ast.IfExp):
-        truth = constant_truth(node.test)
-        dead = (
-            {"body"} if truth is False else {"orelse"} if truth is True and not isinstance(node, ast.While) else set()
-        )
-    unused = _unused(node) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else ()
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if name in dead or name == "ctx":
-            continue
-        if isinstance(value, ast.AST):
-            yield value
-        elif isinstance(value, list):
-            for item in value:
-                if not isinstance(item, ast.AST) or item in unused:
-                    continue
-                yield item
-                if isinstance(item, ast.stmt) and leaves(item):
-                    break
-
-
-def _unused(function: Function) -> set[ast.AST]:
-    """Return the inner functions and lambdas of a function that nothing in it ever names."""
-    inner = [n for n in function.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and not n.decorator_list]
-    if not inner:
-        return set()
-    named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-    return {n for n in inner if n.name not in named}
-
-
-def definitions(node: ast.AST, *, lambdas: bool) -> Iterator[Function | ast.Lambda | ast.ClassDef]:
-    """Yield the definitions directly inside of a node, however deep in its blocks, and in its expressions."""
-    stack = list(children(node))
-    while stack:
-        child = stack.pop()
-        if not lambdas and isinstance(child, ast.expr):
-            continue
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield child
-            if not isinstance(child, ast.Lambda):
-                stack.extend(child.decorator_list)
-        else:
-            stack.extend(children(child))
 
 
 def is_abstract(node: ast.AST) -> bool:

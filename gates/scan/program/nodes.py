@@ -1,13 +1,25 @@
 """What syntax trees hold, walked once: the answers are kept on the nodes, which many rules ask the same of."""
 
 import ast
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-N = TypeVar("N", bound=ast.AST)
+from gates.code.syntax import MAY_LEAVE, constant_truth, leaves
+
+N = TypeVar("N")
 T = TypeVar("T")
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINED = (*FUNCTIONS, ast.ClassDef)
+DEFINITIONS = (*DEFINED, ast.Lambda)
+ASKING = (ast.If, ast.While, ast.IfExp)
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+_MAY_BE_DEAD = frozenset(
+    {
+        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
+        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
+    }
+)  # fmt: skip  # in whose parts some may never run
 _CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
@@ -93,7 +105,7 @@ def _inside(node: ast.AST, kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, 
 
 
 def kept(node: N, make: Callable[[N], T]) -> T:
-    """Return what a function makes of a node alone; it is made once."""
+    """Return what a function makes of a node, or of a class, alone; it is made once."""
     own = node.__dict__
     key = f"{_KEPT}{make.__module__}.{make.__qualname__}"
     if key not in own:
@@ -126,3 +138,58 @@ def chain_of(node: ast.AST) -> str | None:
 def is_none(node: ast.AST | None) -> bool:
     """Return whether an expression is `None` written out."""
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def live_nodes_of(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[ast.AST], list[ast.AST]]:
+    """Walk what can run, without recursion: not under `if False`, not after a `return`, no unused inner function."""
+    found: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        kind = type(node)
+        found[kind].append(node)
+        if kind in SINGLE:
+            continue
+        below = _live_children(node) if kind in _MAY_BE_DEAD else children(node)
+        for child in below:
+            parents[child] = node
+        stack += below[::-1]
+    return dict(found)
+
+
+def _live_children(node: ast.AST) -> list[ast.AST]:
+    truth = constant_truth(node.test) if isinstance(node, ASKING) else None
+    dead = "body" if truth is False else "orelse" if truth and not isinstance(node, ast.While) else ""
+    unused = _unused(node) if isinstance(node, FUNCTIONS) else ()
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST) and name != dead:
+            found.append(value)
+        elif isinstance(value, list) and name != dead:
+            for item in value:
+                if isinstance(item, ast.AST) and item not in unused:
+                    found.append(item)
+                    if type(item) in MAY_LEAVE and leaves(item):  # type: ignore[arg-type]  # one of statements
+                        break
+    return found
+
+
+def _unused(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[ast.AST]:
+    """Return the inner functions and lambdas of a function that nothing in it ever names."""
+    inner = [n for n in function.body if isinstance(n, FUNCTIONS) and not n.decorator_list]
+    if not inner:
+        return set()
+    named = {n.id for n in below(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n for n in inner if n.name not in named}
+
+
+def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    """Yield the functions and classes directly inside of a node, however deep in its blocks."""
+    stack = [node]
+    while stack:
+        here = stack.pop()
+        if here is not node and isinstance(here, DEFINED):
+            yield here
+        else:
+            stack += [child for name in BLOCKS for child in getattr(here, name, ())]

@@ -2,14 +2,16 @@
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
+from gates.code.syntax import Unparsed, parse
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
 from gates.scan.program.flows import Flows
 from gates.scan.program.imports import Imports
-from gates.scan.program.module import Function, Module, definitions
+from gates.scan.program.module import Function, Module, name_of, package_of
+from gates.scan.program.nodes import definitions
 from gates.scan.program.scope import Scope
 from gates.scan.program.types import Types
 
@@ -17,23 +19,23 @@ from gates.scan.program.types import Types
 class Definitions:
     """The tables of what modules define."""
 
-    def __init__(self, project: "Project", modules: Iterable[Module]) -> None:
+    def __init__(self, project: "Project") -> None:
         self._project = project
         self._scopes: dict[ast.AST, Scope] = {}
         self._names: dict[ast.AST, str] = {}
         self.classes: dict[str, ClassInfo] = {}
         self.functions: dict[str, tuple[Function, Module]] = {}
-        for module in modules:
-            self._index(module)
+        self.method_names: Counter[str] = Counter()  # how many classes have a method of a name
 
-    def _index(self, module: Module) -> None:
+    def index(self, module: Module) -> None:
+        """Take in what a module defines."""
         top = Scope(self._project, module)
         self._scopes[module.tree] = top
         stack: list[tuple[ast.AST, Scope, str, ClassInfo | None]] = [(module.tree, top, module.name, None)]
         while stack:
             node, scope, prefix, owner = stack.pop()
-            for child in definitions(node, lambdas=module.lambdas):
-                name = f"{prefix}.{getattr(child, 'name', '<lambda>')}"
+            for child in definitions(node):
+                name = f"{prefix}.{child.name}"
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
                     info = ClassInfo(name, child, scope, twice=name in self.classes)
@@ -44,22 +46,25 @@ class Definitions:
                     continue
                 inner = Scope(self._project, module, child, scope, owner)
                 self._scopes[child] = inner
-                if not isinstance(child, ast.Lambda):
-                    self.functions.setdefault(name, (child, module))
-                    if owner:
-                        owner.methods.setdefault(child.name, child)
+                self.functions.setdefault(name, (child, module))
+                if owner and child.name not in owner.methods:
+                    owner.methods[child.name] = child
+                    self.method_names[child.name] += self.classes[owner.name] is owner
                 stack.append((child, inner, name, None))
 
     def scope_of(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope of a function's body, or of the module."""
+        if isinstance(node, ast.Lambda) and node not in self._scopes:
+            self._scopes[node] = Scope(self._project, module, node, self.scope_at(node, module))
         return self._scopes.get(node) or self._scopes[module.tree]
 
     def scope_at(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope that a live node stands in."""
         inside: ast.AST = node
         for around in module.ancestors(node):
-            if around in self._scopes and not _is_of_head(inside, around):
-                return self._scopes[around]
+            known = isinstance(around, ast.Lambda) or around in self._scopes
+            if known and not _is_of_head(inside, around):
+                return self.scope_of(around, module)
             inside = around
         return self._scopes[module.tree]
 
@@ -82,12 +87,23 @@ MAX_NAMES = 200
 
 
 class Project:
-    """All modules of a program, and where their names lead: one door to what its parts answer."""
+    """All modules of a program, and where their names lead: one door to what its parts answer.
 
-    def __init__(self, modules: Iterable[Module], unparsed: Iterable[str] = ()) -> None:
-        self.modules = {module.path: module for module in modules}
+    A module is loaded when a name leads to it. Those of the `main` paths, or all, are the `modules` that are searched.
+    """
+
+    def __init__(
+        self,
+        paths: Collection[str],
+        load: Callable[[str], Module | None],
+        unparsed: Iterable[str] = (),
+        main: Collection[str] | None = None,
+    ) -> None:
         self.unparsed = tuple(unparsed)
-        self.by_name = {module.name: module for module in self.modules.values()}
+        self._main = paths if main is None else main
+        self.by_name = {name_of(path): path for path in paths}
+        self._load = load
+        self._loaded: dict[str, Module | None] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
         imports, assignments = Imports(self), Assignments(self)
@@ -105,9 +121,25 @@ class Project:
             info.__dict__.clear()
         self.__dict__.clear()
 
+    def module(self, path: str) -> Module | None:
+        """Return a file of the program; nothing for one that cannot be read."""
+        if path not in self._loaded:
+            module = self._loaded[path] = self._load(path)
+            if module is not None and "_definitions" in self.__dict__:
+                self._definitions.index(module)
+        return self._loaded[path]
+
+    @cached_property
+    def modules(self) -> dict[str, Module]:
+        """Return the files that are searched, by their paths."""
+        return {path: module for path in self._main if (module := self.module(path)) is not None}
+
     @cached_property
     def _definitions(self) -> Definitions:
-        return Definitions(self, self.modules.values())  # in most files no name is looked up, and none is needed
+        found = Definitions(self)  # in most files no name is looked up, and none is needed
+        for module in filter(None, self._loaded.values()):
+            found.index(module)
+        return found
 
     @cached_property
     def classes(self) -> dict[str, ClassInfo]:
@@ -169,15 +201,10 @@ class Project:
                 found[name] |= others
         return found
 
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Return the names that some file writes in live code."""
-        return frozenset().union(*(module.words for module in self.modules.values()))
-
-    @cached_property
+    @property
     def method_names(self) -> Counter[str]:
         """Return how many classes have a method of a name."""
-        return Counter(name for info in self.classes.values() for name in info.methods)
+        return self._definitions.method_names
 
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
@@ -187,3 +214,26 @@ class Project:
             for name, calls in module.calls.items():
                 found[name] += [(call, module) for call in calls]
         return found
+
+
+def project_of(contents: Mapping[str, bytes | str]) -> Project:
+    """Parse files by their paths relative to the root of the project; text in place of bytes is why there are none."""
+    modules: dict[str, Module] = {}
+    unparsed = []
+    for path, raw in contents.items():
+        if isinstance(raw, str):
+            unparsed.append(f"{path}:1: {raw}")
+            continue
+        try:
+            modules[path] = module_of(path, raw)
+        except Unparsed as error:
+            unparsed.append(str(error))
+    return Project(modules, modules.get, unparsed)
+
+
+def module_of(path: str, raw: bytes) -> Module:
+    """Parse one file; raise `Unparsed` with the place and the reason."""
+    package = package_of(path)
+    source = parse(raw, path, package)
+    plain = raw.isascii() and b"coding" not in raw[:200]
+    return Module(path, name_of(path), package, source, walruses=not plain or b":=" in raw)

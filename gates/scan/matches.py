@@ -2,7 +2,7 @@
 
 import ast
 
-from gates.scan.patterns.pattern import HOLE, MANY, Hole, Holes, Names, Pattern, is_gap, is_many, root_of
+from gates.scan.pattern import HOLE, MANY, Hole, Holes, Names, Pattern, is_gap, is_many, root_of
 from gates.scan.program.known import canonical
 from gates.scan.program.nodes import chain_of
 

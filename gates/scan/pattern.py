@@ -131,14 +131,24 @@ class Pattern:
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the names that a program must write somewhere for code to fit: of a dotted name its last."""
-        body = self.body if isinstance(self.body, tuple) else (self.body,)
-        return frozenset(word for part in body for word in _written(part))
+        return frozenset(word for part in self._parts for word, _ in _written(part))
 
     @cached_property
-    def roots(self) -> frozenset[str]:
-        """Return the last names of what stands in it under a dotted name."""
-        body = self.body if isinstance(self.body, tuple) else (self.body,)
-        return frozenset(name.rpartition(".")[2] for part in body for name in _rooted(part) if "." in name)
+    def lendable(self) -> frozenset[str]:
+        """Return those of its words for which imports and assignments may give a file another."""
+        return frozenset(word for part in self._parts for word, is_lendable in _written(part) if is_lendable)
+
+    @cached_property
+    def uses(self) -> frozenset[str]:
+        """Return what a file itself must write for code in it to fit, in the form of `Module.uses`."""
+        nodes = [node for part in self._parts for node in ast.walk(part) if isinstance(node, ast.Attribute)]
+        stored = {f"{n.attr}=" for n in nodes if isinstance(n.ctx, ast.Store) and not n.attr.startswith(HOLE)}
+        called = {f"{self.tail}()"} if self.tail else set()
+        return self.words - self.lendable | stored | called
+
+    @property
+    def _parts(self) -> tuple[ast.AST, ...]:
+        return self.body if isinstance(self.body, tuple) else (self.body,)
 
     @cached_property
     def called(self) -> str:
@@ -147,26 +157,20 @@ class Pattern:
         return root.rpartition(".")[2] if root else ""
 
 
-def _written(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name | ast.Attribute) and root_of(node) is not None:
-        yield root_of(node).rpartition(".")[2]  # type: ignore[union-attr]  # it is not None here
-        return
-    if isinstance(node, ast.Attribute) and not node.attr.startswith(HOLE):
-        yield node.attr
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        named = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
-        yield from (word for name in named for word in name.split(".") if word and not word.startswith((HOLE, MANY)))
-    for child in ast.iter_child_nodes(node):
-        yield from _written(child)
-
-
-def _rooted(node: ast.AST) -> Iterator[str]:
+def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Yield the words of a pattern, and whether other names may stand for them."""
     root = root_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
     if root is not None:
-        yield root
+        yield root.rpartition(".")[2], True
         return
+    if isinstance(node, ast.Attribute) and not node.attr.startswith(HOLE):
+        yield node.attr, False
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        named = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+        words = (word for name in named for word in name.split(".") if word)
+        yield from ((word, False) for word in words if not word.startswith((HOLE, MANY)))
     for child in ast.iter_child_nodes(node):
-        yield from _rooted(child)
+        yield from _written(child)
 
 
 def _names_in(node: ast.AST) -> Iterator[str]:

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from gates.scan.patterns.matches import match, match_block
-from gates.scan.patterns.pattern import Hole, Holes, Pattern, is_gap
+from gates.scan.matches import match, match_block
+from gates.scan.pattern import Hole, Holes, Pattern, is_gap
 from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import walk
@@ -27,21 +27,13 @@ def find(piece: Piece, module: Module, project: Project) -> Iterator[tuple[ast.A
     """Yield the live code of a module that fits, with what its metavariables stand for."""
     seen: set[ast.AST] = set()
     for pattern in piece.patterns:
-        if not pattern.words <= project.words:
+        if not pattern.uses <= module.uses:
             continue  # nothing can fit
-        if not all(_may_name(root, module, project) for root in pattern.roots):
-            continue
         search = _Search(pattern, module, project)
         for node, holes in search.candidates():
             if node not in seen and search.fits_around(piece, node, holes):
                 seen.add(node)
                 yield node, holes
-
-
-def _may_name(root: str, module: Module, project: Project) -> bool:
-    """Return whether a module writes a name, or one that may stand for it."""
-    names = project.names_for(root)
-    return names is None or not names.isdisjoint(module.words)
 
 
 class _Search:

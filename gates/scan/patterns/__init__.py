@@ -1,1 +1,0 @@
-"""Patterns of code: Python with holes, and the code that fits them."""
