@@ -14,6 +14,7 @@ class Happened(Model):
 
     `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
     matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
+    `share` is the part of 1 that the loss was multiplied with, as for a mean over several backward passes.
     """
 
     word: str
@@ -25,6 +26,7 @@ class Happened(Model):
     scale: float | None = None
     products: dict[str, int] = Field(default={})
     whole: bool = True
+    share: float = 1.0
     thread: int = 0
 
 
@@ -50,8 +52,8 @@ class Compared(Model):
 
     `factor` is by how much they are too large; `error` is the distance from the reference, relative to its length, and
     `error_less_factor` the same once the factor is divided out. `outputs_off` is how far the outputs computed again
-    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not, `by_hand`
-    the power of two that the project multiplied the loss with.
+    are from those that were seen. `lost` is the share of gradients that are zero where the reference is not. `length`
+    is that of the reference, without any scale; `by_hand` the power of two that the project multiplied the loss with.
     """
 
     location: Location | None = None
@@ -67,6 +69,7 @@ class Compared(Model):
     error: float | None = None
     error_less_factor: float | None = None
     lost: float | None = None
+    length: float | None = None
     by_hand: float = 1.0
 
 

@@ -48,7 +48,8 @@ def marked() -> dict[str, tuple[int, list[str]]]:
 
 
 FAULTS, SOUND, HIDDEN = marked(), steps_of("sound.py"), steps_of("unseen.py")
-HINTS = {"schedule_runs_ahead", "schedule_first", "scaled_bfloat16", "gradients_dropped"}
+HINTS = {"scaled_norm_logged", "schedule_runs_ahead", "schedule_first", "scaled_bfloat16", "half_window"}
+HINTS |= {"gradients_dropped"}
 
 
 @pytest.fixture(scope="module")

@@ -292,6 +292,19 @@ def divided_by_the_next_scale() -> None:
         optimizer.step()  # <- gradients
 
 
+def scaled_norm_logged() -> list[dict[str, float]]:
+    model, scaler, log = net(), gradient_scaler(), []
+    optimizer = adam(model)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        grads = [param.grad for param in model.parameters() if param.grad is not None]
+        log.append({"norm": nn.utils.get_total_norm(grads).item()})
+        scaler.step(optimizer)  # <- gradients
+        scaler.update()
+    return log
+
+
 def statistics_spoiled() -> None:
     model, scaler = nn.Sequential(net()[0], nn.BatchNorm1d(16), nn.Linear(16, 1)), gradient_scaler()
     optimizer = adam(model)
@@ -303,6 +316,17 @@ def statistics_spoiled() -> None:
         scaler.scale(loss).backward()
         scaler.step(optimizer)  # <- parameters
         scaler.update()
+
+
+def half_window() -> None:
+    model, scaler = net(), gradient_scaler()
+    optimizer = adam(model)
+    for index in range(STEPS * 3 - 1):
+        scaler.scale(half_loss_of(model) / 4).backward()  # <- gradients
+        if index % 4 == 3 or index == STEPS * 3 - 2:
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
 
 
 def schedule_first() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gates.check import Said, absent, unseen
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.orders import BACKWARD, judge_last_values
+from gates.checks.training_steps.orders import BACKWARD, judge_last_values, judge_norms, judge_windows
 from gates.evidence.recorded_step import Compared, Happened, Recorded
 from gates.model import Level, Outcome
 from gates.task.probes import Need
@@ -120,6 +120,8 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     run, needed = step.plain, Need.GRADIENTS in needs
     wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
     wrong = wrong or list(_off_by_two(run))
+    yield from judge_norms(run)
+    yield from judge_windows(run)
     if wrong:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return

@@ -1,4 +1,4 @@
-"""What calls and logs of a training step show: their order, the loss scale, last values."""
+"""What calls and logs of a training step show: their order, windows, the loss scale, norms, last values."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,6 +10,7 @@ from gates.model import Level, Location, Outcome, Severity
 from gates.task.probes import Need
 
 BACKWARD = {"backward", "scaled_backward"}
+NEAR = 1e-3
 SHOWN = 6
 
 
@@ -31,6 +32,40 @@ def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]
                    _first(run.events))  # fmt: skip
 
 
+def judge_windows(run: Recorded) -> Iterator[Said]:
+    """Tell of a step on fewer backward passes than its mean is over, where other steps have them all."""
+    windows = list(_windows(run.events))
+    counts = {len(one) for one in windows if len(one) > 1 and abs(sum(event.share for event in one) - 1) < NEAR}
+    for one in windows:
+        asked = round(1 / one[0].share)
+        if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
+            yield Said(
+                Outcome.FAILED,
+                f"A step on {len(one)} backward passes divides their sum by {asked}.",
+                f"{len(one) / asked:.2g} times the mean",
+                one[-1].location,
+                expected="the mean",
+                level=Level.ADVISORY,
+                subject="partial window",
+                impact="The step of an incomplete window is too small.",
+                remediation="Divide by the number of backward passes that the window has.",
+            )
+            return
+
+
+def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
+    """Yield the backward passes before each step, of each optimizer."""
+    for optimizer in sorted({number for event in events for number in event.optimizers}):
+        window: list[Happened] = []
+        for event in events:
+            if optimizer in event.optimizers and event.word in BACKWARD:
+                window.append(event)
+            elif optimizer in event.optimizers and event.word in {*ENDS, "zero_grad"}:
+                if window and event.word in ENDS:
+                    yield window
+                window = []
+
+
 def said_of(breach: Breach) -> Said:
     """Return what is to be said of a breach."""
     rule, trace = breach.rule, breach.trace
@@ -46,6 +81,9 @@ def said_of(breach: Breach) -> Said:
 
 def _first(events: Sequence[Happened]) -> Location | None:
     return next((event.location for event in events if event.word in ENDS), None)
+
+
+BESIDE = 0.05
 
 
 def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
@@ -127,4 +165,29 @@ def judge_last_values(run: Recorded) -> Iterator[Said]:
                 subject=f"not finite {name}",
                 impact="What is reported says nothing.",
                 remediation="Compute sums and metrics in float32.",
+            )
+
+
+def judge_norms(run: Recorded) -> Iterator[Said]:
+    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
+    first = next((one for one in run.compared if one.length), None)
+    if first is None:
+        return
+    mine = [one for one in run.compared if one.optimizer == first.optimizer]
+    scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]
+    wanted = [one.length * scale for one, scale in zip(mine, scales, strict=False) if one.length and scale >= 2]
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
+        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < BESIDE for want, got in pairs) for pairs in runs):
+            yield Said(
+                Outcome.FAILED,
+                f"The logged value {name!r} ({to}) is the length of the gradients times the loss scale.",
+                f"{values[0]:g}",
+                first.location,
+                expected=f"{first.length:g}",
+                level=Level.SHOULD,
+                impact="The log shows the loss scale, not the gradients.",
+                subject=f"scaled norm {name}",
+                remediation="Unscale the gradients before their norm is taken.",
             )

@@ -121,8 +121,8 @@ SCALED_BY = "gates.scaled_by"
 class Reached:
     """What one backward call leads to: whose scale, the parameters, and the dtypes of the matrix products before it.
 
-    `by_hand` is the power of two that the code multiplied the loss with, `again` the scale of a loss that had been
-    scaled before.
+    `by_hand` is the power of two, `share` the part of 1, that the code multiplied the loss with; `again` the scale of
+    a loss that had been scaled before.
     """
 
     scaler: GradScaler | None
@@ -130,6 +130,7 @@ class Reached:
     products: Mapping[str, int]
     whole: bool
     by_hand: float = 1.0
+    share: float = 1.0
     again: float = 1.0
 
 

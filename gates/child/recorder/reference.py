@@ -151,6 +151,7 @@ class Reference:
             "left_out": sum(true is None and bool(_used(param).any()) for param, true in pairs),
             "finite": bool(torch.isfinite(actual).all() and torch.isfinite(true).all()),
             **_told(actual, true),
+            "length": float(true.norm()),
             "lost": float(lost.double().mean()),
         }
 

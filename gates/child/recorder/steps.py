@@ -99,6 +99,7 @@ class Steps:
             scale=scene.scale_of(reached.scaler),
             products=reached.products,
             whole=reached.whole,
+            share=reached.share,
         )
         scene.let_know("before_backward", reached)
         return reached
@@ -231,8 +232,9 @@ def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]
         stack += [following for following, _ in node.next_functions if following is not None]
     factors = [list(_factors(root.grad_fn)) for root in roots]
     by_hand = max((each[0][0] for each in factors if each and _is_scale(each[0][0])), default=1.0)
+    share = min((math.prod(one for one, _ in each if one < 1) for each in factors), default=1.0)
     again = max((math.prod([one for one, tagged in each if tagged][1:]) for each in factors), default=1.0)
-    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, again)
+    return Reached(scaler, tuple(params), dict(found), whole and not stack, by_hand, share, again)
 
 
 def _factors(node: Any) -> Iterator[tuple[float, bool]]:  # noqa: ANN401
