@@ -93,13 +93,22 @@ def state_of(task: Task, context: Context, selection: Selection, reports: Path) 
         sorted(f"{name}={value}" for name, value in os.environ.items() if name not in ASIDE),
         [platform.node(), *(f"{name}={value}" for name, value in sorted(machine(context).items()))],
         sorted(map(str, Path("/dev").glob("nvidia*"))),
-        [git(context.root, "ls-files", "-z") or ""],
+        [*_known(context.root)],
     )
     return State(
         files=dict(_files(context.root, {reports})),
         git=_digest(git(context.root, *words) or "" for words in GIT),
         around=_digest(map(_digest, around)),
     )
+
+
+def _known(root: Path) -> Iterator[str]:
+    """Yield the files that git knows, and those that lie in the repository beside the project with their state."""
+    top = git(root, "rev-parse", "--show-cdup") or "."
+    for told in (git(root, "ls-files", "-tcoz", "--exclude-standard", "--", top) or "").split("\0"):
+        tag, _, name = told.partition(" ")
+        if name.startswith("../") or tag != "?":
+            yield f"{told} {_told(str(root / name)) if name.startswith('../') else ''}"
 
 
 def _digest(parts: Iterable[str]) -> str:
@@ -109,11 +118,6 @@ def _digest(parts: Iterable[str]) -> str:
 def takes(environ: Mapping[str, str]) -> bool:
     """Return whether a run may take evidence: never in continuous integration."""
     return environ.get("CI", "").lower() in {"", "0", "false", "no"}
-
-
-def anything(root: Path) -> bool:
-    """Return whether an earlier run left something."""
-    return (root / STORE).is_dir()
 
 
 def find(root: Path, name: str, raw: Path) -> Kept | None:
@@ -152,7 +156,8 @@ def name_of(state: State, installed: str) -> str:
 
 
 def _pieces(told: Mapping[str, Mapping[str, object]]) -> dict[type[Evidence], Evidence]:
-    kinds = {kind.__name__: kind for kind in _kinds()}
+    kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
+    kinds[ImportedCode.__name__] = ImportedCode
     return {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
 
 
@@ -161,7 +166,8 @@ def keep(
 ) -> None:  # fmt: skip
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
     pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
-    if any(finding.rule == "GT002" for finding in report.findings) or _size(raw) > MOST_BYTES:
+    size = sum(path.lstat().st_size for path in raw.rglob("*"))
+    if any(finding.rule == "GT002" for finding in report.findings) or size > MOST_BYTES:
         return
     with suppress(OSError):
         (root / STORE).mkdir(parents=True, exist_ok=True)
@@ -234,10 +240,6 @@ def _day(at: str) -> str:
     return at.replace("T", " ").replace("Z", " UTC")
 
 
-def _kinds() -> set[type[Evidence]]:
-    return {ImportedCode, *(kind for gate in pipeline.discover() for kind in gate.uses)}
-
-
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:
     """Yield each file of a folder with what tells its state, environments and caches left out."""
     for here, folders, names in os.walk(folder):
@@ -303,7 +305,3 @@ def _times(top: str) -> Iterator[str]:
                 elif not entry.name.endswith(".pyc"):
                     state = entry.stat(follow_symlinks=False)
                     yield f"{entry.path} {state.st_size} {state.st_mtime_ns}"
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in folder.rglob("*"))

@@ -152,6 +152,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
     "a commit": lambda p: git(p, "commit", "-q", "--allow-empty", "-m", "more"),
     "a branch": lambda p: git(p, "branch", "other"),
     "a file less": lambda p: (p / "tests/test_core.py").unlink(),
+    "a file beside the project": lambda p: (p.parent / "conftest.py").write_text("x = 2\n"),
     "the index": lambda p: git(p, "rm", "-q", "--cached", "bench.py"),
     "a variable": lambda p: os.environ.update({"SOMETHING_OF_A_TEST": "1"}),
 }  # fmt: skip
@@ -160,7 +161,8 @@ EDITS: dict[str, Callable[[Path], object]] = {
 def test_every_change_is_another_state_and_a_report_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOMETHING_OF_A_TEST", "0")
     project = a_project(tmp_path / "p")
-    committed(project)
+    (tmp_path / "conftest.py").write_text("x = 1\n")
+    committed(tmp_path)
     (project / "large.bin").write_bytes(b"0" * (kept.READ_WHOLE + 1))
     task, context = loading.load(project / "tasks/T1.yaml", project), a_context(project)
 

@@ -307,11 +307,6 @@ def test_folder_without_tasks_says_where_to_write_one(tmp_path: Path) -> None:
         found(tmp_path, "T1")
 
 
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^no task file 'tasks/nope\.yaml'"):
-        found(tmp_path, "tasks/nope.yaml")
-
-
 def test_the_arguments_of_a_call_have_the_types_of_json(tmp_path: Path) -> None:
     call = 'entry_points:\n  - {call: "pkg.core:run", args: [1, 0.5, true, "true", null, no, 1e3, NaN, {a: [2]}]}\n'
     (entry,) = loaded(tmp_path, SMALL + call).entry_points

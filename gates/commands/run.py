@@ -146,7 +146,7 @@ def _judged(
         installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
         state = kept.state_of(task, context, selection, reports) if keeps else None
         taken = earlier = None
-        if state and installed and not request.fresh and kept.anything(root):
+        if state and installed and not request.fresh and (root / kept.STORE).is_dir():
             taken = kept.find(root, kept.name_of(state, installed.result()), folder)
             earlier = None if taken else kept.earlier(root, state, installed.result())
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)

@@ -202,8 +202,6 @@ def is_report(folder: Path) -> bool:
 
 
 def _begins(path: Path, head: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            return head in file.read(HEAD)
-    except OSError:
-        return False
+    with suppress(OSError), path.open("rb") as file:
+        return head in file.read(HEAD)
+    return False
