@@ -121,7 +121,7 @@ def _trees(rules: Sequence[Rule], facts: Facts, links: Links, reader: _Reader) -
     for files, judged in batches(facts, links):
         project = Project(files, reader.module)
         for shown in sorted(judged):
-            module = project.module(shown)
+            module = (project if shown in matter else reader).module(shown)
             if module is not None and shown in matter:
                 found[shown] = asked.of(module, project)
         project.close()

@@ -106,7 +106,10 @@ class Project:
         self._loaded: dict[str, Module | None] = {}
         self._renamed: dict[str, frozenset[str] | None] = {}
         self._found: dict[object, tuple[object, ...]] = {}
-        imports, assignments = Imports(self), Assignments(self)
+        names, imports, assignments = Definitions(self), Imports(self), Assignments(self)
+        self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
+        self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
+        self._index = names.index
         self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
@@ -125,31 +128,14 @@ class Project:
         """Return a file of the program; nothing for one that cannot be read."""
         if path not in self._loaded:
             module = self._loaded[path] = self._load(path)
-            if module is not None and "_definitions" in self.__dict__:
-                self._definitions.index(module)
+            if module is not None:
+                self._index(module)
         return self._loaded[path]
 
     @cached_property
     def modules(self) -> dict[str, Module]:
         """Return the files that are searched, by their paths."""
         return {path: module for path in self._main if (module := self.module(path)) is not None}
-
-    @cached_property
-    def _definitions(self) -> Definitions:
-        found = Definitions(self)  # in most files no name is looked up, and none is needed
-        for module in filter(None, self._loaded.values()):
-            found.index(module)
-        return found
-
-    @cached_property
-    def classes(self) -> dict[str, ClassInfo]:
-        """Return the classes by their full names."""
-        return self._definitions.classes
-
-    @cached_property
-    def functions(self) -> dict[str, tuple[Function, Module]]:
-        """Return the functions by their full names, and where they are."""
-        return self._definitions.functions
 
     def is_module(self, node: ast.expr, scope: Scope) -> bool:
         """Return whether an expression names a module rather than an object."""
@@ -163,18 +149,6 @@ class Project:
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
-
-    def scope_of(self, node: ast.AST, module: Module) -> Scope:
-        """Return the scope of a function's body, or of the module."""
-        return self._definitions.scope_of(node, module)
-
-    def scope_at(self, node: ast.AST, module: Module) -> Scope:
-        """Return the scope that a live node stands in."""
-        return self._definitions.scope_at(node, module)
-
-    def qualified(self, node: ast.AST, scope: Scope) -> str:
-        """Return the full name of a definition."""
-        return self._definitions.qualified(node, scope)
 
     def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
         """Return what a function finds in the program; it looks once, whoever asks."""
@@ -200,11 +174,6 @@ class Project:
             for name, others in module.renames.items():
                 found[name] |= others
         return found
-
-    @property
-    def method_names(self) -> Counter[str]:
-        """Return how many classes have a method of a name."""
-        return self._definitions.method_names
 
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
