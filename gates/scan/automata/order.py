@@ -150,9 +150,6 @@ class Parser:
         self.names.add(word)
 
 
-MAX_KEPT = 10_000
-
-
 @dataclass(frozen=True)
 class Order:
     """A compiled expression; `names` are the events that it speaks of, `positive` those that it asks for, in order.
@@ -165,7 +162,6 @@ class Order:
     positive: tuple[str, ...]
     _automaton: Automaton = field(repr=False, compare=False)
     of: str = ""
-    _found: dict[tuple[str, ...], tuple[int, int] | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str, events: Iterable[str], *, within_turn: bool = False, of: str = "") -> "Order":
@@ -181,12 +177,8 @@ class Order:
         return cls(text, frozenset(parser.names), tuple(parser.positive), automaton, of)
 
     def find(self, word: tuple[str, ...]) -> tuple[int, int] | None:
-        """Return what `search` does, which is kept for the next path of the same events."""
-        if word not in self._found:
-            if len(self._found) >= MAX_KEPT:
-                self._found.clear()
-            self._found[word] = self.search(word) if self.can_match(frozenset(word)) else None
-        return self._found[word]
+        """Return what `search` does, which most words need not be asked for."""
+        return self.search(word) if self.can_match(frozenset(word)) else None
 
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
         """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none."""

@@ -4,7 +4,6 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar
 
 from gates.code.syntax import Unparsed, parse
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
@@ -82,10 +81,6 @@ def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
     return node is function.returns or node in function.decorator_list
 
 
-T = TypeVar("T")
-MAX_NAMES = 200
-
-
 class Project:
     """All modules of a program, and where their names lead: one door to what its parts answer.
 
@@ -104,8 +99,6 @@ class Project:
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
         self._loaded: dict[str, Module | None] = {}
-        self._renamed: dict[str, frozenset[str] | None] = {}
-        self._found: dict[object, tuple[object, ...]] = {}
         names, imports, assignments = Definitions(self), Imports(self), Assignments(self)
         self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
         self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
@@ -149,31 +142,6 @@ class Project:
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
-
-    def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
-        """Return what a function finds in the program; it looks once, whoever asks."""
-        if find not in self._found:
-            self._found[find] = tuple(find(self))
-        return self._found[find]  # type: ignore[return-value]  # it is what this function found
-
-    def names_for(self, last: str) -> frozenset[str] | None:
-        """Return the names that code may write for one, by imports and assignments; `None` where it may be any."""
-        if last not in self._renamed:
-            found, todo = {last}, [last]
-            while todo and len(found) <= MAX_NAMES:
-                others = self._renames.get(todo.pop(), set()) - found
-                found |= others
-                todo += others
-            self._renamed[last] = frozenset(found) if len(found) <= MAX_NAMES else None
-        return self._renamed[last]
-
-    @cached_property
-    def _renames(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
-        for module in self.modules.values():
-            for name, others in module.renames.items():
-                found[name] |= others
-        return found
 
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
