@@ -130,15 +130,22 @@ def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
     while left:  # no recursion: a sum of a thousand terms is a thousand deep
         node = left.pop()
         yield node
-        dead, held = _dead_fields(node), []
-        for name, value in ast.iter_fields(node):
-            if name in dead:
-                continue
-            if isinstance(value, ast.AST):
-                held.append(value)
-            elif isinstance(value, list):
-                held.extend(_until_dead(node, value))
-        left.extend(reversed(held))
+        left.extend(reversed(live_children(node)))
+
+
+def live_children(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes directly below a node that can run."""
+    dead = _dead_fields(node)
+    held: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if name in dead:
+            continue
+        if isinstance(value, list):
+            held.extend(_until_dead(node, value))
+        elif isinstance(value, ast.AST):
+            held.append(value)
+    return held
 
 
 def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
@@ -171,7 +178,7 @@ def _until_dead(node: ast.AST, items: list[object]) -> Iterator[ast.AST]:
         if not isinstance(item, ast.AST):
             continue
         yield item
-        if isinstance(item, ast.stmt) and leaves(item):
+        if type(item) in MAY_LEAVE and leaves(item):  # type: ignore[arg-type]  # a statement
             return
         if isinstance(node, ast.BoolOp) and isinstance(item, ast.expr) and constant_truth(item) is decided:
             return

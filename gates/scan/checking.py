@@ -28,6 +28,7 @@ from gates.scan.rule import Rule, Site
 SHARED = 64  # files whose trees are held for the next folder
 
 
+Read = Callable[[str], Module | None]
 Chosen = Sequence[tuple[Rule, set[str], set[str]]]  # the files that each speaks of, and those that it needs beside
 
 
@@ -52,45 +53,38 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
         found.functions = sum(fact.functions for fact in facts.values())
         unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
         readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-        _check_all(rules, readable, _Reader(paths, unread), found, kept=kept)
+        _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
         found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
     return found
 
 
-class _Reader:
-    """Reads files as Python; those that turn out to be none come to the `unread`."""
-
-    def __init__(self, paths: Mapping[str, Path], unread: dict[str, str]) -> None:
-        self._paths = paths
-        self._unread = unread
-
-    def module(self, shown: str) -> Module | None:
-        """Return a file as Python; nothing where it is none."""
-        raw = content(self._paths[shown])
-        found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
-        if isinstance(found, Module):
-            return found
-        self._unread[shown] = found
-        return None
+def _module(paths: Mapping[str, Path], unread: dict[str, str], shown: str) -> Module | None:
+    """Return a file as Python; one that turns out to be none comes to the `unread`."""
+    raw = content(paths[shown])
+    found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
+    if isinstance(found, Module):
+        return found
+    unread[shown] = found
+    return None
 
 
-def _check_all(rules: Sequence[Rule], facts: Facts, reader: _Reader, found: Checked, *, kept: bool) -> None:
+def _check_all(rules: Sequence[Rule], facts: Facts, read: Read, found: Checked, *, kept: bool) -> None:
     """Read each file once for what its tree tells, then apply each rule to those that it may speak of."""
     links = links_of(facts)
-    trees = _trees(rules, facts, links, reader)
+    trees = _trees(rules, facts, links, read)
     choice = Choice(rules, trees, links)
     chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules]
     plain, members = ([each for each in chosen if each[0].form.members is kind] for kind in (False, True))
     for files, judged in batches(set().union(*(speaks for _, speaks, _ in plain)), links):
         main = [shown for shown in files if shown in judged or choice.tells(shown)]
-        _apply(plain, judged, partial(Project, files, reader.module, main=main), found, kept=kept)
+        _apply(plain, judged, partial(Project, files, read, main=main), found, kept=kept)
     for files, judged in batches(trees if members else (), links):
         lacking = judged.intersection(*(speaks for _, speaks, _ in members))
         if lacking:
             main = choice.members(lacking, files)
-            _apply(members, lacking, partial(Project, files, reader.module, main=main), found, kept=kept)
+            _apply(members, lacking, partial(Project, files, read, main=main), found, kept=kept)
 
 
 def _apply(
@@ -113,15 +107,15 @@ def _apply(
     scanner.project.close()
 
 
-def _trees(rules: Sequence[Rule], facts: Facts, links: Links, reader: _Reader) -> dict[str, TreeFacts]:
+def _trees(rules: Sequence[Rule], facts: Facts, links: Links, read: Read) -> dict[str, TreeFacts]:
     """Return what the trees of those files tell that may matter to some rule; all are read as Python."""
     matter = may_matter(rules, facts, links)
     asked = Asked(rules)
     found: dict[str, TreeFacts] = {}
     for files, judged in batches(facts, links):
-        project = Project(files, reader.module)
+        project = Project(files, read)
         for shown in sorted(judged):
-            module = project.module(shown)
+            module = project.module(shown) if shown in matter else read(shown)
             if module is not None and shown in matter:
                 found[shown] = asked.of(module, project)
         project.close()

@@ -177,11 +177,10 @@ class Asked:
         leads = {word: module.leading(word) for word in held}
         if not self._members:
             return TreeFacts(module.uses, lends, leads)
-        from gates.scan.members import heirs_of, lacking, stored_outside  # most rules need none of it
+        from gates.scan.members import heirs_of, lacking  # most rules need none of it
 
-        stores = stored_outside(module)
-        lacks = frozenset((node.attr, info.node.name) for node, info in lacking(project, module, stores))
-        return TreeFacts(module.uses, lends, leads, stores, lacks, heirs_of(module))
+        lacks = frozenset((node.attr, info.node.name) for node, info in lacking(project, module, module.stores))
+        return TreeFacts(module.uses, lends, leads, module.stores, lacks, heirs_of(module))
 
 
 class Choice:

@@ -30,7 +30,9 @@ class Scanner:
     def sites(self, rule: Rule, judged: frozenset[str] | None = None) -> list[Site]:
         """Return the places that a rule speaks of, in all files or some, each line once for a message."""
         self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
-        found = [*self._found(rule), *(self._kept(rule) if self._with_kept else ())]
+        found = list(self._found(rule))
+        for piece in rule.kept if self._with_kept else ():
+            found += self._fitting(piece, "as it should be", ok=True)
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
 
@@ -47,10 +49,6 @@ class Scanner:
             yield from self._missing(rule)
         elif rule.piece:
             yield from self._fitting(rule.piece, rule.form.problem, ok=False)
-
-    def _kept(self, rule: Rule) -> Iterator[Site]:
-        for piece in rule.kept:
-            yield from self._fitting(piece, "as it should be", ok=True)
 
     def _fitting(self, piece: Piece, message: str, *, ok: bool) -> Iterator[Site]:
         for module in self._judged:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from gates.code.stub import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
-from gates.scan.program.module import Function, Module, tail_of
+from gates.scan.program.module import REGISTERS, Function, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
@@ -35,9 +35,7 @@ def function_of(node: ast.AST, module: Module) -> Function | None:
 
 
 def constant(node: ast.expr | None) -> object:
-    """Return the value of a constant expression, a negative number too; `None` for anything else."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-        return -node.operand.value if isinstance(node.operand.value, int | float) else None
+    """Return the value of a constant expression; `None` for anything else."""
     return node.value if isinstance(node, ast.Constant) else None
 
 
@@ -65,7 +63,6 @@ WRAPPED = frozenset(
         "hf_device_map",
     }
 )  # fmt: skip
-REGISTERS = frozenset({"add_module", "register_module", "register_buffer", "register_parameter"})
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
@@ -81,8 +78,9 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 
 def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
-    stored = frozenset().union(*(stored_outside(module) for module in project.modules.values()))
-    anything = any(_set_by_name(project))
+    stored = frozenset().union(*(module.stores for module in project.modules.values()))
+    named = (call.args[1:2] for module in project.modules.values() for call in module.calls.get("setattr", ()))
+    anything = any(not isinstance(arg, ast.Constant) for args in named for arg in args)
     for module in judged:
         for node, info in lacking(project, module, stored):
             if anything and isinstance(node.value, ast.Attribute):
@@ -113,22 +111,6 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
             continue
         if not _holds_several(project, module, node, members):
             yield node, info
-
-
-def _set_by_name(project: Project) -> Iterator[bool]:
-    """Yield the truth for each attribute that is set on an object by a name that only running tells."""
-    for module in project.modules.values():
-        for call in module.calls.get("setattr", []):
-            yield len(call.args) > 1 and not isinstance(call.args[1], ast.Constant)
-
-
-def stored_outside(module: Module) -> frozenset[str]:
-    """Return the attributes that code sets on anything but `self`, or by name."""
-    nodes = (node for node in module.live.get(ast.Attribute, ()) if not isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
-    found = {tail_of(node) for node in nodes if not (isinstance(node.value, ast.Name) and node.value.id == "self")}  # type: ignore[attr-defined]
-    for call in (c for name in ("setattr", "__setattr__", *REGISTERS) for c in module.calls.get(name, [])):
-        found |= {str(a.value) for a in call.args if isinstance(a, ast.Constant)}
-    return frozenset(found)
 
 
 def heirs_of(module: Module) -> dict[str, frozenset[str]]:
@@ -222,14 +204,10 @@ def _fills_itself(info: ClassInfo) -> bool:
             if named in scope.project.classes or (isinstance(node.func, ast.Name) and node.func.id in BUILTINS):
                 continue
             handed = any(isinstance(arg, ast.Name) and arg.id == "self" for arg in node.args)
-            if handed or (isinstance(node.func, ast.Name) and isinstance(_statement(node, method), ast.Expr)):
+            whole = any(isinstance(each, ast.Expr) and each.value is node for each in walk(method))
+            if handed or (isinstance(node.func, ast.Name) and whole):
                 return True
     return False
-
-
-def _statement(call: ast.Call, function: ast.AST) -> ast.stmt | None:
-    """Return the statement that consists of a call."""
-    return next((n for n in walk(function) if isinstance(n, ast.Expr) and n.value is call), None)
 
 
 def _is_partial(project: Project, info: ClassInfo) -> bool:
@@ -350,7 +328,7 @@ def registered(node: ast.AST) -> set[str] | None:
     """Return the names under which code registers parts of a module; `None` where those cannot be told."""
     found: set[str] = set()
     for call in walk(node):
-        if isinstance(call, ast.Call) and tail_of(call.func) in REGISTERS:
+        if isinstance(call, ast.Call) and tail_of(call.func) in REGISTERS - {"setattr", "__setattr__"}:
             given = [k.value for k in call.keywords if k.arg == "name"] or call.args[:1]
             name = constant(given[0]) if given else None
             if not isinstance(name, str):

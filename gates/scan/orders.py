@@ -146,16 +146,11 @@ def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
     seen = [event for event in word if event.name in wanted]
     here = [event for event in seen if event.path == trace.path] or seen
     lines = [event.line for event in here]
-    text = " -> ".join(_short(seen))
+    text = " -> ".join(dict.fromkeys(event.name for event in seen))  # each run of the same place once
     return Site(
         here[0].path, min(lines), max(event.last_line for event in here), ok=True,
         message=f"{trace.name.rpartition('.')[2]}: {text}", trace=tuple(event.where for event in seen),
     )  # fmt: skip
-
-
-def _short(events: Sequence[Event]) -> list[str]:
-    """Return the names of events, each run of the same place once."""
-    return list(dict.fromkeys(event.name for event in events))
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:

@@ -150,12 +150,6 @@ class Pattern:
     def _parts(self) -> tuple[ast.AST, ...]:
         return self.body if isinstance(self.body, tuple) else (self.body,)
 
-    @cached_property
-    def called(self) -> str:
-        """Return the last name of what a call pattern calls by a dotted name, or nothing."""
-        root = root_of(self.body.func) if isinstance(self.body, ast.Call) and self.tail is None else None
-        return root.rpartition(".")[2] if root else ""
-
 
 def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
     """Yield the words of a pattern, and whether other names may stand for them."""

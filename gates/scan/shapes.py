@@ -52,9 +52,6 @@ class _Search:
             return
         nodes: list[ast.AST] | list[ast.Call]
         nodes = module.calls.get(pattern.tail, []) if pattern.tail else module.live.get(type(pattern.body), [])
-        names = self._project.names_for(pattern.called) if pattern.called else None
-        if names is not None:
-            nodes = [call for name in names & module.calls.keys() for call in module.calls[name]]
         if isinstance(pattern.body, ast.Name | ast.Attribute):
             nodes = [*module.live.get(ast.Name, []), *module.live.get(ast.Attribute, [])]
         yield from self._single(nodes)

@@ -13,7 +13,6 @@ from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.engine import Scanner
 from gates.scan.loading import load_folder, load_rules, named
-from gates.scan.program.module import Module
 from gates.scan.program.project import module_of, project_of
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
@@ -46,12 +45,7 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-
-    def counted(shown: str, raw: bytes) -> Module:
-        parsed.append(shown)
-        return module_of(shown, raw)
-
-    monkeypatch.setattr(checking, "module_of", counted)
+    monkeypatch.setattr(checking, "module_of", lambda shown, raw: parsed.append(shown) or module_of(shown, raw))
     root = written(
         tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
     )

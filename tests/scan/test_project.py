@@ -25,16 +25,18 @@ def test_library_is_not_the_module_of_a_package_that_has_its_name(library: str, 
     assert named(files, place) == f"{library}.init"
 
 
-def test_standard_library_is_not_the_module_beside_it_in_a_package() -> None:
-    use = USE.format(imported="import logging", called="logging.info()")
-    files = {"pkg/__init__.py": "", "pkg/logging.py": "def info(): pass\n", "pkg/use.py": use}
-    assert named(files, "pkg/use.py") == "logging.info"
-
-
-def test_script_imports_what_lies_beside_it() -> None:
-    use = USE.format(imported="from datasets import build", called="build()")
-    files = {"work/datasets.py": "def build(): pass\n", "work/train.py": use, "other/x.py": ""}
-    assert named(files, "work/train.py") == "work.datasets.build"
+@pytest.mark.parametrize(
+    ("imported", "called", "path", "name"),
+    [
+        ("import logging", "logging.info()", "pkg/logging.py", "logging.info"),
+        ("from datasets import build", "build()", "work/datasets.py", "work.datasets.build"),
+        ("from .torch import zeros", "zeros()", "pkg/torch.py", "pkg.torch.zeros"),
+    ],
+    ids=["library of Python", "beside a script", "relative"],
+)
+def test_import_means_the_library_or_what_lies_beside(imported: str, called: str, path: str, name: str) -> None:
+    use = f"{path.partition('/')[0]}/use.py"
+    assert named({"pkg/__init__.py": "", path: "", use: USE.format(imported=imported, called=called)}, use) == name
 
 
 def test_library_whose_own_sources_are_read_is_found_below_any_folder() -> None:
@@ -44,9 +46,3 @@ def test_library_whose_own_sources_are_read_is_found_below_any_folder() -> None:
         "src/transformers/more/use.py": use,
     }  # fmt: skip
     assert named(files, "src/transformers/more/use.py") == "src.transformers.trainer.train"
-
-
-def test_relative_import_is_the_packages_own() -> None:
-    use = USE.format(imported="from .torch import zeros", called="zeros()")
-    files = {"pkg/__init__.py": "", "pkg/torch.py": "def zeros(): pass\n", "pkg/use.py": use}
-    assert named(files, "pkg/use.py") == "pkg.torch.zeros"

@@ -32,18 +32,6 @@ class Automaton:
         """Return whether it matches where there is no event at all."""
         return self.last in self._closures[0]
 
-    @cached_property
-    def is_loose(self) -> bool:
-        """Return whether events that it does not name may stand anywhere between those that it asks for."""
-        targets = {t for state in self.states for names, negated, t in state.words if not negated} - {self.last}
-        for target in targets:
-            here = self._closures[target]
-            after = {t for state in here for names, negated, t in self.states[state].words if negated}
-            reached = {each for t in after for each in self._closures[t]}
-            if not {s for s in here if self.states[s].words or s == self.last} <= reached:
-                return False
-        return True
-
     def search(self, word: Sequence[str]) -> tuple[int, int] | None:
         """Return the first match to end, the shortest of those, as (first, last + 1); `None` where there is none.
 

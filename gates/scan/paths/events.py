@@ -12,9 +12,11 @@ from gates.scan.paths.state import State
 from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
+from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.rule import EventKind, Need, Needs
 
+Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
 
@@ -89,21 +91,17 @@ class Happening:
 
     def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that begins."""
-        for kind, needs in self.kinds:
-            for pattern in kind.enters:
-                found = self._fit(pattern, node, place, needs)
-                if found is not None:
-                    yield event(kind.name, at, found, place)
-                    break
+        return self._of_block([(kind, kind.enters, needs) for kind, needs in self.kinds], node, place, at)
 
     def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that ends."""
-        for kind, needs in self.kinds:
-            for pattern in kind.leaves:
-                found = self._fit(pattern, node, place, needs)
-                if found is not None:
-                    yield event(kind.name, at, found, place)
-                    break
+        return self._of_block([(kind, kind.leaves, needs) for kind, needs in self.kinds], node, place, at)
+
+    def _of_block(self, kinds: Sides, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
+        for kind, patterns, needs in kinds:
+            fitting = (self._fit(pattern, node, place, needs) for pattern in patterns)
+            if (found := next((holes for holes in fitting if holes is not None), None)) is not None:
+                yield event(kind.name, at, found, place)
 
     def _fit(self, pattern: Pattern, node: ast.expr, place: Place, needs: Needs) -> Holes | None:
         if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:
@@ -201,12 +199,10 @@ def _is_type(node: ast.expr, place: Place, wanted: str) -> bool | None:
     called = [*names_of(node), place.key(node).partition("(")[0].partition("@")[0].rpartition(".")[2].partition("[")[0]]
     if any(is_called(name, wanted) for name in called if name):
         return True
-    return False if wanted == SCALER and any(place.project.once(own_steps)) else None
+    return False if wanted == SCALER and kept(place.project, has_own_step) else None
 
 
-def own_steps(project: Project) -> Iterator[str]:
-    """Yield the program's classes whose objects take a step with an optimizer, as a scaler does."""
-    for info in list(project.classes.values()):
-        method = info.methods.get("step")
-        if method is not None and any(is_called(arg.arg, OPTIMIZER) for arg in method.args.args[1:]):
-            yield info.name
+def has_own_step(project: Project) -> bool:
+    """Return whether objects of some class of the program take a step with an optimizer, as a scaler does."""
+    steps = [info.methods["step"] for info in list(project.classes.values()) if "step" in info.methods]
+    return any(is_called(arg.arg, OPTIMIZER) for step in steps for arg in step.args.args[1:])

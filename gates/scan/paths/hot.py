@@ -6,7 +6,7 @@ too little, and what a call really runs is found on the path.
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 
 from gates.scan.matches import match, names_it
@@ -202,7 +202,7 @@ class Hot:
     def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
         """Mark what a name stands in, up to its function; return the functions that are now known to be hot."""
         found: list[ast.AST] = []
-        for here in (node, *self._ancestors(node, module)):
+        for here in (node, *module.ancestors(node)):
             self._hot.add(here)
             if isinstance(here, (*FUNCTIONS, ast.Lambda, ast.Module)):
                 if kind:
@@ -219,12 +219,6 @@ class Hot:
                 if scope.outer is None or scope.outer.function is None:
                     return found
         return found
-
-    def _ancestors(self, node: ast.AST, module: Module) -> Iterator[ast.AST]:
-        here = module.parents.get(node)
-        while here is not None:
-            yield here
-            here = module.parents.get(here)
 
     def _callers(self, function: ast.AST) -> Iterable[Place]:
         """Return the places that may run a function, by its name or that of its class, where that is known by name."""

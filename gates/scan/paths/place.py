@@ -180,10 +180,6 @@ class Place:
                 return named
         return self.project.types.of(node, self.scope)
 
-    def item_type(self, call: ast.Call, index: int) -> str | None:
-        """Return the full name of the class of what is at a place of a tuple that a call returns."""
-        return self.project.types.item(call, index, self.scope)
-
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
         """Return the project's class that an object is of."""
         found = self.find(node)

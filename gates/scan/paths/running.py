@@ -100,16 +100,13 @@ class Running(Contexts):
 
     def _chosen(self, node: ast.IfExp, paths: Paths, scope: Scope) -> Run:
         plain = not any(isinstance(part, ast.Constant | ast.Call | ast.Lambda) for part in (node.body, node.orelse))
-        if node not in self.hot and plain and not self._is_context(node):
+        if node not in self.hot and plain and not any(map(tail_of, (node.body, node.orelse))):
             return [(path, self.place(path, scope).value(node)) for path in paths]
         found: Run = []
         for path in paths:
             for side, truth in branch(node.test, path, self.place(path, scope)):
                 found += self.run(node.body if truth else node.orelse, [side], scope)
         return found
-
-    def _is_context(self, node: ast.IfExp) -> bool:
-        return any(tail_of(part) for part in (node.body, node.orelse))
 
     def _short(self, node: ast.BoolOp, paths: Paths, scope: Scope) -> Run:
         """Run `a and b`: the second part only where the first lets it."""

@@ -192,8 +192,9 @@ class Walker(Looping):
         prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
         if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place):
             return value.place.value(made.args[index])
-        kind = value.place.item_type(made, index) if isinstance(made, ast.Call) and not prepared else None
-        kind = UNKNOWN if prepared else kind
+        kind = UNKNOWN if prepared else None
+        if isinstance(made, ast.Call) and not prepared:
+            kind = self.project.types.item(made, index, value.place.scope)
         return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
 
     def _is_own_method(self, call: ast.Call, place: Place) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.scan.program.module import Binding, Function, Module, tail_of
+from gates.scan.program.module import Binding, Function, Module
 from gates.scan.program.nodes import below, kept, walk
 from gates.scan.program.scope import MAX_HOPS, Scope
 
@@ -206,12 +206,4 @@ class Assignments:
     @cached_property
     def _set_outside(self) -> frozenset[str]:
         """Return the attributes that code sets on something other than the instance of the method around it."""
-        found: set[str] = set()
-        for module in self._project.modules.values():
-            for node in module.live.get(ast.Attribute, []):
-                stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-                if stored and isinstance(node, ast.Attribute) and tail_of(node.value) != "self":
-                    found.add(node.attr)
-            for call in module.calls.get("setattr", []):
-                found |= {str(arg.value) for arg in call.args[1:2] if isinstance(arg, ast.Constant)}
-        return frozenset(found)
+        return frozenset().union(*(module.stores for module in self._project.modules.values()))

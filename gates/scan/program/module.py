@@ -8,10 +8,13 @@ from functools import cached_property
 
 from gates.code.stub import is_hollow
 from gates.code.syntax import SourceModule, live_statements, origin
-from gates.scan.program.nodes import DEFINED, children, live_nodes_of, walk
+from gates.scan.program.nodes import DEFINED, chain_of, children, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
+REGISTERS = frozenset(
+    {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
+)
 MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
 GIVING = {
@@ -76,10 +79,6 @@ class Module:
     def aliases(self) -> dict[str, str]:
         """Return what the imports of the file are called in full."""
         return self.source.aliases
-
-    def dotted(self, node: ast.expr) -> str | None:
-        """Return the full dotted name of `a.b.c` by this file's imports alone."""
-        return self.source.dotted(node)
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
@@ -153,18 +152,22 @@ class Module:
         return found
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """Return the names that the file writes in live code, those that its imports are made of too."""
-        found = {node.id for node in self.live.get(ast.Name, []) if isinstance(node, ast.Name)}
-        found |= {node.attr for node in self.live.get(ast.Attribute, []) if isinstance(node, ast.Attribute)}
-        dotted = (b.dotted for bindings in self.bindings.values() for b in bindings)
+    def uses(self) -> frozenset[str]:
+        """Return the names of its code and imports, `f()` for a call of f, `a=` for an attribute that it sets."""
+        attributes = [node for node in self.live.get(ast.Attribute, ()) if isinstance(node, ast.Attribute)]
+        found = {tail_of(node) for node in (*self.live.get(ast.Name, ()), *attributes)}
+        found.update(f"{node.attr}=" for node in attributes if not isinstance(node.ctx, ast.Load))
+        found.update(f"{name}()" for name in self.calls)
+        dotted = (binding.dotted for bindings in self.bindings.values() for binding in bindings)
         return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
 
     @cached_property
-    def uses(self) -> frozenset[str]:
-        """Return its words, `f()` for what it calls by a last name f, and `a=` for an attribute a that it sets."""
-        stored = (node for node in self.live.get(ast.Attribute, ()) if not isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
-        return self.words.union((f"{name}()" for name in self.calls), (f"{tail_of(node)}=" for node in stored))
+    def stores(self) -> frozenset[str]:
+        """Return the attributes that code sets on anything but `self`, or by name."""
+        nodes = (node for node in self.live.get(ast.Attribute, ()) if isinstance(node, ast.Attribute))
+        found = {node.attr for node in nodes if not isinstance(node.ctx, ast.Load) and chain_of(node.value) != "self"}
+        calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
+        return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))
 
     def leading(self, word: str) -> frozenset[str]:
         """Return the functions and classes in which live code mentions a name, or one of these."""

@@ -2,17 +2,16 @@
 
 import ast
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gates.code.syntax import MAY_LEAVE, constant_truth, leaves
+from gates.code.syntax import live_children
 
 N = TypeVar("N")
 T = TypeVar("T")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
-ASKING = (ast.If, ast.While, ast.IfExp)
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _MAY_BE_DEAD = frozenset(
     {
@@ -150,29 +149,13 @@ def live_nodes_of(tree: ast.AST, parents: dict[ast.AST, ast.AST]) -> dict[type[a
         found[kind].append(node)
         if kind in SINGLE:
             continue
-        below = _live_children(node) if kind in _MAY_BE_DEAD else children(node)
+        below: Sequence[ast.AST] = live_children(node) if kind in _MAY_BE_DEAD else children(node)
+        if isinstance(node, FUNCTIONS) and (unused := _unused(node)):
+            below = [child for child in below if child not in unused]
         for child in below:
             parents[child] = node
         stack += below[::-1]
     return dict(found)
-
-
-def _live_children(node: ast.AST) -> list[ast.AST]:
-    truth = constant_truth(node.test) if isinstance(node, ASKING) else None
-    dead = "body" if truth is False else "orelse" if truth and not isinstance(node, ast.While) else ""
-    unused = _unused(node) if isinstance(node, FUNCTIONS) else ()
-    found: list[ast.AST] = []
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if isinstance(value, ast.AST) and name != dead:
-            found.append(value)
-        elif isinstance(value, list) and name != dead:
-            for item in value:
-                if isinstance(item, ast.AST) and item not in unused:
-                    found.append(item)
-                    if type(item) in MAY_LEAVE and leaves(item):  # type: ignore[arg-type]  # one of statements
-                        break
-    return found
 
 
 def _unused(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[ast.AST]:

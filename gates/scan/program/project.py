@@ -4,7 +4,6 @@ import ast
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar
 
 from gates.code.syntax import Unparsed, parse
 from gates.scan.program.classes import Assignments, ClassInfo, Lineage
@@ -82,10 +81,6 @@ def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
     return node is function.returns or node in function.decorator_list
 
 
-T = TypeVar("T")
-MAX_NAMES = 200
-
-
 class Project:
     """All modules of a program, and where their names lead: one door to what its parts answer.
 
@@ -104,9 +99,10 @@ class Project:
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
         self._loaded: dict[str, Module | None] = {}
-        self._renamed: dict[str, frozenset[str] | None] = {}
-        self._found: dict[object, tuple[object, ...]] = {}
-        imports, assignments = Imports(self), Assignments(self)
+        names, imports, assignments = Definitions(self), Imports(self), Assignments(self)
+        self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
+        self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
+        self._index = names.index
         self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
@@ -125,31 +121,14 @@ class Project:
         """Return a file of the program; nothing for one that cannot be read."""
         if path not in self._loaded:
             module = self._loaded[path] = self._load(path)
-            if module is not None and "_definitions" in self.__dict__:
-                self._definitions.index(module)
+            if module is not None:
+                self._index(module)
         return self._loaded[path]
 
     @cached_property
     def modules(self) -> dict[str, Module]:
         """Return the files that are searched, by their paths."""
         return {path: module for path in self._main if (module := self.module(path)) is not None}
-
-    @cached_property
-    def _definitions(self) -> Definitions:
-        found = Definitions(self)  # in most files no name is looked up, and none is needed
-        for module in filter(None, self._loaded.values()):
-            found.index(module)
-        return found
-
-    @cached_property
-    def classes(self) -> dict[str, ClassInfo]:
-        """Return the classes by their full names."""
-        return self._definitions.classes
-
-    @cached_property
-    def functions(self) -> dict[str, tuple[Function, Module]]:
-        """Return the functions by their full names, and where they are."""
-        return self._definitions.functions
 
     def is_module(self, node: ast.expr, scope: Scope) -> bool:
         """Return whether an expression names a module rather than an object."""
@@ -163,48 +142,6 @@ class Project:
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
-
-    def scope_of(self, node: ast.AST, module: Module) -> Scope:
-        """Return the scope of a function's body, or of the module."""
-        return self._definitions.scope_of(node, module)
-
-    def scope_at(self, node: ast.AST, module: Module) -> Scope:
-        """Return the scope that a live node stands in."""
-        return self._definitions.scope_at(node, module)
-
-    def qualified(self, node: ast.AST, scope: Scope) -> str:
-        """Return the full name of a definition."""
-        return self._definitions.qualified(node, scope)
-
-    def once(self, find: Callable[["Project"], Iterable[T]]) -> tuple[T, ...]:
-        """Return what a function finds in the program; it looks once, whoever asks."""
-        if find not in self._found:
-            self._found[find] = tuple(find(self))
-        return self._found[find]  # type: ignore[return-value]  # it is what this function found
-
-    def names_for(self, last: str) -> frozenset[str] | None:
-        """Return the names that code may write for one, by imports and assignments; `None` where it may be any."""
-        if last not in self._renamed:
-            found, todo = {last}, [last]
-            while todo and len(found) <= MAX_NAMES:
-                others = self._renames.get(todo.pop(), set()) - found
-                found |= others
-                todo += others
-            self._renamed[last] = frozenset(found) if len(found) <= MAX_NAMES else None
-        return self._renamed[last]
-
-    @cached_property
-    def _renames(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
-        for module in self.modules.values():
-            for name, others in module.renames.items():
-                found[name] |= others
-        return found
-
-    @property
-    def method_names(self) -> Counter[str]:
-        """Return how many classes have a method of a name."""
-        return self._definitions.method_names
 
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
