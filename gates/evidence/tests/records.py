@@ -176,7 +176,6 @@ class Records:
             message=str(telling.get("message") or telling.get("reason") or ""),
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
-            marks=tuple(plan["marks"]),
             reruns=sum(event["outcome"] == "rerun" for event in seen),
             lines=(own.first_line, own.line) if own else None,
         )

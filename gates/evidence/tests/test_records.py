@@ -51,14 +51,13 @@ class TestRecord(Model):
     message: str = ""
     crash: Location | None = None
     subtests_left_out: int = 0
-    marks: tuple[str, ...] = ()
     reruns: int = 0
     lines: tuple[int, int] | None = None
 
     def now(self, planned: "TestRecord") -> "TestRecord":
         """Return the record of a test that ended before, as it is planned now."""
         where = {"location": planned.location, "lines": planned.lines, "criteria": planned.criteria}
-        return self.model_copy(update={**where, "marks": planned.marks})
+        return self.model_copy(update=where)
 
     @property
     def function(self) -> str:
