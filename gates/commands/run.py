@@ -196,8 +196,6 @@ def _task(request: Request, home: Path) -> Task:
         if home == root or request.policy is None:
             raise
         raise UsageError(f"at {request.policy.name}: {str(error).replace(str(home), '').lstrip('/')}") from error
-    if not spec.is_of(path, task.id) and request.task not in {task.id, path.name} and "/" not in request.task:
-        raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
     if not path.resolve().is_relative_to(home):
         raise UsageError(
             f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"
