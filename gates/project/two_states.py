@@ -69,7 +69,6 @@ class TwoStates:
         self._root = root
         self._prefix = history.prefix
         self._tree = history.tree(commit, self._prefix)
-        self.files = 0
         self.skipped: list[str] = []
         self._same: dict[str, bool] = {}
 
@@ -110,7 +109,6 @@ class TwoStates:
         found = files_of(folders, self._root)
         paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
         old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
-        self.files = max(self.files, len(paths | old))
         now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
         return self.before(p for p in sorted(old) if not self._is_same(p)), now
 

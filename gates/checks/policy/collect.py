@@ -45,7 +45,6 @@ class Goalposts(Evidence):
     policy: str = ""
     is_new: bool = False
     moves: tuple[Move, ...]
-    files: int
     unread: tuple[str, ...]
 
     @classmethod
@@ -63,7 +62,6 @@ class Goalposts(Evidence):
             policy=context.policy,
             is_new=is_new,
             moves=tuple(moves),
-            files=states.files,
             unread=tuple(dict.fromkeys(map(printable, unread))),
         )
 
