@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gates.check import Check, EvidenceSet
-from gates.checks.criteria.collect import KnownCriteria, Misspelt
+from gates.checks.criteria.collect import KnownCriteria
 from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
@@ -17,6 +17,7 @@ from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Section
@@ -42,9 +43,10 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     loose = [(name, where, marker) for name, where, markers in seen for marker in markers if marker not in known.names]
     for name, where, marker in loose[:NAMED]:
         yield _loose(task, known, name, where, marker)
-    for one in known.misspelt[:NAMED]:
-        yield _misspelt(one)
-    if not loose and not known.misspelt:
+    told = {(test.function, mark, name): test for test in run.tests for mark, name in test.near if name in known.names}
+    for (_, mark, name), test in [*told.items()][:NAMED]:
+        yield _misspelt(test, mark, name)
+    if not loose and not told:
         marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
         yield Finding(
             rule="BL004", check="markers", outcome=Outcome.PASSED if run.tests else Outcome.UNKNOWN,
@@ -53,13 +55,12 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _misspelt(one: Misspelt) -> Finding:
+def _misspelt(test: TestRecord, mark: str, name: str) -> Finding:
     return Finding(
         rule="BL004", check="markers", outcome=Outcome.FAILED, severity=Severity.HIGH, level=Level.MUST,
-        location=one.location, subject=f"{one.location} {one.criterion}", expected="pytest.mark.criterion",
-        actual=f"pytest.mark.{one.written}",
-        message=f"pytest.mark.{one.written} names {repr(one.criterion) if one.criterion else 'no criterion'} and binds "
-        "no test to anything.",
+        location=test.location, subject=f"{test.function} {name}", expected="pytest.mark.criterion",
+        actual=f"pytest.mark.{mark}",
+        message=f"pytest.mark.{mark} of {test.function} names {name!r} and binds no test to anything.",
         impact="The test verifies nothing, and the criterion it means has one less.",
         remediation='Write pytest.mark.criterion("TASK/CRITERION").',
     )  # fmt: skip

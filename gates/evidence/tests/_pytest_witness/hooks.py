@@ -8,6 +8,7 @@ could put around it; and as the report says.
 import faulthandler
 import inspect
 import os
+import re
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ from .wire import Wire
 
 wire = Wire()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
+NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
 STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 
 
@@ -147,7 +149,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
         plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
         name = getattr(item, "originalname", "") or ""
-        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name)
+        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
@@ -307,13 +309,17 @@ _loaded = _functions()
 
 def criteria_of(item: pytest.Item) -> list[str]:
     """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
-    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark)})
+    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark) or [""]})
 
 
-def _named_by(mark: pytest.Mark) -> Iterator[object]:
-    yield from mark.args
-    if "id" in mark.kwargs:
-        yield mark.kwargs["id"]
+def _named_by(mark: pytest.Mark) -> list[object]:
+    return [*mark.args, *([mark.kwargs["id"]] if "id" in mark.kwargs else [])]
+
+
+def near(item: pytest.Item) -> list[tuple[str, str]]:
+    """Return the other marks of a test that name something like a criterion, each with its name."""
+    given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
+    return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
 
 
 def is_left_out_by_mark(item: pytest.Item) -> bool:
