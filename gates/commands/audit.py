@@ -17,7 +17,7 @@ from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.render.markdown import page
 from gates.task import loading
-from gates.words import printable, visible
+from gates.words import first_of, printable, visible
 
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
@@ -50,8 +50,7 @@ class Audited:
         found = [each.standing for each in self.claims]
         by_standing = ", ".join(f"{found.count(each)} {each.value}" for each in Standing)
         lines = [*dict.fromkeys(self.left)]
-        more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
-        where = f"; not understood: lines {', '.join(map(str, lines[:LISTED]))}{more}" if lines else ""
+        where = f"; not understood: lines {first_of(lines, LISTED)}" if lines else ""
         known = f"{self.numbers - len(self.left)} of {self.numbers}"
         return f"{len(found)} claims: {by_standing}. {known} numbers were computed again or found{where}."
 

@@ -23,6 +23,7 @@ from gates.proving.emptied_code import EmptiedCode
 from gates.report import Section
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import did_you_mean
+from gates.words import first_of
 
 NAMED = 50
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
@@ -233,7 +234,7 @@ def _pattern_row(trace: PatternTrace) -> tuple[str, ...]:
     where = f" in {trace.within}" if trace.within else ""
     expected = f"{trace.at_least} place{'s' if trace.at_least > 1 else ''} of live code"
     kept = "yes" if not trace.problem else "no" if trace.checked else NOT_CHECKED
-    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or _places(trace.places)
+    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or first_of(trace.places, SHOWN)
 
 
 def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
@@ -246,12 +247,7 @@ def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
         return NOT_CHECKED if all(site.undecided for site in broken) else "no", name, expected, told
     if not trace.sites:
         return NOT_CHECKED, name, expected, "no code that it speaks of"
-    return "yes", name, expected, f"kept in {_places([site.location for site in trace.sites])}"
-
-
-def _places(places: Sequence[Location]) -> str:
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return ", ".join(map(str, places[:SHOWN])) + more
+    return "yes", name, expected, f"kept in {first_of([site.location for site in trace.sites], SHOWN)}"
 
 
 CHECK = Check(
