@@ -28,7 +28,7 @@ from gates.model import Decision
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
-from gates.project.policy import Policy, check_base
+from gates.project.policy import Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
@@ -120,7 +120,7 @@ def _checked(request: Request, home: Path) -> Task:
     narrowed(task, *request.only)
     check_rules(home / request.project.settings.rules, home)
     if request.base:
-        check_base(request.project.root, request.base)
+        found_at(request.project.root, request.base, "--base")
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
