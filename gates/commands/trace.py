@@ -8,7 +8,6 @@ from pathlib import Path
 from gates import store
 from gates.check import writable
 from gates.config import Project
-from gates.project.permalinks import Web
 from gates.project.revision import web_of
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
@@ -29,7 +28,7 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(matrix: Matrix, web: Web | None) -> str:
+def markdown(matrix: Matrix, web: str | None) -> str:
     """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
     from gates.render.markdown import page  # a matrix for a terminal need not pay for templates
 

@@ -6,7 +6,6 @@ from typing import Annotated
 from pydantic import Field
 
 from gates.model import Level, Location, Model
-from gates.project.permalinks import Web
 from gates.render.markdown import page
 from gates.words import visible
 
@@ -190,7 +189,7 @@ def text(proof: Proof) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(proof: Proof, web: Web | None) -> str:
+def markdown(proof: Proof, web: str | None) -> str:
     """Return a proof as a Markdown page; `web` is where the files of this revision can be read."""
     counts = {standing: sum(c.standing is standing for c in proof.criteria) for standing in Standing}
     standings = ", ".join(f"{count} {standing.value}" for standing, count in counts.items() if count)
