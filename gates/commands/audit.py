@@ -28,16 +28,6 @@ MAX_CLAIMS = 5000
 
 
 @dataclass(frozen=True)
-class AuditRequest:
-    """What was asked for on the command line, defaults filled in; `report` is an absolute path."""
-
-    report: Path
-    project: Project
-    task: str | None
-    out: Path | None
-
-
-@dataclass(frozen=True)
 class Audited:
     """The claims of a report, what is wrong first, how many numbers it has, and the line of each not understood."""
 
@@ -69,12 +59,12 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
     return Audited(sorted(claims, key=lambda one: (ORDER.index(one.standing), one.at)), len(numbers), left)
 
 
-def perform(request: AuditRequest) -> tuple[str, int]:
+def perform(report: Path, project: Project, *, task: str | None, out: Path | None) -> tuple[str, int]:
     """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
-    root, report = request.project.root, request.report
+    root = project.root
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
-    found = audited(_read(report, shown), Sources(root), _evidence(request))
-    store.write_page(request.out, _markdown(shown, found, request.task))
+    found = audited(_read(report, shown), Sources(root), _evidence(project, task))
+    store.write_page(out, _markdown(shown, found, task))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
     return _text(shown, found), code
@@ -91,13 +81,13 @@ def _read(path: Path, shown: str) -> str:
         raise UsageError(f"{shown}: it is not UTF-8") from error
 
 
-def _evidence(request: AuditRequest) -> EvidenceSet:
+def _evidence(project: Project, task: str | None) -> EvidenceSet:
     """Run the tests of the task, where one is named."""
-    if request.task is None:
+    if task is None:
         return EvidenceSet.withheld(NO_TASK)
     evidence = EvidenceSet()
     with guarded_folder() as folder:
-        evidence.collect(PytestRun, loading.of_project(request.task, request.project), request.project.context(folder))
+        evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
     return evidence
 
 

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gates import __version__
@@ -62,33 +61,23 @@ SHOWN = 20  # functions that are not decided
 Place = tuple[str, int, str]
 
 
-@dataclass(frozen=True)
-class CheckRequest:
-    """What was asked for on the command line; no path means the current folder, no rule means all."""
-
-    project: Project
-    paths: tuple[Path, ...]
-    rules: tuple[str, ...]
-    form: str
-
-
-def perform(request: CheckRequest) -> tuple[str, int]:
-    """Apply the rules; return what was found, and the exit code."""
-    own = request.project.rules
-    known = load_rules(own, request.project.root, request.rules)
-    if not all(named(name, known) for name in request.rules):
-        known = load_rules(own, request.project.root)  # to say what there is
-    rules = _asked(request.rules, known)
+def perform(project: Project, paths: Sequence[Path], asked: Sequence[str], *, form: str) -> tuple[str, int]:
+    """Apply some rules, or all, to some paths, or the current folder; return what was found, and the exit code."""
+    own = project.rules
+    known = load_rules(own, project.root, asked)
+    if not all(named(name, known) for name in asked):
+        known = load_rules(own, project.root)  # to say what there is
+    rules = _asked(asked, known)
     base = Path.cwd()
-    files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]
+    files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
     if not files:
-        raise UsageError(f"no Python file in {', '.join(map(str, request.paths)) or base}; name files or folders")
+        raise UsageError(f"no Python file in {', '.join(map(str, paths)) or base}; name files or folders")
     found = check(rules, dict.fromkeys(files), base)
     broken = sorted(
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
     )
-    text = sarif_of(broken) if request.form == "sarif" else "\n".join(map(visible, _text(broken, found)))
+    text = sarif_of(broken) if form == "sarif" else "\n".join(map(visible, _text(broken, found)))
     return text + "\n", _exit_code(broken, found)
 
 

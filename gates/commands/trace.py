@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gates import store
@@ -93,35 +92,24 @@ def _gap(gap: Gap) -> str:
     return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
 
 
-@dataclass(frozen=True)
-class TraceRequest:
-    """What was asked for on the command line; no task means all."""
-
-    project: Project
-    task: str | None
-    form: str
-    out: Path | None
-
-
-def perform(request: TraceRequest) -> tuple[str, list[str], int]:
+def perform(project: Project, task: str | None, *, form: str, out: Path | None) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
-    path = spec.find(request.task, request.project.tasks, request.project.root) if request.task else None
-    found = collect(request.project.root, request.project.settings, path)
+    path = spec.find(task, project.tasks, project.root) if task else None
+    found = collect(project.root, project.settings, path)
     matrix = writable(found.matrix)
-    if request.form == "json":
+    if form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
-    elif request.form == "markdown":
-        page = markdown(matrix, web_of(request.project.root))
+    elif form == "markdown":
+        page = markdown(matrix, web_of(project.root))
     else:
-        page = text(matrix, whole=request.task is not None)
-    page = "" if store.write_page(request.out, page) else page
-    said = list(found.broken) or _nothing(matrix, request)
+        page = text(matrix, whole=task is not None)
+    page = "" if store.write_page(out, page) else page
+    said = list(found.broken) or _nothing(matrix, project.settings.tasks)
     return page, said, 2 if found.broken else _exit_code(matrix)
 
 
-def _nothing(matrix: Matrix, request: TraceRequest) -> list[str]:
+def _nothing(matrix: Matrix, where: str) -> list[str]:
     """Say why a matrix has no rows."""
-    where = request.project.settings.tasks
     return [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
 
 
