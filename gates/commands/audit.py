@@ -15,6 +15,7 @@ from gates.claims.sums import sums
 from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.project.policy import TEMPLATES
 from gates.render.markdown import page
 from gates.task import loading
 from gates.words import first_of, printable, visible
@@ -64,7 +65,7 @@ def perform(report: Path, project: Project, *, task: str | None, out: Path | Non
     root = project.root
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
     found = audited(_read(report, shown), Sources(root), _evidence(project, task))
-    store.write_page(out, _markdown(shown, found, task))
+    store.write_page(out, _markdown(shown, found, task, root / TEMPLATES))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
     return _text(shown, found), code
@@ -109,10 +110,10 @@ def _text(shown: str, found: Audited) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(shown: str, found: Audited, task: str | None) -> str:
+def _markdown(shown: str, found: Audited, task: str | None, templates: Path) -> str:
     against = f"the tests of {task}" if task else "itself and the project's files"
     rows = [_row(shown, one) for one in found.claims]
-    return page("claims.md.j2", shown=shown, against=against, said=str(found), rows=rows)
+    return page("claims.md.j2", templates, shown=shown, against=against, said=str(found), rows=rows)
 
 
 def _short(cell: str) -> str:

@@ -28,7 +28,7 @@ from gates.model import Decision
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
-from gates.project.policy import Policy, found_at
+from gates.project.policy import TEMPLATES, Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
@@ -39,7 +39,6 @@ from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
-TEMPLATES = Path("reports", "templates")
 PARTIAL = "partial"
 
 

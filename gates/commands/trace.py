@@ -7,6 +7,7 @@ from pathlib import Path
 from gates import store
 from gates.check import writable
 from gates.config import Project
+from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
@@ -27,11 +28,11 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(matrix: Matrix, web: str | None) -> str:
+def markdown(matrix: Matrix, web: str | None, templates: Path | None = None) -> str:
     """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
     from gates.render.markdown import page  # a matrix for a terminal need not pay for templates
 
-    return page("matrix.md.j2", matrix=matrix, web=web, totals=_totals(matrix))
+    return page("matrix.md.j2", templates, matrix=matrix, web=web, totals=_totals(matrix))
 
 
 def _task(task: TaskTrace, rows: list[Row]) -> Iterator[str]:
@@ -100,7 +101,7 @@ def perform(project: Project, task: str | None, *, form: str, out: Path | None) 
     if form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif form == "markdown":
-        page = markdown(matrix, web_of(project.root))
+        page = markdown(matrix, web_of(project.root), project.root / TEMPLATES)
     else:
         page = text(matrix, whole=task is not None)
     page = "" if store.write_page(out, page) else page
