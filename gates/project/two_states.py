@@ -76,16 +76,9 @@ class TwoStates:
         """Return whether the commit has a plain file of this path."""
         return path in self._tree and self._tree[path].plain
 
-    def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
-        """Return the paths of the commit in a folder."""
-        return [path for path in self._tree if is_under(path, folder) and path.endswith(suffixes)]
-
+    @cached_property
     def gone(self) -> frozenset[str]:
         """Return the paths that the commit has and the work tree has not."""
-        return self._gone
-
-    @cached_property
-    def _gone(self) -> frozenset[str]:
         return frozenset(path for path in self._tree if not os.path.lexists(self._root / path))
 
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
