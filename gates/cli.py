@@ -144,10 +144,10 @@ def init(task: str, title: str | None, criteria: tuple[str, ...], described: Tex
 
     Without criteria there is one for each definition that the change touches, or else one for each file of tests.
     """
-    from gates.commands.init import InitRequest, perform
+    from gates.commands.init import perform
 
-    text = described.read() if described else None
-    _print(perform(InitRequest(_project(), task, title, criteria=criteria, described=text, base=base)))
+    text = described.read() if described else ""
+    _print(perform(_project(), task, title=title, criteria=criteria, described=text, base=base))
 
 
 @cli.command("list")
