@@ -144,10 +144,10 @@ def init(task: str, title: str | None, criteria: tuple[str, ...], described: Tex
 
     Without criteria there is one for each definition that the change touches, or else one for each file of tests.
     """
-    from gates.commands.init import InitRequest, perform
+    from gates.commands.init import perform
 
-    text = described.read() if described else None
-    _print(perform(InitRequest(_project(), task, title, criteria=criteria, described=text, base=base)))
+    text = described.read() if described else ""
+    _print(perform(_project(), task, title=title, criteria=criteria, described=text, base=base))
 
 
 @cli.command("list")
@@ -174,9 +174,9 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 
     Exit codes: 0 a matrix without gaps, 1 a reference leads nowhere, 3 something is missing or could not be read.
     """
-    from gates.commands.trace import TraceRequest, perform
+    from gates.commands.trace import perform
 
-    page, broken, exit_code = perform(TraceRequest(_project(), task=task, form=form, out=out))
+    page, broken, exit_code = perform(_project(), task, form=form, out=out)
     click.echo(page, nl=False)
     _warn(broken)
     raise Exit(exit_code)
@@ -247,9 +247,9 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tup
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
     """
-    from gates.commands.check import CheckRequest, perform
+    from gates.commands.check import perform
 
-    _end(*perform(CheckRequest(_project(), paths, rules, form=form, sarif=sarif)))
+    _end(*perform(_project(), paths, rules, form=form, sarif=sarif))
 
 
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")
@@ -284,20 +284,19 @@ def audit(report: Path, task: str | None, out: Path | None, timeout: float | Non
 
     Exit codes: 0 nothing is contradicted, 1 something is, 3 nothing could be confirmed.
     """
-    from gates.commands.audit import AuditRequest, perform
+    from gates.commands.audit import perform
 
     project = _project().running(python, timeout)
-    _end(*perform(AuditRequest(report.resolve(), project, task=task, out=out)))
+    _end(*perform(report.resolve(), project, task=task, out=out))
 
 
 @cli.command()
 @python_option
 def doctor(python: str | None) -> None:
     """Tell what this machine can and cannot verify."""
-    from gates.commands.doctor import DoctorRequest, perform
+    from gates.commands.doctor import perform
 
-    project = _project().running(python, None)
-    _print(perform(DoctorRequest(root=project.root, python=project.python)).splitlines())
+    _print(perform(_project().running(python, None).python).splitlines())
 
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
@@ -309,9 +308,9 @@ def doctor(python: str | None) -> None:
 )
 def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
-    from gates.commands.history import HistoryRequest, perform
+    from gates.commands.history import perform
 
-    _print(perform(HistoryRequest(_project(), task=task, form=form, last=last)).splitlines())
+    _print(perform(_project(), task, form=form, last=last).splitlines())
 
 
 @cli.command(short_help="Show what changed between two runs.")

@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from gates.project.permalinks import Web
 from gates.words import in_shell
 
 
@@ -235,9 +234,9 @@ class Revision(Model):
     """The state of the project that the evidence speaks of.
 
     `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests. `web` is the
-    address that a path follows where the commit can be read on the web; only a clean work tree has one. `submodules`
-    has that of the files under each submodule's folder, where they can be read. `strays` are files that tests imported
-    and that the commit does not have, `hidden` files of the task that differ from it although git says nothing of them.
+    address that a path follows where the commit can be read on the web; only a clean work tree has one. `strays` are
+    files that tests imported and that the commit does not have, `hidden` files of the task that differ from it although
+    git says nothing of them.
     """
 
     commit: str | None
@@ -245,14 +244,8 @@ class Revision(Model):
     digest: str
     files: tuple[FileDigest, ...]
     web: str | None = None
-    submodules: dict[str, str | None] = Field(default_factory=dict)
     strays: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-
-    @property
-    def pages(self) -> Web | None:
-        """Return where the files can be read on the web, if anywhere."""
-        return None if self.web is None else Web(self.web, self.submodules)
 
 
 class TaskIdentity(Model):

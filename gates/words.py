@@ -43,6 +43,12 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or f'{one}s'}"
 
 
+def first_of(names: Sequence[object], most: int) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
+
+
 UNITS = ("B", "KB", "MB", "GB", "TB")
 STEP = 1024
 LARGE = 1000

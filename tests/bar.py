@@ -22,7 +22,6 @@ def unmoved(*moves: Move, **changes: Any) -> Goalposts:
         "commit": "b" * 40,
         "mode": Mode.BAR,
         "moves": moves,
-        "files": 3,
         "unread": (),
     }
     return Goalposts.model_validate({**facts, **changes})

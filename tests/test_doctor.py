@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from building import ROOT, a_project, gates, written
 
-from gates.commands.doctor import DoctorRequest, perform
+from gates.commands.doctor import perform
 
 TOLD = {
     "python": "3.12.0", "implementation": "cpython", "versions": {"pytest": "9.0", "torch": "2.13"},
@@ -28,7 +28,7 @@ def test_it_tells_what_the_machine_can_verify(tmp_path: Path) -> None:
 def test_this_interpreter_tells_of_itself(tmp_path: Path) -> None:
     probe = str(ROOT / "gates/measuring/_probe.py")
     code = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({probe!r}, run_name='__main__')"
-    text = perform(DoctorRequest(root=tmp_path, python=a_python(tmp_path, f'{sys.executable} -c "{code}"')))
+    text = perform(a_python(tmp_path, f'{sys.executable} -c "{code}"'))
     assert "pytest" in text
     assert "torch        cannot be imported" in text
 
@@ -41,11 +41,11 @@ def a_python(folder: Path, says: str) -> str:
 
 
 def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
-    text = perform(DoctorRequest(root=tmp_path, python="/no/python"))
+    text = perform("/no/python")
     assert "'/no/python' cannot be started: No such file or directory: nothing of a project can be run" in text
 
 
 @pytest.mark.parametrize("says", ["exit 3", "echo garbage", "echo '[]'", "true"])
 def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
-    text = perform(DoctorRequest(root=tmp_path, python=a_python(tmp_path, says)))
+    text = perform(a_python(tmp_path, says))
     assert "nothing of a project can be run" in text

@@ -7,7 +7,7 @@ from typing import Any
 from building import a_project, gates
 
 from gates.commands import history
-from gates.commands.history import HistoryRequest, LoggedRun, perform, this_machine
+from gates.commands.history import LoggedRun, perform, this_machine
 from gates.config import Project, Settings
 
 STEP = "ratio now/base of step_time_s (AC1)"
@@ -24,7 +24,7 @@ def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
 
 
 def shown(root: Path, form: str = "text", last: int = 20) -> str:
-    return perform(HistoryRequest(Project(root, Settings()), task="T1", form=form, last=last))
+    return perform(Project(root, Settings()), "T1", form=form, last=last)
 
 
 def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:

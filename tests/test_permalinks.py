@@ -7,8 +7,7 @@ import pytest
 from building import written
 
 from gates.model import Location
-from gates.project.permalinks import base_of
-from gates.project.revision import git, web_of
+from gates.project.revision import address_of, git, web_of
 from gates.render.escape import link
 
 SHA = "a" * 40
@@ -31,7 +30,7 @@ SHA = "a" * 40
     ],
 )
 def test_the_address_of_a_remote(remote: str, base: str | None) -> None:
-    assert base_of(remote, SHA) == base
+    assert address_of(remote, SHA) == base
 
 
 def test_a_link_cannot_be_left_by_the_name_of_a_file() -> None:
@@ -58,28 +57,16 @@ def head(folder: Path) -> str | None:
     return git(folder, "rev-parse", "HEAD")
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project with two repositories in it as submodules, of which one has no address on the web."""
-    root = committed(tmp_path / "project", "git@github.com:owner/name.git")
-    committed(root / "lib" / "sub", "https://github.com/other/sub.git")
-    committed(root / "local", "../elsewhere")
-    of_git(root, "add", ".")
-    of_git(root, "commit", "-qm", "two")
-    return root
+def test_what_differs_from_the_commit_is_linked_to_nothing(tmp_path: Path) -> None:
+    project = committed(tmp_path / "project", "git@github.com:owner/name.git")
+    assert web_of(project) == f"https://github.com/owner/name/blob/{head(project)}/"
+    (project / "new.py").write_text("B = 2\n", encoding="utf-8")
+    assert web_of(project) is None
 
 
-def test_a_file_of_a_submodule_is_read_where_the_submodule_is(project: Path) -> None:
-    web = web_of(project)
-    assert web is not None
-    assert web.address("a.py") == f"https://github.com/owner/name/blob/{head(project)}/a.py"
-    inner = head(project / "lib" / "sub")
-    assert web.address("lib/sub/a.py") == f"https://github.com/other/sub/blob/{inner}/a.py"
-    assert web.address("lib/subs.py") == f"https://github.com/owner/name/blob/{head(project)}/lib/subs.py"
-    assert link(Location(path="local/a.py", line=1), web) == "`local/a.py:1`"
-
-
-@pytest.mark.parametrize("name", ["a.py", "new.py", "lib/sub/a.py"])
-def test_what_differs_from_the_commit_is_linked_to_nothing(project: Path, name: str) -> None:
-    (project / name).write_text("B = 2\n", encoding="utf-8")
+def test_a_commit_with_submodules_is_linked_to_nothing(tmp_path: Path) -> None:
+    project = committed(tmp_path / "project", "git@github.com:owner/name.git")
+    committed(project / "lib" / "sub", "https://github.com/other/sub.git")
+    of_git(project, "add", ".")
+    of_git(project, "commit", "-qm", "two")
     assert web_of(project) is None

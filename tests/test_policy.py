@@ -9,7 +9,7 @@ from building import GOOD, TASK_FILE, a_project, every_finding, gates, result
 
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.project.policy import check_base, judging
+from gates.project.policy import found_at, judging
 
 LOWER = TASK_FILE.replace("at_least: 1.5", "at_least: 0.5")
 MEASURED = re.sub(r"tests: .*?criteria:\n.*?(?=  - id: AC2)", "criteria:\n", TASK_FILE, flags=re.DOTALL)
@@ -76,7 +76,7 @@ def test_revision_that_there_is_not_is_one_clear_line(revision: str, tmp_path: P
         pass
     assert WRONG[revision] in str(caught.value)
     with pytest.raises(UsageError, match="there is no such revision"):
-        check_base(project, revision)
+        found_at(project, revision, "--base")
 
 
 def test_task_that_the_revision_does_not_have_is_wrong_usage(tmp_path: Path) -> None:

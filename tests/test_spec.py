@@ -255,12 +255,6 @@ def found(root: Path, task_id: str) -> str:
     return spec.find(task_id, root / "tasks", root).relative_to(root).as_posix()
 
 
-def test_task_is_found_by_its_stem_and_by_the_start_of_it(tmp_path: Path) -> None:
-    root = written(tmp_path, {"tasks/T1-doubling.yaml": SMALL, "tasks/T10.yaml": SMALL.replace("T1", "T10")})
-    assert found(root, "T1") == "tasks/T1-doubling.yaml"
-    assert found(root, "T1-doubling") == "tasks/T1-doubling.yaml"
-
-
 def test_task_is_found_by_the_id_it_gives_itself(tmp_path: Path) -> None:
     assert found(a_folder(tmp_path, doubling="T7", halving="T8"), "T8") == "tasks/halving.yaml"
 
@@ -270,17 +264,6 @@ def test_task_is_found_by_its_path(tmp_path: Path) -> None:
     assert found(root, str(root / "tasks" / "x.yaml")) == "tasks/x.yaml"
 
 
-def test_exact_stem_wins_over_a_longer_one(tmp_path: Path) -> None:
-    root = written(tmp_path, {"tasks/T1.yaml": SMALL, "tasks/T1-old.yaml": SMALL.replace("T1", "T1-old")})
-    assert found(root, "T1") == "tasks/T1.yaml"
-
-
-def test_id_that_fits_several_files_is_refused(tmp_path: Path) -> None:
-    root = a_folder(tmp_path, **{"T1-a": "T1-a", "T1-b": "T1-b"})
-    with pytest.raises(UsageError, match=r"'T1' fits several files: tasks/T1-a\.yaml, tasks/T1-b\.yaml"):
-        found(root, "T1")
-
-
 @pytest.mark.parametrize("asked", ["T1", "tasks/T1.yaml", "tasks/other.yaml"])
 def test_files_of_one_id_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str) -> None:
     root = a_folder(tmp_path, T1="T1", other="T1", T2="T2")
@@ -288,13 +271,6 @@ def test_files_of_one_id_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError, match=r"^tasks/T1\.yaml, tasks/other\.yaml: each has the id 'T1'; give each"):
         found(root, asked)
     assert found(root, "T2") == "tasks/T2.yaml"
-
-
-@pytest.mark.parametrize("asked", ["other", "T1"])
-def test_file_that_holds_another_task_is_refused(tmp_path: Path, asked: str) -> None:
-    root = a_folder(tmp_path, **{asked: "T9"})
-    with pytest.raises(UsageError, match=rf"^tasks/{asked}\.yaml: holds the task 'T9', asked for '{asked}'; mend"):
-        found(root, asked)
 
 
 def test_unknown_task_gets_a_suggestion(tmp_path: Path) -> None:

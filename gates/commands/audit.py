@@ -15,9 +15,10 @@ from gates.claims.sums import sums
 from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.project.policy import TEMPLATES
 from gates.render.markdown import page
 from gates.task import loading
-from gates.words import printable, visible
+from gates.words import first_of, printable, visible
 
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
@@ -25,16 +26,6 @@ WIDE = 100  # characters of a cell on a terminal
 LISTED = 60  # lines with numbers that were not understood
 MAX_BYTES = 2 * 1024 * 1024
 MAX_CLAIMS = 5000
-
-
-@dataclass(frozen=True)
-class AuditRequest:
-    """What was asked for on the command line, defaults filled in; `report` is an absolute path."""
-
-    report: Path
-    project: Project
-    task: str | None
-    out: Path | None
 
 
 @dataclass(frozen=True)
@@ -50,8 +41,7 @@ class Audited:
         found = [each.standing for each in self.claims]
         by_standing = ", ".join(f"{found.count(each)} {each.value}" for each in Standing)
         lines = [*dict.fromkeys(self.left)]
-        more = f" and {len(lines) - LISTED} more" if len(lines) > LISTED else ""
-        where = f"; not understood: lines {', '.join(map(str, lines[:LISTED]))}{more}" if lines else ""
+        where = f"; not understood: lines {first_of(lines, LISTED)}" if lines else ""
         known = f"{self.numbers - len(self.left)} of {self.numbers}"
         return f"{len(found)} claims: {by_standing}. {known} numbers were computed again or found{where}."
 
@@ -70,12 +60,12 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
     return Audited(sorted(claims, key=lambda one: (ORDER.index(one.standing), one.at)), len(numbers), left)
 
 
-def perform(request: AuditRequest) -> tuple[str, int]:
+def perform(report: Path, project: Project, *, task: str | None, out: Path | None) -> tuple[str, int]:
     """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
-    root, report = request.project.root, request.report
+    root = project.root
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
-    found = audited(_read(report, shown), Sources(root), _evidence(request))
-    store.write_page(request.out, _markdown(shown, found, request.task))
+    found = audited(_read(report, shown), Sources(root), _evidence(project, task))
+    store.write_page(out, _markdown(shown, found, task, root / TEMPLATES))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
     return _text(shown, found), code
@@ -92,13 +82,13 @@ def _read(path: Path, shown: str) -> str:
         raise UsageError(f"{shown}: it is not UTF-8") from error
 
 
-def _evidence(request: AuditRequest) -> EvidenceSet:
+def _evidence(project: Project, task: str | None) -> EvidenceSet:
     """Run the tests of the task, where one is named."""
-    if request.task is None:
+    if task is None:
         return EvidenceSet.withheld(NO_TASK)
     evidence = EvidenceSet()
     with guarded_folder() as folder:
-        evidence.collect(PytestRun, loading.of_project(request.task, request.project), request.project.context(folder))
+        evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
     return evidence
 
 
@@ -120,10 +110,10 @@ def _text(shown: str, found: Audited) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown(shown: str, found: Audited, task: str | None) -> str:
+def _markdown(shown: str, found: Audited, task: str | None, templates: Path) -> str:
     against = f"the tests of {task}" if task else "itself and the project's files"
     rows = [_row(shown, one) for one in found.claims]
-    return page("claims.md.j2", shown=shown, against=against, said=str(found), rows=rows)
+    return page("claims.md.j2", templates, shown=shown, against=against, said=str(found), rows=rows)
 
 
 def _short(cell: str) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -89,37 +88,31 @@ SHOWN = 20  # functions that are not decided
 Place = tuple[str, int, str]
 
 
-@dataclass(frozen=True)
-class CheckRequest:
-    """What was asked for on the command line; no path means the current folder, no rule means all."""
+def perform(
+    project: Project, paths: Sequence[Path], asked: Sequence[str], *, form: str, sarif: Sequence[Path]
+) -> tuple[str, int]:
+    """Apply some rules, or all, to some paths, or the current folder; return what was found, and the exit code.
 
-    project: Project
-    paths: tuple[Path, ...]
-    rules: tuple[str, ...]
-    form: str
-    sarif: tuple[Path, ...]
-
-
-def perform(request: CheckRequest) -> tuple[str, int]:
-    """Apply the rules; return what was found, and the exit code."""
-    own = request.project.rules
-    known = load_rules(own, request.project.root, request.rules)
-    if not all(named(name, known) for name in request.rules):
-        known = load_rules(own, request.project.root)  # to say what there is
-    rules = _asked(request.rules, known)
+    The findings of other linters in `sarif` files are shown with them.
+    """
+    own = project.rules
+    known = load_rules(own, project.root, asked)
+    if not all(named(name, known) for name in asked):
+        known = load_rules(own, project.root)  # to say what there is
+    rules = _asked(asked, known)
     base = Path.cwd()
-    files = [file for path in request.paths or (base,) for file in _python_files(path.absolute())]
+    files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
     if not files:
-        raise UsageError(f"no Python file in {', '.join(map(str, request.paths)) or base}; name files or folders")
+        raise UsageError(f"no Python file in {', '.join(map(str, paths)) or base}; name files or folders")
     found = check(rules, dict.fromkeys(files), base, kept=False)
     broken = sorted(
         ((rule, site) for rule in rules for site in found.sites[rule.id] if not site.ok),
         key=lambda pair: (pair[1].path, pair[1].line, SEVERITIES.index(pair[0].form.severity), pair[0].id),
     )
-    others = [line for path in request.sarif for line in read_sarif(path, base)]
-    if request.form == "sarif":
+    others = [line for path in sarif for line in read_sarif(path, base)]
+    if form == "sarif":
         text = sarif_of(broken)
-    elif request.form == "json":
+    elif form == "json":
         records = [_record(rule, site) for rule, site in broken]
         text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
     else:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +16,11 @@ from gates.words import printable
 HERE = Path(__file__).parents[1] / "measuring"
 
 
-@dataclass(frozen=True)
-class DoctorRequest:
-    """What was asked for on the command line, defaults filled in."""
-
-    root: Path
-    python: str
-
-
-def perform(request: DoctorRequest) -> str:
+def perform(python: str) -> str:
     """Look, and return the page."""
     with guarded_folder() as folder:
-        told = _interpreter(request, folder)
-        lines = [*_machine(), "", *_verifiable(request, told)]
+        told = _interpreter(python, folder)
+        lines = [*_machine(), "", *_verifiable(python, told)]
     return "\n".join(lines) + "\n"
 
 
@@ -48,28 +39,28 @@ def _machine() -> Iterator[str]:
         yield f"pressure     something waited for a processor {min(share, 1):.0%} of the last half second"
 
 
-def _interpreter(request: DoctorRequest, folder: Path) -> dict[str, Any]:
+def _interpreter(python: str, folder: Path) -> dict[str, Any]:
     """Return what the project's interpreter tells of itself, or why it does not."""
-    argv = [request.python, "-W", "ignore", str(HERE / "_probe.py")]
+    argv = [python, "-W", "ignore", str(HERE / "_probe.py")]
     try:
         ended = process.run(argv, cwd=folder, timeout_s=120, log=folder / "probe")
     except OSError as error:
-        return {"problem": f"{request.python!r} cannot be started: {error.strerror or error}"}
+        return {"problem": f"{python!r} cannot be started: {error.strerror or error}"}
     if ended.exit_code != 0:
-        return {"problem": f"{request.python!r} ended with {ended.ended}: {ended.last_words}"}
+        return {"problem": f"{python!r} ended with {ended.ended}: {ended.last_words}"}
     try:
         told = json.loads(printable(ended.stdout.tail.strip().splitlines()[-1]))
     except (ValueError, IndexError):
         told = None
-    return told if isinstance(told, dict) else {"problem": f"{request.python!r} told nothing"}
+    return told if isinstance(told, dict) else {"problem": f"{python!r} told nothing"}
 
 
-def _verifiable(request: DoctorRequest, told: dict[str, Any]) -> Iterator[str]:
+def _verifiable(python: str, told: dict[str, Any]) -> Iterator[str]:
     if "problem" in told:
         yield f"interpreter  {told['problem']}: nothing of a project can be run"
         return
     versions, devices = told["versions"], told["devices"]
-    yield f"interpreter  {request.python}, {told['implementation']} {told['python']}"
+    yield f"interpreter  {python}, {told['implementation']} {told['python']}"
     yield f"versions     {', '.join(f'{name} {version}' for name, version in versions.items()) or 'none'}"
     if "torch_problem" in told:
         yield f"torch        cannot be imported: {told['torch_problem']}"

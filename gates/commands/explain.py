@@ -45,7 +45,7 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
     stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
     if report is None or stood is None:
         return [*lines, f"  never judged; run `gates run {task.id}`"]
-    lines += [*_verdict(task, report), "", *_standing(stood), ""]
+    lines += [*_verdict(task, report), "", f"status: {stood.status.value}", *_standing(stood), ""]
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
 
 
@@ -72,17 +72,15 @@ def _foundation(report: Report | None) -> Iterator[str]:
     for criterion in report.criteria if report else ():
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
-        for title, traces in _kinds(criterion).items():
-            yield from (f"  {title:<12} {_trace(trace)}" for trace in traces[:LISTED])
-            if len(traces) > LISTED:
-                yield f"  {title:<12} ... and {len(traces) - LISTED} more"
+        yield from _standing(criterion, LISTED)
 
 
-def _standing(criterion: CriterionReport) -> Iterator[str]:
-    yield f"status: {criterion.status.value}"
+def _standing(criterion: CriterionReport, most: int | None = None) -> Iterator[str]:
+    """Say what stands for a criterion, so many of each kind at most."""
     for title, traces in _kinds(criterion).items():
-        for trace in traces:
-            yield f"  {title:<12} {_trace(trace)}"
+        yield from (f"  {title:<12} {_trace(trace)}" for trace in traces[:most])
+        if most and len(traces) > most:
+            yield f"  {title:<12} ... and {len(traces) - most} more"
 
 
 def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:

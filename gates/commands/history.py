@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -72,21 +71,11 @@ def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
     return tuple(run for run in found if run.task == task)
 
 
-@dataclass(frozen=True)
-class HistoryRequest:
-    """What was asked for on the command line; `last` is how many runs are shown."""
-
-    project: Project
-    task: str
-    form: str
-    last: int
-
-
-def perform(request: HistoryRequest) -> str:
-    """Return the runs of a task, the oldest first."""
-    task = spec.of_project(request.task, request.project)
-    runs = runs_of(request.project.root, task.id)[-request.last :]
-    if request.form == "json":
+def perform(project: Project, task_id: str, *, form: str, last: int) -> str:
+    """Return the last runs of a task, so many at most, the oldest first."""
+    task = spec.of_project(task_id, project)
+    runs = runs_of(project.root, task.id)[-last:]
+    if form == "json":
         return json.dumps([run.model_dump(mode="json") for run in runs], indent=1) + "\n"
     return "\n".join([*_lines(task, runs), ""])
 

@@ -37,18 +37,6 @@ MOST_CODE, MOST_TESTS = 3, 8
 
 
 @dataclass(frozen=True)
-class InitRequest:
-    """What `gates init` was asked for."""
-
-    project: config.Project
-    task: str
-    title: str | None = None
-    criteria: tuple[str, ...] = ()
-    described: str | None = None
-    base: str | None = None
-
-
-@dataclass(frozen=True)
 class Named:
     """A definition of the implementation, or a test: how a task names it, its words, and the names that it uses."""
 
@@ -72,25 +60,27 @@ class Proposed:
     tests: tuple[str, ...]
 
 
-def perform(request: InitRequest) -> list[str]:
+def perform(
+    project: config.Project, task: str, *, title: str | None, criteria: Sequence[str], described: str, base: str | None
+) -> list[str]:
     """Write the task file and return what to say; raise `UsageError` where it exists or nothing can be proposed."""
-    root = request.project.root
-    path = request.project.tasks / f"{request.task}.yaml"
+    root = project.root
+    path = project.tasks / f"{task}.yaml"
     shown = path.relative_to(root).as_posix()
-    if not TASK_ID.fullmatch(request.task):
-        raise UsageError(f"no task id {request.task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
+    if not TASK_ID.fullmatch(task):
+        raise UsageError(f"no task id {task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
     if path.exists():
         raise UsageError(f"{shown} is there already; choose another id, or remove it")
     implementation, tests = _implementation(root), _tests(root)
     if not implementation:
         raise UsageError(f"found no Python package or module in {root} to write a task for")
     code = [*{each.name: each for each in _definitions(root, implementation)}.values()]  # the last of several overloads
-    changed = _changed(request)
+    changed = _changed(root, base)
     known = [*_test_functions(root, tests)]
-    proposed = _proposed(request, code, [each for each in code if each.name in changed], known)
-    title = request.title or _heading(request.described) or f"What {request.task} must do"
+    proposed = _proposed([*criteria, *_items(described)], code, [each for each in code if each.name in changed], known)
+    title = title or _heading(described) or f"What {task} must do"
     rules = ["amp"] if any(_uses_torch(tree) for _, tree in _parsed(root, implementation)) else []
-    text = _written(request.task, title, implementation, tests, rules, proposed)
+    text = _written(task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}")
     try:
@@ -99,7 +89,7 @@ def perform(request: InitRequest) -> list[str]:
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-    return [*_summary(shown, proposed), f"next: gates trace {request.task}, then gates run {request.task}"]
+    return [*_summary(shown, proposed), f"next: gates trace {task}, then gates run {task}"]
 
 
 def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
@@ -112,10 +102,9 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
 
 
 def _proposed(
-    request: InitRequest, code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
+    given: Sequence[str], code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
 ) -> tuple[Proposed, ...]:
     """Return the criteria that were given, or else one for each changed definition, or for each file of tests."""
-    given = [*request.criteria, *_items(request.described or "")]
     if not given and changed:
         groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
     elif not given:
@@ -207,8 +196,8 @@ def _items(text: str) -> list[str]:
     return [found["text"].strip() for line in lines[start or 0 : end] if (found := ITEM.match(line))]
 
 
-def _heading(text: str | None) -> str | None:
-    found = (HEADING.match(line) for line in (text or "").splitlines())
+def _heading(text: str) -> str | None:
+    found = (HEADING.match(line) for line in text.splitlines())
     return next((each["text"].strip() for each in found if each), None)
 
 
@@ -307,22 +296,20 @@ def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Modu
                 yield path, ast.parse(path.read_bytes())
 
 
-def _changed(request: InitRequest) -> set[str]:
+def _changed(root: Path, asked: str | None) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
-        history = History(request.project.root)
-        base = base_of(history, request.base)
+        history = History(root)
+        base = base_of(history, asked)
     except EvidenceUnavailable as error:
-        if request.base:
+        if asked:
             raise UsageError(str(error)) from error
         return set()
-    old, new = TwoStates(history, base.commit, request.project.root).changed(
-        _implementation(request.project.root), ".py"
-    )
+    old, new = TwoStates(history, base.commit, root).changed(_implementation(root), ".py")
     names: set[str] = set()
     for path in new:
         before, now = (texts(content) for content in (old.get(path, b""), new[path]))
-        module = module_name(request.project.root / path)
+        module = module_name(root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
 

@@ -13,6 +13,7 @@ from gates.child.guardian import guarded_folder
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable
 from gates.project.files import near
+from gates.project.policy import TEMPLATES
 from gates.project.revision import environment, web_of
 from gates.project.revision import observe as observe_revision
 from gates.proving.bench import Bench, Told
@@ -53,7 +54,11 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
         context = request.project.context(folder)
         proof = writable(_prove(task, context, request, say))
     told = proof.model_dump_json(indent=1, by_alias=True) + "\n"
-    store.write({out / PAGE: markdown(proof, web).encode(), out / PROOF: told.encode()}, "the proof", out)
+    store.write(
+        {out / PAGE: markdown(proof, web, request.project.root / TEMPLATES).encode(), out / PROOF: told.encode()},
+        "the proof",
+        out,
+    )
     return f"{text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code
 
 

@@ -28,7 +28,7 @@ from gates.model import Decision
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
-from gates.project.policy import Policy, check_base
+from gates.project.policy import TEMPLATES, Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
@@ -39,7 +39,6 @@ from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
-TEMPLATES = Path("reports", "templates")
 PARTIAL = "partial"
 
 
@@ -120,7 +119,7 @@ def _checked(request: Request, home: Path) -> Task:
     narrowed(task, *request.only)
     check_rules(home / request.project.settings.rules, home)
     if request.base:
-        check_base(request.project.root, request.base)
+        found_at(request.project.root, request.base, "--base")
     if home == request.project.root:  # a change that takes a name away is judged, and no mistake of the task
         refuse_what_is_missing(task, home / task.path, home, request.base)
         refuse_unknown_names(task, home)
@@ -196,8 +195,6 @@ def _task(request: Request, home: Path) -> Task:
         if home == root or request.policy is None:
             raise
         raise UsageError(f"at {request.policy.name}: {str(error).replace(str(home), '').lstrip('/')}") from error
-    if not spec.is_of(path, task.id) and request.task not in {task.id, path.name} and "/" not in request.task:
-        raise UsageError(f"{task.path}: holds the task {task.id!r}, asked for {request.task!r}; mend its 'id'")
     if not path.resolve().is_relative_to(home):
         raise UsageError(
             f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gates import store
 from gates.check import writable
 from gates.config import Project
-from gates.project.permalinks import Web
+from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
 from gates.task import loading as spec
 from gates.tracing.collecting import collect
@@ -29,11 +28,11 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(matrix: Matrix, web: Web | None) -> str:
+def markdown(matrix: Matrix, web: str | None, templates: Path | None = None) -> str:
     """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
     from gates.render.markdown import page  # a matrix for a terminal need not pay for templates
 
-    return page("matrix.md.j2", matrix=matrix, web=web, totals=_totals(matrix))
+    return page("matrix.md.j2", templates, matrix=matrix, web=web, totals=_totals(matrix))
 
 
 def _task(task: TaskTrace, rows: list[Row]) -> Iterator[str]:
@@ -94,35 +93,24 @@ def _gap(gap: Gap) -> str:
     return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
 
 
-@dataclass(frozen=True)
-class TraceRequest:
-    """What was asked for on the command line; no task means all."""
-
-    project: Project
-    task: str | None
-    form: str
-    out: Path | None
-
-
-def perform(request: TraceRequest) -> tuple[str, list[str], int]:
+def perform(project: Project, task: str | None, *, form: str, out: Path | None) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
-    path = spec.find(request.task, request.project.tasks, request.project.root) if request.task else None
-    found = collect(request.project.root, request.project.settings, path)
+    path = spec.find(task, project.tasks, project.root) if task else None
+    found = collect(project.root, project.settings, path)
     matrix = writable(found.matrix)
-    if request.form == "json":
+    if form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
-    elif request.form == "markdown":
-        page = markdown(matrix, web_of(request.project.root))
+    elif form == "markdown":
+        page = markdown(matrix, web_of(project.root), project.root / TEMPLATES)
     else:
-        page = text(matrix, whole=request.task is not None)
-    page = "" if store.write_page(request.out, page) else page
-    said = list(found.broken) or _nothing(matrix, request)
+        page = text(matrix, whole=task is not None)
+    page = "" if store.write_page(out, page) else page
+    said = list(found.broken) or _nothing(matrix, project.settings.tasks)
     return page, said, 2 if found.broken else _exit_code(matrix)
 
 
-def _nothing(matrix: Matrix, request: TraceRequest) -> list[str]:
+def _nothing(matrix: Matrix, where: str) -> list[str]:
     """Say why a matrix has no rows."""
-    where = request.project.settings.tasks
     return [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
 
 

@@ -30,7 +30,7 @@ from gates.model import Model
 from gates.project.files import files_of, import_roots, is_byproduct
 from gates.task.measurement import Measurement
 from gates.task.task import Task
-from gates.words import printable, visible
+from gates.words import first_of, printable, visible
 
 FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
@@ -154,9 +154,7 @@ def _difference(was: BoundFile | None, now: BoundFile | None, *, there: bool) ->
 
 
 def _changes(runs: tuple[SeenRun, ...]) -> str:
-    changed = list(dict.fromkeys(change for run in runs for change in run.changed))
-    more = f" and {len(changed) - 10} more" if len(changed) > 10 else ""
-    return f"{', '.join(changed[:10])}{more}"
+    return first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
 
 
 LONGEST = 250  # of a name on most file systems

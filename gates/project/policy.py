@@ -40,27 +40,25 @@ def judging(root: Path, settings: Settings, revision: str | None) -> Iterator[Po
         yield policy
 
 
-def check_base(root: Path, revision: str) -> None:
-    """Raise `UsageError` where there is no revision of a name that was asked for."""
+def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
+    """Return the history, and the commit of a revision that was asked for; raise `UsageError` where there is none."""
     try:
-        known = History(root).commit(revision)
+        history = History(root)
+        commit = history.commit(revision)
+        if commit:
+            history.tree(commit)
     except EvidenceUnavailable as error:
-        raise UsageError(f"--base {revision}: {error}") from error
-    if known is None:
-        raise UsageError(f"--base {revision}: there is no such revision; fetch it, or name another")
+        raise UsageError(f"{option} {revision}: {error}") from error
+    if commit is None:
+        raise UsageError(f"{option} {revision}: there is no such revision; fetch it, or name another")
+    return history, commit
 
 
 @contextmanager
 def taken(root: Path, revision: str, *more: str) -> Iterator[Policy]:
     """Lay the policy of a revision, and what lies under `more`, out; raise `UsageError` where it cannot be had."""
-    try:
-        history = History(root)
-        commit = history.commit(revision)
-        tree = history.tree(commit) if commit else {}
-    except EvidenceUnavailable as error:
-        raise UsageError(f"--policy-from {revision}: {error}") from error
-    if commit is None:
-        raise UsageError(f"--policy-from {revision}: there is no such revision; fetch it, or name another")
+    history, commit = found_at(root, revision, "--policy-from")
+    tree = history.tree(commit)
     with tempfile.TemporaryDirectory(prefix="gates-policy-") as folder:
         home = Path(folder).resolve()
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)

@@ -3,11 +3,13 @@
 import hashlib
 import os
 import platform
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import psutil
 
@@ -17,11 +19,12 @@ from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
 from gates.project.files import files_of
 from gates.project.history import History, run_git
-from gates.project.permalinks import Web, base_of
 from gates.task.task import Task
 from gates.words import printable
 
-SUBMODULE = b"160000 "
+SUBMODULE = "160000 "
+SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>[^\s]+)")
+HOST = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]+)?")
 
 
 def observe(task: Task, context: Context) -> Revision:
@@ -35,8 +38,7 @@ def observe(task: Task, context: Context) -> Revision:
     web = _web(context.root) if status == "" and not hidden else None
     return Revision(
         commit=commit, dirty=None if status is None else bool(status or hidden), hidden=hidden,
-        digest=whole.hexdigest(), files=files, web=web.base if web else None,
-        submodules=dict(web.submodules) if web else {},
+        digest=whole.hexdigest(), files=files, web=web,
     )  # fmt: skip
 
 
@@ -47,35 +49,17 @@ def _hidden(root: Path, paths: tuple[str, ...], status: str) -> tuple[str, ...]:
     return tuple(printable(path) for path in unlike_head(root, paths) if f"{prefix}{path}" not in told)
 
 
-def web_of(root: Path) -> Web | None:
+def web_of(root: Path) -> str | None:
     """Return where the files of the present commit can be read; nowhere, while the work tree differs from it."""
     return _web(root) if _status(root) == "" else None
 
 
-def _web(root: Path) -> Web | None:
+def _web(root: Path) -> str | None:
+    """Return the address that a path of the commit follows; nothing where some files are of submodules."""
     commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
-    prefix = git(root, "rev-parse", "--show-prefix")
-    base = base_of(remote, commit, prefix or "") if remote and commit else None
-    return None if base is None else Web(base, _submodules(root))
-
-
-def _submodules(root: Path) -> dict[str, str | None]:
-    """Return where the files under each submodule's folder can be read; a submodule is a repository of its own."""
-    found: dict[str, str | None] = {}
-    for folder in _submodule_folders(root):
-        web = web_of(root / folder) if (root / folder / ".git").exists() else None
-        found[folder] = web.base if web else None
-        found |= {f"{folder}/{inner}": base for inner, base in (web.submodules if web else {}).items()}
-    return found
-
-
-def _submodule_folders(root: Path) -> list[str]:
-    try:
-        told = run_git(root, ("ls-files", "--stage", "-z")).stdout
-    except EvidenceUnavailable:
-        return []
-    rows = (row.partition(b"\t") for row in told.split(b"\0") if row.startswith(SUBMODULE))
-    return [printable(os.fsdecode(path)) for _, _, path in rows]
+    prefix, files = git(root, "rev-parse", "--show-prefix"), _said(root, "ls-files", "--stage", "-z")
+    mixed = files is None or any(row.startswith(SUBMODULE) for row in files.split("\0"))
+    return address_of(remote, commit, prefix or "") if remote and commit and not mixed else None
 
 
 def _status(root: Path) -> str | None:
@@ -150,3 +134,30 @@ def unlike_head(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
             rows = os.fsdecode(run_git(root, words, index=index, timeout_s=TIMEOUT_S).stdout).split("\0")
             return tuple(sorted(row[3:].removeprefix(prefix) for row in rows if row))
     return ()
+
+
+def address_of(remote: str, commit: str, prefix: str = "") -> str | None:
+    """Return the address for a remote such as `git@host:owner/name.git`; a name and password in it are left out."""
+    found = _host_and_path(remote)
+    if found is None:
+        return None
+    host, path = found
+    path = path.strip("/").removesuffix(".git")
+    if not HOST.fullmatch(host) or path.count("/") < 1:
+        return None
+    middle = "/-/blob/" if "gitlab" in host else "/src/" if "bitbucket" in host else "/blob/"
+    return f"https://{host}/{quote(path)}{middle}{commit}/{quote(prefix)}"
+
+
+def _host_and_path(remote: str) -> tuple[str, str] | None:
+    if "://" in remote:
+        try:
+            parts = urlsplit(remote)
+            port = f":{parts.port}" if parts.port and parts.scheme in {"http", "https"} else ""
+        except ValueError:
+            return None
+        if parts.scheme not in {"http", "https", "ssh", "git"} or not parts.hostname:
+            return None
+        return parts.hostname + port, parts.path
+    scp = SCP.fullmatch(remote)
+    return (scp["host"], scp["path"]) if scp else None

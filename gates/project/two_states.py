@@ -69,7 +69,6 @@ class TwoStates:
         self._root = root
         self._prefix = history.prefix
         self._tree = history.tree(commit, self._prefix)
-        self.files = 0
         self.skipped: list[str] = []
         self._same: dict[str, bool] = {}
 
@@ -77,16 +76,9 @@ class TwoStates:
         """Return whether the commit has a plain file of this path."""
         return path in self._tree and self._tree[path].plain
 
-    def under(self, folder: str, suffixes: str | tuple[str, ...]) -> list[str]:
-        """Return the paths of the commit in a folder."""
-        return [path for path in self._tree if is_under(path, folder) and path.endswith(suffixes)]
-
+    @cached_property
     def gone(self) -> frozenset[str]:
         """Return the paths that the commit has and the work tree has not."""
-        return self._gone
-
-    @cached_property
-    def _gone(self) -> frozenset[str]:
         return frozenset(path for path in self._tree if not os.path.lexists(self._root / path))
 
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
@@ -110,7 +102,6 @@ class TwoStates:
         found = files_of(folders, self._root)
         paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
         old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
-        self.files = max(self.files, len(paths | old))
         now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
         return self.before(p for p in sorted(old) if not self._is_same(p)), now
 

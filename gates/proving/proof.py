@@ -1,12 +1,12 @@
 """What a proof came to: per criterion the faults that were tried and what noticed them; and its page."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
 from gates.model import Level, Location, Model
-from gates.project.permalinks import Web
 from gates.render.markdown import page
 from gates.words import visible
 
@@ -190,12 +190,12 @@ def text(proof: Proof) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(proof: Proof, web: Web | None) -> str:
+def markdown(proof: Proof, web: str | None, templates: Path | None = None) -> str:
     """Return a proof as a Markdown page; `web` is where the files of this revision can be read."""
     counts = {standing: sum(c.standing is standing for c in proof.criteria) for standing in Standing}
     standings = ", ".join(f"{count} {standing.value}" for standing, count in counts.items() if count)
     said = {"headline": HEADLINES[proof.exit_code], "standings": standings, "off": _off, "why": _why}
-    return page("proof.md.j2", proof=proof, web=web, **said)
+    return page("proof.md.j2", templates, proof=proof, web=web, **said)
 
 
 def _why(task: str, criterion: CriterionProof) -> str:

@@ -1,11 +1,11 @@
 """Causes: the findings that one thing explains are told as one item; and what only some reports have at their head."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gates.model import SEVERITIES, Finding, Outcome
 from gates.report import Report, ranked
-from gates.words import counted, in_order
+from gates.words import counted, first_of, in_order
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5
@@ -160,14 +160,10 @@ def uncompared(report: Report) -> list[str]:
 def strays(report: Report) -> str:
     """Return the files that ran and that the commit does not have, and those that git does not say of that differ."""
     ran, hidden = report.revision.strays, report.revision.hidden
-    parts = [f"{_named(ran)} ran and {'is' if len(ran) == 1 else 'are'} not in it"] if ran else []
-    parts += [f"{_named(hidden)} {'differs' if len(hidden) == 1 else 'differ'} from it unseen by git"] if hidden else []
+    parts = [f"{first_of(ran, STRAYS)} ran and {'is' if len(ran) == 1 else 'are'} not in it"] if ran else []
+    differ = "differs" if len(hidden) == 1 else "differ"
+    parts += [f"{first_of(hidden, STRAYS)} {differ} from it unseen by git"] if hidden else []
     return ", ".join(parts)
-
-
-def _named(files: Sequence[str]) -> str:
-    more = f" and {len(files) - STRAYS} more" if len(files) > STRAYS else ""
-    return f"{', '.join(files[:STRAYS])}{more}"
 
 
 OFFERED = (causes, deciding, weak, waived, waivers, goalposts, uncompared, strays)  # to templates

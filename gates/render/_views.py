@@ -22,11 +22,6 @@ WORDS = {
 }
 
 
-def headline(report: Report) -> str:
-    """Return the verdict as a report's first words."""
-    return report.headline
-
-
 def in_prose(report: Report) -> str:
     """Return in a few sentences what failed, how many criteria are verified, and what is missing."""
     causes = _causes.deciding(report)
@@ -141,11 +136,6 @@ def shown_criteria(report: Report) -> list[CriterionReport]:
     if len(everything) <= CRITERIA:
         return everything
     return sorted(everything, key=lambda criterion: criterion.status in SETTLED)[:CRITERIA]
-
-
-def unshown_criteria(report: Report) -> int:
-    """Return how many criteria the summary leaves out."""
-    return max(0, len(report.criteria) - CRITERIA)
 
 
 def evidence_for(report: Report, criterion: CriterionReport) -> str:
@@ -351,7 +341,7 @@ def _passed(kind: str, traces: Sequence[Trace]) -> str:
 
 
 OFFERED = (  # to templates
-    headline, in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, unshown_criteria, evidence_for,
+    in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for,
     first_cause, next_step, unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks,
     score_by_kind, advised, endings, tallied, word, *_causes.OFFERED,
 )  # fmt: skip

@@ -1,11 +1,11 @@
 """Text of the tested project is hostile: nothing in it may become markup where it is rendered."""
 
 import re
+from urllib.parse import quote
 
 from markupsafe import Markup
 
 from gates.model import Location
-from gates.project.permalinks import Web
 from gates.words import visible
 
 SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
@@ -57,15 +57,14 @@ def told(text: object) -> Markup:
     return cell(text) if NAME.fullmatch(str(text)) and str(escaped) != str(text) else escaped
 
 
-def link(location: Location | None, web: Web | str | None) -> Markup:
+def link(location: Location | None, web: str | None) -> Markup:
     """Return a place as a code span for a table's cell, linked to where this revision can be read on the web."""
     if location is None:
         return Markup("-")
     shown = cell(str(location))
-    pages = Web(web) if isinstance(web, str) else web
-    address = pages.address(location.path) if pages else None
-    if address is None:
+    if web is None:
         return shown
+    address = f"{quote(web, safe=':/-._~%')}{quote(location.path)}"
     last = f"-L{location.last_line}" if location.last_line else ""
     lines = f"#L{location.line}{last}" if location.line else ""
     return Markup(f"[{shown}]({address}{lines})")  # noqa: S704  # quoted

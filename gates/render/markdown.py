@@ -38,10 +38,10 @@ def render(report: Report, templates: Path | None) -> dict[str, str]:
     return pages
 
 
-def page(template: str, **values: object) -> str:
-    """Return a page that is made of one shipped template."""
-    with _clear_errors(None, template):
-        return environment(None).get_template(template).render(values).rstrip("\n") + "\n"
+def page(template: str, templates: Path | None, **values: object) -> str:
+    """Return a page that is made of one template."""
+    with _clear_errors(templates, template):
+        return environment(templates).get_template(template).render(values).rstrip("\n") + "\n"
 
 
 def check(templates: Path | None) -> None:

@@ -70,46 +70,32 @@ def of_project(name: str, project: Project) -> Task:
 
 
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
-    """Return the task file of an id (or the file itself, where a path is given).
+    """Return the task file of an id (or the file itself, where a path is given); a file without an id has its name.
 
-    Raise `UsageError` where there is none, where two files have the id, and for a file that holds another task than
-    its name says.
+    Raise `UsageError` where there is none, and where two files have the id.
     """
-    files = task_files(tasks_dir)
-    ids = {path: _declared_id(path) for path in files}
+    ids = {path: _declared_id(path) or path.stem for path in task_files(tasks_dir)}
     if task_id.endswith(SUFFIXES) or "/" in task_id:
         path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
         if not path.exists():
             raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
-        own = next((each for each in files if each.resolve() == path.resolve()), None)
-        _refuse_twins([each for each in files if own and ids[own] and ids[each] == ids[own]], ids, root)
+        own = next((ids[each] for each in ids if each.resolve() == path.resolve()), None)
+        _refuse_twins([each for each in ids if ids[each] == own], ids, root)
         return path
-    matches = [path for path in files if ids[path] == task_id]
+    matches = [path for path in ids if ids[path] == task_id]
     _refuse_twins(matches, ids, root)
-    matches = matches or [path for path in files if path.stem == task_id]
-    matches = matches or [path for path in files if is_of(path, task_id)]
-    if len(matches) > 1:
-        raise UsageError(f"{task_id!r} fits several files: {', '.join(_shown(path, root) for path in matches)}")
-    for path in matches:
-        if (own_id := ids[path]) and own_id != task_id and not is_of(path, own_id):
-            raise UsageError(f"{_shown(path, root)}: holds the task {own_id!r}, asked for {task_id!r}; mend its 'id'")
-        return path
-    known = [ids[path] or path.stem for path in files]
+    if matches:
+        return matches[0]
     where = _shown(tasks_dir, root)
-    if not known:
+    if not ids:
         raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in '{tasks_dir}'; write {task_id}.yaml there")
-    raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, known)}")
+    raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, ids.values())}")
 
 
-def is_of(path: Path, task_id: str) -> bool:
-    """Return whether a file is named for a task: by its id, or by that and what the task is about."""
-    return path.stem == task_id or path.stem.startswith((f"{task_id}-", f"{task_id}_"))
-
-
-def _refuse_twins(matches: list[Path], ids: dict[Path, str | None], root: Path) -> None:
+def _refuse_twins(matches: list[Path], ids: dict[Path, str], root: Path) -> None:
     """Raise `UsageError` where several files have one id: each would be judged and reported as the other."""
     if len(matches) > 1:
-        raise UsageError(twins(str(ids[matches[0]]), [_shown(path, root) for path in matches]))
+        raise UsageError(twins(ids[matches[0]], [_shown(path, root) for path in matches]))
 
 
 def twins(task_id: str, files: list[str]) -> str:

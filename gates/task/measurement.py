@@ -5,10 +5,10 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from gates.scan.pattern import Pattern, PatternError
-from gates.task.types import Callable, Command, InsidePath, Located, Name, Seconds, Text
+from gates.task.types import Callable, Command, InsidePath, Located, Name, Seconds, Text, without_line
 from gates.words import called, in_shell
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
@@ -65,19 +65,13 @@ class Measurement(Located):
     smoke: tuple[Text, ...] = ()
     timeout_s: Seconds | None = None
     read: Literal["samples", "pytest-benchmark", "pyperf"] = "samples"
-    arms: dict[Name, Arm] = Field(default_factory=dict)
+    arms: Annotated[dict[Name, Arm], BeforeValidator(without_line)] = Field(default_factory=dict)
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     budget_s: Seconds = 120.0
     restarts: Annotated[int, Field(ge=1, le=64)] = 6
     pairs: Annotated[int, Field(ge=6, le=1024)] = 64
     clock: Literal["wall", "cpu", "either"] = "either"
     same_result: bool = False
-
-    @field_validator("arms", mode="before")
-    @classmethod
-    def _without_line(cls, arms: object) -> object:
-        """Take away the line that the loader adds to every mapping: here it is no arm."""
-        return {name: arm for name, arm in arms.items() if name != "line"} if isinstance(arms, dict) else arms
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

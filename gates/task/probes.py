@@ -5,10 +5,10 @@ import math
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from gates.model import Level
-from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken
+from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken, without_line
 
 
 class Leak(OneCall):
@@ -101,19 +101,13 @@ class Scale(OneCall):
     shown: ClassVar[str] = "measured, in the performance gate"
 
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
-    over: dict[Name, tuple[Size, ...]]
+    over: Annotated[dict[Name, tuple[Size, ...]], BeforeValidator(without_line)]
     of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
     exponent: Exponent
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     restarts: Annotated[int, Field(ge=3, le=20)] = 5
     budget_s: Seconds = 20.0
-
-    @field_validator("over", mode="before")
-    @classmethod
-    def _without_line(cls, over: object) -> object:
-        """Take away the line that the loader adds to every mapping: here it is no size."""
-        return {name: sizes for name, sizes in over.items() if name != "line"} if isinstance(over, dict) else over
 
     @model_validator(mode="after")
     def _can_be_fitted(self) -> Self:

@@ -28,6 +28,11 @@ Taken = Annotated[str, Field(pattern=r"^\w+(\.\w+)*$")]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
 
 
+def without_line(table: object) -> object:
+    """Take away the line that the loader adds to every mapping, where a mapping holds names of the user's own."""
+    return {name: item for name, item in table.items() if name != "line"} if isinstance(table, dict) else table
+
+
 class Located(Model):
     """A part of a task file that knows the line it stands in."""
 

@@ -125,8 +125,7 @@ class Written:
         self._marked: dict[str, list[WrittenTest]] = defaultdict(list)
         for test in self._tests:
             for marker in test.markers:
-                if not marker.written:
-                    self._marked[marker.names or ""].append(test)
+                self._marked[marker.names or ""].append(test)
 
     def under(self, path: str) -> list[WrittenTest]:
         """Return the tests in a folder, a file or a class, or the one of a node id; parameters are left aside."""
@@ -171,7 +170,7 @@ def join(
         tasks=tasks,
         rows=rows,
         gaps=(*gaps, *_loose_markers(every, criteria), *_unread(tests, code)),
-        loose_tests=tuple(test for test in every if test.id not in bound and all(m.written for m in test.markers)),
+        loose_tests=tuple(test for test in every if test.id not in bound and not test.markers),
         loose_code=tuple(_without_criterion(functions, rows)),
         tests=len(every),
         functions=len(functions),
@@ -222,12 +221,7 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
     for test in tests:
         for marker in test.markers:
             where = Location(path=test.location.path, line=marker.line)
-            if marker.written:
-                if marker.names in criteria:
-                    yield Gap(kind=Kind.DEAD, criterion=marker.names or "", location=where,
-                              message=f"{test.id} is marked by pytest.mark.{marker.written}, which binds it to nothing",
-                              remediation="Write pytest.mark.criterion.")  # fmt: skip
-            elif marker.names == "":
+            if marker.names == "":
                 yield Gap(kind=Kind.DEAD, criterion="", message=f"a marker of {test.id} names no criterion",
                           location=where, remediation="Name the criterion, such as 'T035/AC3'.")  # fmt: skip
             elif marker.names is None:

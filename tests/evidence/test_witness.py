@@ -166,9 +166,12 @@ def test_sound_suite_is_not_stopped_and_leaves_no_open_file(tmp_path: Path) -> N
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-def test_skip_for_want_of_a_device_is_listed_with_its_criteria(tmp_path: Path) -> None:
+def test_skip_for_want_of_a_device_is_listed_with_its_reason(tmp_path: Path) -> None:
     run = run_of(
-        tmp_path, "import pytest\n@pytest.mark.skipif(True, reason='needs CUDA')\n" + GOOD + "def test_b(): pass"
+        tmp_path,
+        "import pytest\n@pytest.mark.skipif(True, reason='needs CUDA')\n@pytest.mark.criteria('T1/AC1')\n"
+        + GOOD
+        + "def test_b(): pass",
     )
-    assert "Not Verified Here: Tests That Want Another Device (1)" in report(run)
-    assert run.tests[0].marks == ("skipif(True, reason='needs CUDA')",)
+    assert "needs CUDA" in report(run)
+    assert run.tests[0].near == (("criteria", "T1/AC1"),)

@@ -234,9 +234,7 @@ def with_templates(tmp_path: Path, **files: str) -> Path:
 
 
 def test_project_replaces_a_template_by_one_of_its_name(tmp_path: Path) -> None:
-    folder = with_templates(
-        tmp_path, summary="Mine: {{ views.headline(report) }}\n", performance="# {{ gate.title }}\n"
-    )
+    folder = with_templates(tmp_path, summary="Mine: {{ report.headline }}\n", performance="# {{ gate.title }}\n")
     pages = render(blocking(), folder)
     assert pages["summary.md"] == "Mine: BLOCK\n"
     assert pages["performance.md"] == "# Performance Verification\n"

@@ -136,10 +136,8 @@ def test_marker_that_names_its_criterion_as_id_counts(traced: Callable[..., Resu
     assert "names no criterion" in found["reason='half'"].stdout
 
 
-def test_mark_that_binds_nothing_is_a_dead_reference(traced: Callable[..., Result]) -> None:
+def test_marker_that_names_nothing_is_a_dead_reference(traced: Callable[..., Result]) -> None:
     text = "import pytest\n\n\n@pytest.mark.{}\ndef test_of():\n    assert True\n"
-    misspelt = traced({"tests/test_more.py": text.format("criteria('T1/AC2')")}, "T1")
-    assert "is marked by pytest.mark.criteria, which binds it to nothing" in misspelt.stdout
     for bare in ("criterion", "criterion()"):
         result = traced({"tests/test_more.py": text.format(bare)}, "T1")
         assert (result.exit_code, "names no criterion" in result.stdout) == (1, True)

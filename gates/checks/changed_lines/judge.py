@@ -7,7 +7,7 @@ from gates.check import Check, EvidenceSet
 from gates.checks.changed_lines.collect import ChangedLines, MissedMutant
 from gates.model import Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.task.task import Task
-from gates.words import counted
+from gates.words import counted, first_of
 
 CHECK_ID, SHOWN, NAMED = "changed-lines", 10, 3
 RULES = (
@@ -47,11 +47,10 @@ def _missed(mutants: list[MissedMutant]) -> Finding:
     """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
-    more = f" and {len(first.tests) - NAMED} more" if len(first.tests) > NAMED else ""
     return Finding(
         rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY,
         location=first.location, subject=first.title, expected="a test that fails", actual="survived",
-        message=f"{first.title} is noticed by no test{beside}. It was run by {', '.join(first.tests[:NAMED])}{more}.",
+        message=f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}.",
         impact="The tests do not tell this change from another.", evidence="ChangedLines.json",
         remediation="Add a test at this bound, or with a value that tells the two apart.",
     )  # fmt: skip

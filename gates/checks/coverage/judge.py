@@ -13,6 +13,7 @@ from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, 
 from gates.report import Section
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task, measured_by
+from gates.words import first_of
 
 RAW = "ExecutedLines.json"
 SHOWN = 3
@@ -232,9 +233,8 @@ def _label(function: FunctionLines) -> str:
 def _file_row(path: str, functions: list[FunctionLines]) -> tuple[str, ...]:
     absent = [function for function in functions if not function.lines]
     names = [f"{function.name} (line {function.location.line})" for function in absent]
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     ran = len(functions) - len(absent)
-    return path, str(len(functions)), str(ran), f"{ran / len(functions):.0%}", ", ".join(names[:SHOWN]) + more or "-"
+    return path, str(len(functions)), str(ran), f"{ran / len(functions):.0%}", first_of(names, SHOWN) or "-"
 
 
 CHECK = Check(

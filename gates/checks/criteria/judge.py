@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gates.check import Check, EvidenceSet
-from gates.checks.criteria.collect import KnownCriteria, Misspelt
+from gates.checks.criteria.collect import KnownCriteria
 from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
@@ -17,11 +17,13 @@ from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Section
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import did_you_mean
+from gates.words import first_of
 
 NAMED = 50
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
@@ -42,9 +44,10 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     loose = [(name, where, marker) for name, where, markers in seen for marker in markers if marker not in known.names]
     for name, where, marker in loose[:NAMED]:
         yield _loose(task, known, name, where, marker)
-    for one in known.misspelt[:NAMED]:
-        yield _misspelt(one)
-    if not loose and not known.misspelt:
+    told = {(test.function, mark, name): test for test in run.tests for mark, name in test.near if name in known.names}
+    for (_, mark, name), test in [*told.items()][:NAMED]:
+        yield _misspelt(test, mark, name)
+    if not loose and not told:
         marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
         yield Finding(
             rule="BL004", check="markers", outcome=Outcome.PASSED if run.tests else Outcome.UNKNOWN,
@@ -53,13 +56,12 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _misspelt(one: Misspelt) -> Finding:
+def _misspelt(test: TestRecord, mark: str, name: str) -> Finding:
     return Finding(
         rule="BL004", check="markers", outcome=Outcome.FAILED, severity=Severity.HIGH, level=Level.MUST,
-        location=one.location, subject=f"{one.location} {one.criterion}", expected="pytest.mark.criterion",
-        actual=f"pytest.mark.{one.written}",
-        message=f"pytest.mark.{one.written} names {repr(one.criterion) if one.criterion else 'no criterion'} and binds "
-        "no test to anything.",
+        location=test.location, subject=f"{test.function} {name}", expected="pytest.mark.criterion",
+        actual=f"pytest.mark.{mark}",
+        message=f"pytest.mark.{mark} of {test.function} names {name!r} and binds no test to anything.",
         impact="The test verifies nothing, and the criterion it means has one less.",
         remediation='Write pytest.mark.criterion("TASK/CRITERION").',
     )  # fmt: skip
@@ -232,7 +234,7 @@ def _pattern_row(trace: PatternTrace) -> tuple[str, ...]:
     where = f" in {trace.within}" if trace.within else ""
     expected = f"{trace.at_least} place{'s' if trace.at_least > 1 else ''} of live code"
     kept = "yes" if not trace.problem else "no" if trace.checked else NOT_CHECKED
-    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or _places(trace.places)
+    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or first_of(trace.places, SHOWN)
 
 
 def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
@@ -245,12 +247,7 @@ def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
         return NOT_CHECKED if all(site.undecided for site in broken) else "no", name, expected, told
     if not trace.sites:
         return NOT_CHECKED, name, expected, "no code that it speaks of"
-    return "yes", name, expected, f"kept in {_places([site.location for site in trace.sites])}"
-
-
-def _places(places: Sequence[Location]) -> str:
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return ", ".join(map(str, places[:SHOWN])) + more
+    return "yes", name, expected, f"kept in {first_of([site.location for site in trace.sites], SHOWN)}"
 
 
 CHECK = Check(

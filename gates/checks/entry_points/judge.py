@@ -11,6 +11,7 @@ from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
+from gates.words import first_of
 
 SHOWN = 3
 
@@ -93,13 +94,14 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     doubt = lines.doubt()
     unless = f", as far as was seen ({doubt})" if doubt else ""
     if at:
-        return f"line {crash.line} of `{function.name}` was executed by {_named(at)}, {_how_they_ended(at, evidence)}"
+        ended = _how_they_ended(at, evidence)
+        return f"line {crash.line} of `{function.name}` was executed by {first_of(at, SHOWN)}, {ended}"
     if lines.contexts_at(function, crash.line):
         return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
     if around:
         return (
             f"line {crash.line} of `{function.name}` was executed by no test{unless}; other lines of it were, by "
-            f"{_named(around)}"
+            f"{first_of(around, SHOWN)}"
         )
     return f"`{function.name}` ({function.location}) was executed by no test{unless}"
 
@@ -108,13 +110,8 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
     run = evidence.get(PytestRun)
     bad = [test.id for test in (run.tests if run else ()) if test.id in tests and test.outcome in BAD]
     if bad:
-        return f"of which {_named(bad)} failed"
+        return f"of which {first_of(bad, SHOWN)} failed"
     return "which did not fail: none of them gives it what this entry point does"
-
-
-def _named(tests: list[str]) -> str:
-    more = f" and {len(tests) - SHOWN} more" if len(tests) > SHOWN else ""
-    return ", ".join(tests[:SHOWN]) + more
 
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:

@@ -26,20 +26,15 @@ class Move(Model):
     before: str
     after: str
     location: Location | None = None
-    criterion: str | None = None
 
     def __str__(self) -> str:
         return f"{self.what}: {self.before} -> {self.after}"
 
 
-def moved(
-    part: Part, what: str, before: object, after: object, place: Location | None, criterion: str | None = None
-) -> Move:
+def moved(part: Part, what: str, before: object, after: object, place: Location | None) -> Move:
     """Make a move of values of any kind, in one line that is no longer than people read."""
     location = place and place.model_copy(update={"path": printable(place.path)})
-    return Move(
-        part=part, what=shown(what), before=shown(before), after=shown(after), location=location, criterion=criterion
-    )
+    return Move(part=part, what=shown(what), before=shown(before), after=shown(after), location=location)
 
 
 def shown(value: object) -> str:

@@ -16,6 +16,7 @@ from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.model import Location
+from gates.project.files import is_under
 from gates.project.history import History
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
 from gates.project.two_states import TwoStates, base_of
@@ -45,7 +46,6 @@ class Goalposts(Evidence):
     policy: str = ""
     is_new: bool = False
     moves: tuple[Move, ...]
-    files: int
     unread: tuple[str, ...]
 
     @classmethod
@@ -63,7 +63,6 @@ class Goalposts(Evidence):
             policy=context.policy,
             is_new=is_new,
             moves=tuple(moves),
-            files=states.files,
             unread=tuple(dict.fromkeys(map(printable, unread))),
         )
 
@@ -80,12 +79,12 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) 
     sides = {"at the base": old, "now": new}
     broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
     unread += [f"{path} {when}: it is no Python" for path, when in broken]
-    for path in [path for path in old if path not in states.gone()]:
+    for path in [path for path in old if path not in states.gone]:
         if path not in new:
             unread.append(f"{path} (no plain file now)")
         if path not in new or (path, "now") in broken:
             del old[path]  # it cannot be read now: nothing of it counts as gone
-    fate = tests.Fate(states.gone(), found_again(written_tests(old), written_tests(new)))
+    fate = tests.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
     if before and now:
         moves += task_file.compare(before, now, fate)
     elif before and not had_unread:
@@ -95,7 +94,8 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) 
     for when, side in zip(("at the base", "now"), states.named(settings.WATCHED), strict=True):
         unread += [f"{path}: {why} {when}" for path, why in settings.unreadable(side).items()]
     known = {task.path, before.path if before else ""}
-    moves += _other_tasks(known, was.settings.tasks, states)
+    lost = [p for p in sorted(states.gone - known) if is_under(p, was.settings.tasks) and p.endswith(spec.SUFFIXES)]
+    moves += [moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None) for path in lost]
     moves += _workflows(states)
     moves += _overridden(was.settings.rules, states)
     return moves, [*unread, *states.skipped], before is None and not unread
@@ -117,13 +117,6 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
     except UsageError as error:
         unread.append(f"{str(error).splitlines()[0]} (now)")
         return None
-
-
-def _other_tasks(known: set[str], folder: str, states: TwoStates) -> Iterator[Move]:
-    """Name the task files that are gone: no run of theirs could say it."""
-    for path in states.under(folder, spec.SUFFIXES):
-        if path not in known and path in states.gone():
-            yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
 
 
 def _workflows(states: TwoStates) -> Iterator[Move]:

@@ -79,7 +79,6 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         facts=(
             ("Compared with", _base(seen)),
             ("A lower limit", _effect(seen)),
-            ("Files compared", str(seen.files)),
             ("Changes", str(len(seen.moves))),
         ),
         columns=("Part", "What", "Before", "Now", "Place"),

@@ -38,12 +38,11 @@ ALIKE = 0.5
 
 @dataclass(frozen=True)
 class Where:
-    """Where in a task the walk is: what it is called, its file, its line, and the criterion around it."""
+    """Where in a task the walk is: what it is called, its file and its line."""
 
     name: str
     path: str
     line: int
-    criterion: Criterion | None = None
     optional: bool = False
     used: frozenset[str] = frozenset()
     uses: frozenset[str] = frozenset()
@@ -58,7 +57,7 @@ class Where:
         level = before.level if isinstance(before, Criterion | Measure) else None
         inner = replace(self, optional=self.optional or level not in {None, Level.MUST})
         if isinstance(before, Criterion):
-            return replace(inner, criterion=before, used=_uses(before), uses=_uses(after))
+            return replace(inner, used=_uses(before), uses=_uses(after))
         return inner
 
     def move(self, part: Part, what: str, before: object, after: object) -> Move:
@@ -69,7 +68,6 @@ class Where:
             before,
             after,
             Location(path=self.path, line=self.line),
-            self.criterion.id if self.criterion else None,
         )
 
 

@@ -8,6 +8,7 @@ from gates.checks.policy.change import Move, Part, moved
 from gates.code.syntax import parsed_definitions
 from gates.evidence.tests.bound_tests import written_tests
 from gates.model import Location
+from gates.words import first_of
 
 NAMED = 5
 Files = Mapping[str, bytes]
@@ -47,8 +48,7 @@ def compare(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
         own = [test for test in old if test.startswith(f"{path}::")]
         changed = [t for t in own if new.get(t, old[t]) != old[t] and now.get(t, was[t]) <= was[t]]
         if changed:
-            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
-            names = ", ".join(test.partition("::")[2] for test in changed[:NAMED]) + more
+            names = first_of([test.partition("::")[2] for test in changed], NAMED)
             yield moved(Part.CHANGED, f"tests of {path}", "as at the base", f"{names} changed", Location(path=path))
         elif not own and _lines(after.get(path)) != _lines(content):
             state = "changed" if path in after else "deleted"

@@ -195,13 +195,13 @@ def _data(run: PytestRun) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell the run, or why there is none."""
     run = evidence.get(PytestRun)
     if run is None:
         yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
     else:
-        yield from describe_run(task, run)
+        yield from describe_run(run)
 
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:

@@ -1,20 +1,16 @@
 """What the report of the execution gate tells of the test run beside its findings."""
 
-import re
 from collections.abc import Iterator
 
-from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.report import Section
-from gates.task.task import Task
 
 SLOWEST = 10
 LISTED = 200
-DEVICE = re.compile(r"\b(cuda|gpus?|rocm|xpu|mps|tpu|nvidia|accelerators?)\b", re.IGNORECASE)
 
 
-def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
+def describe_run(run: PytestRun) -> Iterator[Section]:
     """Tell the run: command, counts, tests by name, slowest tests, warnings."""
     counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
     yield Section(
@@ -35,7 +31,6 @@ def describe_run(task: Task, run: PytestRun) -> Iterator[Section]:
         tests = [test for test in run.tests if test.outcome is outcome]
         if tests:
             yield _test_table(outcome, tests)
-    yield from _not_seen_here(task, run)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -62,27 +57,6 @@ def _certificate(run: PytestRun) -> Section:
         ),
         code=run.stack or "No stack was written: SIGKILL and os._exit leave no time for one.",
     )
-
-
-def _not_seen_here(task: Task, run: PytestRun) -> Iterator[Section]:
-    """List the tests that were skipped for want of a device, with the criteria that are not verified by that."""
-    bound: dict[str, list[str]] = {}
-    for criterion in task.criteria:
-        for test in tests_of(task, criterion, run):
-            bound.setdefault(test.id, []).append(criterion.id)
-    skipped = [test for test in run.tests if test.outcome is TestOutcome.SKIPPED]
-    here = [test for test in skipped if DEVICE.search(test.message.replace("_", " ")) or _marked(test)]
-    if here:
-        yield Section(
-            title=f"Not Verified Here: Tests That Want Another Device ({len(here)})",
-            text=listed(len(here)),
-            columns=("Test", "Criteria not verified by it", "Reason"),
-            rows=tuple((t.id, ", ".join(bound.get(t.id, ())) or "-", t.reason) for t in here[:LISTED]),
-        )
-
-
-def _marked(test: TestRecord) -> bool:
-    return any(DEVICE.search(mark.partition("(")[0].replace("_", " ")) for mark in test.marks)
 
 
 def _memory(count: int | None) -> str:

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,21 +14,15 @@ from gates.project.files import is_aside
 from gates.task.task import Task
 
 MARKER = "pytest.mark.criterion"
-MARK = "pytest.mark."
 ID = "id"  # what the marker's one parameter is called
 MOST_HOPS = 3
-NAMES_ONE = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 class Marker(Model):
-    """A criterion that a marker names, such as `T035/AC3`; `None` where it is not written as plain text.
-
-    `written` is the marker's own name where that is not `criterion`: it binds nothing.
-    """
+    """A criterion that a marker names, such as `T035/AC3`; `None` where it is not written as plain text."""
 
     names: str | None
     line: int
-    written: str = ""
 
 
 class Marks:
@@ -63,7 +56,6 @@ class Marks:
         func = call.func
         meant = self._named.get(func.id, func) if isinstance(func, ast.Name) else func
         named = self._module.dotted(meant) or ""
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
         if named == MARKER:
             named_by = criteria_of(call)
             for arg in named_by:
@@ -71,10 +63,6 @@ class Marks:
                 yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)
             if not named_by:
                 yield Marker(names="", line=call.lineno)
-        elif named.startswith(MARK):
-            for arg in given:
-                if isinstance(arg, ast.Constant) and isinstance(arg.value, str) and NAMES_ONE.fullmatch(arg.value):
-                    yield Marker(names=arg.value, line=arg.lineno, written=named.removeprefix(MARK))
 
 
 def criteria_of(call: ast.Call) -> list[ast.expr]:
@@ -205,7 +193,7 @@ class _Reasons:
 def _criteria_of(test: WrittenTest, task: Task) -> Iterator[str]:
     for marker in test.markers:
         named, _, criterion = (marker.names or "").partition("/")
-        if named == task.id and not marker.written and any(one.id == criterion for one in task.criteria):
+        if named == task.id and any(one.id == criterion for one in task.criteria):
             yield f"{task.id}/{criterion}"
 
 

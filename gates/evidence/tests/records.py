@@ -171,12 +171,12 @@ class Records:
             id=test_id,
             location=Location(path=self._shown(plan["path"]), line=max(plan["line"], 1)),
             criteria=tuple(plan["criteria"]),
+            near=tuple(map(tuple, plan["near"])),
             outcome=outcome_of(seen),
             duration_s=round(sum(event["duration"] for event in seen), 4),
             message=str(telling.get("message") or telling.get("reason") or ""),
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
-            marks=tuple(plan["marks"]),
             reruns=sum(event["outcome"] == "rerun" for event in seen),
             lines=(own.first_line, own.line) if own else None,
         )

@@ -37,8 +37,9 @@ BAD = frozenset({TestOutcome.FAILED, TestOutcome.ERROR})
 class TestRecord(Model):
     """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
 
-    `reruns` counts the failures that a plugin answered by running the test again. `lines` are those where its
-    definition begins, from the first decorator to `def`, where its file alone tells what function it is.
+    `near` are other marks with what they name, if that looks like a criterion. `reruns` counts the failures that a
+    plugin answered by running the test again. `lines` are those where its definition begins, from the first decorator
+    to `def`, where its file alone tells what function it is.
     """
 
     __test__ = False
@@ -46,19 +47,19 @@ class TestRecord(Model):
     id: str
     location: Location
     criteria: tuple[str, ...]
+    near: tuple[tuple[str, str], ...] = ()
     outcome: TestOutcome
     duration_s: float
     message: str = ""
     crash: Location | None = None
     subtests_left_out: int = 0
-    marks: tuple[str, ...] = ()
     reruns: int = 0
     lines: tuple[int, int] | None = None
 
     def now(self, planned: "TestRecord") -> "TestRecord":
         """Return the record of a test that ended before, as it is planned now."""
-        where = {"location": planned.location, "lines": planned.lines, "criteria": planned.criteria}
-        return self.model_copy(update={**where, "marks": planned.marks})
+        where = {"location": planned.location, "lines": planned.lines}
+        return self.model_copy(update={**where, "criteria": planned.criteria, "near": planned.near})
 
     @property
     def function(self) -> str:

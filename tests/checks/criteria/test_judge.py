@@ -19,7 +19,7 @@ from building import (
 from covering import a_function, executed
 from recording import ORDER, a_recorded, happened, recorded
 
-from gates.checks.criteria.collect import KnownCriteria, Misspelt
+from gates.checks.criteria.collect import KnownCriteria
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
 from gates.evidence.code_rules import RuleSite, RuleTrace
@@ -294,14 +294,10 @@ def test_code_that_asks_whether_a_test_looks_on_is_open_unless_something_else_sh
 
 
 def test_mark_that_only_looks_like_a_marker_is_named() -> None:
-    known = known_criteria(ONE).model_copy(update={"misspelt": (
-        Misspelt(written="criteria", criterion="T1/AC1", location=Location(path="tests/t.py", line=3)),
-        Misspelt(written="criterion", criterion="", location=Location(path="tests/t.py", line=7)),
-    )})  # fmt: skip
-    assert [(f.outcome, f.message) for f in bl(ONE, "BL004", a_run(), known)] == [
-        (F, "pytest.mark.criteria names 'T1/AC1' and binds no test to anything."),
-        (F, "pytest.mark.criterion names no criterion and binds no test to anything."),
-    ]
+    marked = a_run(a_record(near=(("criteria", "T1/AC1"), ("dataset", "squad/v2"))))
+    (found,) = bl(ONE, "BL004", marked, known_criteria(ONE))
+    said = "pytest.mark.criteria of tests/test_core.py::test_double names 'T1/AC1' and binds no test to anything."
+    assert (found.outcome, found.level, found.message) == (F, Level.MUST, said)
 
 
 def test_markers_of_other_tasks_must_exist_too() -> None:

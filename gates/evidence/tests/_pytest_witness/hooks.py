@@ -8,6 +8,7 @@ could put around it; and as the report says.
 import faulthandler
 import inspect
 import os
+import re
 import signal
 import sys
 import time
@@ -20,12 +21,9 @@ import pytest
 from .inside import judged, leave_out, running, shuffle, watched_function, watched_test
 from .wire import Wire
 
-PLAIN = (str, int, float, bool, type(None))
-NO_NEWS = {"parametrize", "usefixtures", "filterwarnings", "criterion"}
-
-
 wire = Wire()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
+NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
 STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 
 
@@ -134,8 +132,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
         plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
-        name, marks = getattr(item, "originalname", "") or "", marks_of(item)
-        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, marks=marks)
+        name = getattr(item, "originalname", "") or ""
+        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
@@ -290,27 +288,17 @@ def pytest_unconfigure() -> None:
 
 def criteria_of(item: pytest.Item) -> list[str]:
     """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
-    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark)})
+    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark) or [""]})
 
 
-def _named_by(mark: pytest.Mark) -> Iterator[object]:
-    yield from mark.args
-    if "id" in mark.kwargs:
-        yield mark.kwargs["id"]
+def _named_by(mark: pytest.Mark) -> list[object]:
+    return [*mark.args, *([mark.kwargs["id"]] if "id" in mark.kwargs else [])]
 
 
-def marks_of(item: pytest.Item) -> list[str]:
-    """Return the marks of a test with their arguments; of an argument that is no plain value, its type."""
-    return [_shown(mark) for mark in item.iter_markers() if mark.name not in NO_NEWS]
-
-
-def _shown(mark: pytest.Mark) -> str:
-    args = [*map(_short, mark.args), *(f"{name}={_short(value)}" for name, value in mark.kwargs.items())]
-    return f"{mark.name}({', '.join(args)})" if args else mark.name
-
-
-def _short(value: object) -> str:
-    return repr(value)[:200] if type(value) in PLAIN else type(value).__name__
+def near(item: pytest.Item) -> list[tuple[str, str]]:
+    """Return the other marks of a test that name something like a criterion, each with its name."""
+    given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
+    return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
 
 
 def is_left_out_by_mark(item: pytest.Item) -> bool:
