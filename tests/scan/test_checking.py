@@ -45,7 +45,12 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[str] = []
-    monkeypatch.setattr(checking, "module_of", lambda shown, raw: (parsed.append(shown), module_of(shown, raw))[1])
+
+    def noted(shown: str, raw: bytes) -> object:
+        parsed.append(shown)
+        return module_of(shown, raw)
+
+    monkeypatch.setattr(checking, "module_of", noted)
     root = written(
         tmp_path, {"compat.py": "from torch.cuda import amp as a\n", "use.py": "from compat import a\na.x\n"}
     )
