@@ -97,8 +97,8 @@ RULES = (
     RuleText(
         id="EX007",
         title="The package builds",
-        meaning="A copy of the project is built into a wheel by the installed backend, else by one that pip "
-        "gets for it. A build that fails both ways is high. A backend that is not installed is unknown.",
+        meaning="A wheel is built of a copy by the installed backend, else by one that pip gets. A build that "
+        "fails both ways is high. A backend that is not installed is unknown.",
     ),
     RuleText(
         id="EX008",
