@@ -38,6 +38,11 @@ def test_work_that_is_not_timed_decides_nothing(hidden: float) -> None:
     assert any("done where it is not timed" in why for why in unfit(RATIO, source, estimated(RATIO, source)))
 
 
+def test_one_disturbed_pair_hides_no_work_that_is_not_timed() -> None:
+    whole = {"old": (1.0,) * (PAIRS - 1) + (1.0 + PAIRS,), "new": (1.9,) * PAIRS}
+    assert outcome(RATIO, Source(some_samples(), a_taken(whole=whole, restarts=(1,) * PAIRS))) is U
+
+
 @pytest.mark.parametrize("caught_up", [2, 3, 5, 15])
 def test_work_that_is_put_off_for_long_decides_nothing(caught_up: int) -> None:
     whole = tuple(1.0 + caught_up * (i % (caught_up + 1) == caught_up) for i in range(PAIRS))
