@@ -1,6 +1,6 @@
 """Whether the package builds, and whether each module of the implementation imports by itself.
 
-A wheel is built from a copy of the project without network, by the library `build`.
+A wheel is built of a copy by the library `build`, without network; where that fails, by pip, which may get a backend.
 """
 
 import re
@@ -260,7 +260,7 @@ class Startup(Evidence):
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
         runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
-            how="each module imported in a process of its own, and a wheel built from a copy without network",
+            how="each module imported in a process of its own, and a wheel built from a copy",
             commands=tuple(run.as_command(purpose) for purpose, run in runs if run),
             build=built,
             modules=tuple(_module(plan, fact, context) for fact in told),
