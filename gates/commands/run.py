@@ -149,9 +149,9 @@ def _judged(
             taken = kept.find(root, kept.name_of(state, installed.result()), folder)
             earlier = None if taken else kept.earlier(root, state, installed.result())
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
-        alone = of_its_sources(root, say)
+        of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
-        with asked_once(), alone, showing as progress:
+        with asked_once(), showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
             report = report.model_copy(update={"taken": kept.said(taken, evidence)})
