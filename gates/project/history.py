@@ -131,7 +131,8 @@ class History:
     def _batch(self, form: str, oids: list[str]) -> bytes:
         done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
         if done.returncode != 0:
-            raise EvidenceUnavailable(f"git cannot read files of the history: {_last_line(done.stderr)}")
+            why = f"git cannot read files of the history: {_last_line(done.stderr)}"
+            raise EvidenceUnavailable(PARTIAL if b"promisor" in done.stderr else why)
         return done.stdout
 
     def _ask(self, *words: str, why: str, others: str = "") -> bytes:
