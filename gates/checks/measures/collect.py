@@ -1,8 +1,8 @@
 """Regressions: arms timed on the baseline revision and here in turn, the baseline laid out in a folder of its own."""
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -28,7 +28,6 @@ from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import is_among
 from gates.project.history import History
-from gates.task.measurement import Measurement
 from gates.task.selection import cut_short
 from gates.task.task import Measure, Task
 from gates.words import printable
@@ -71,9 +70,11 @@ class Regressions(Evidence):
         baseline = find_baseline(task, history, context)
         seen = cls(
             how=f"git, and workers in the files of {baseline.commit[:12]} and in the work tree, in turn",
-            base=printable(baseline.name), commit=baseline.commit, changed=tuple(map(printable, baseline.changed)),
+            base=printable(baseline.name),
+            commit=baseline.commit,
+            changed=tuple(map(printable, baseline.changed)),
             is_new=not baseline.implemented,
-        )  # fmt: skip
+        )
         if not baseline.changed or not baseline.implemented:
             return seen
         tree = context.folder(FOLDER).evidence / "tree"
@@ -99,24 +100,16 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
     shared = tuple(dict.fromkeys(_lend(task, context, root)))
-    ours = frozenset(history.tree(baseline.commit)) - set(shared)
-    sides = Sides(
-        task=task, context=replace(own, root=context.root), tree=root, baseline=baseline,
-        is_ours=lambda path: path in ours or is_among(path, task.implementation),
-    )  # fmt: skip
+    sides = Sides(task, replace(own, root=context.root), root, baseline)
     note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
-    runs = tuple(_run(sides, group, own.evidence, note) for group in _groups(task))
-    return {
-        "runs": runs, "lent": tuple(map(printable, shared)),
-        "commands": tuple(
-            CommandRecord(
-                purpose=f"{one.run.id} against the base",
-                argv=(f"{one.arm} of {one.run.id}", "on", baseline.commit[:12], "and", "here"),
-                ended=one.run.ended, duration_s=one.run.duration_s,
-            )
-            for one in runs
-        ),
-    }  # fmt: skip
+    runs = tuple(_run(sides, arm, device, measures, note) for (_, arm, device), measures in _groups(task).items())
+    commands = tuple(_recorded(one, baseline.commit[:12]) for one in runs)
+    return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
+
+
+def _recorded(one: RegressionRun, commit: str) -> CommandRecord:
+    purpose, argv = f"{one.run.id} against the base", (f"{one.arm} of {one.run.id}", "on", commit, "and", "here")
+    return CommandRecord(purpose=purpose, argv=argv, ended=one.run.ended, duration_s=one.run.duration_s)
 
 
 def _build(task: Task, root: Path, context: Context) -> None:
@@ -151,43 +144,26 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
                 yield path
 
 
-@dataclass(frozen=True)
-class _Group:
-    """The measures that one comparison answers."""
-
-    measurement: Measurement
-    arm: str
-    device: str
-    measures: tuple[Measure, ...]
-
-
-def _groups(task: Task) -> Iterator[_Group]:
+def _groups(task: Task) -> dict[tuple[str, str, str], list[Measure]]:
+    """Return the measures that one comparison answers, by measurement, arm and device."""
     found: dict[tuple[str, str, str], list[Measure]] = {}
     for asked in comparisons_of(task):
-        measurement = measurement_of(task, asked)
-        key = (measurement.id, arm_of(asked, measurement), device_of(asked, measurement))
-        found.setdefault(key, []).append(asked)
-    for (_, arm, device), measures in found.items():
-        yield _Group(cut_short(measurement_of(task, measures[0]), task), arm, device, tuple(measures))
+        one = measurement_of(task, asked)
+        found.setdefault((one.id, arm_of(asked, one), device_of(asked, one)), []).append(asked)
+    return found
 
 
-def _run(sides: Sides, group: _Group, folder: Path, note: str) -> RegressionRun:
-    """Return what one comparison gives."""
-    one, arm = group.measurement, group.arm
-    run = MeasurementRun(id=one.id, device=group.device, process=None, samples=None)
-    logs = folder / f"{one.id}-{arm}-{group.device}"
+def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure], note: str) -> RegressionRun:
+    """Return what one comparison gives; its samples are written beside the raw files."""
+    one = cut_short(measurement_of(sides.task, measures[0]), sides.task)
+    logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
+    run = MeasurementRun(id=one.id, device=device, process=None, samples=None)
     try:
-        samples, taken, earlier = compare_arms(sides, one, arm, group.device, group.measures, logs)
+        samples, taken, earlier = compare_arms(sides, one, arm, device, measures, logs)
     except ArmFailed as error:
         return RegressionRun(arm=arm, run=run.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
-    run = run.model_copy(update={"samples": samples, "taken": taken, "earlier": earlier})
-    return RegressionRun(arm=arm, run=_kept(run, logs.with_suffix(".json")))
-
-
-def _kept(run: MeasurementRun, path: Path) -> MeasurementRun:
-    """Write the samples beside the raw files and say where."""
-    if run.samples is None:
-        return run
-    path.write_text(run.samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
-    return run.model_copy(update={"raw": f"{FOLDER}/{path.name}"})
+    path = logs.with_suffix(".json")
+    path.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    told = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{path.name}"}
+    return RegressionRun(arm=arm, run=run.model_copy(update=told))

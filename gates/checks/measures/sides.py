@@ -1,15 +1,12 @@
-"""The baseline, and an arm timed in its folder and the project's own in turn; each must use the code of its folder.
-
-An interpreter that has the project installed may find the candidate's code from the baseline's folder, and two equal
-numbers would prove nothing. So it is seen in a run that nobody times."""
+"""The baseline, and an arm timed in its folder and the project's own in turn; each must use the code of its folder."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gates.child.asking import HERE
 from gates.config import Context
 from gates.evidence._timed import attempt, attempts_key
 from gates.measuring.bench import Bench, Launch, launch
@@ -82,10 +79,8 @@ def find_baseline(task: Task, history: History, context: Context) -> Baseline:
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    return Baseline(
-        name=name, commit=commit, changed=tuple(sorted(set(_changed(task, tree, context.root)))),
-        implemented=bool(code), code=digest_of(code),
-    )  # fmt: skip
+    changed = tuple(sorted(set(_changed(task, tree, context.root))))
+    return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
 
 
 def _changed(task: Task, tree: dict[str, Blob], root: Path) -> Iterator[str]:
@@ -109,82 +104,17 @@ def _is_same(path: Path, blob: Blob) -> bool:
     return (blob.plain or blob.link) and blob.link == path.is_symlink() and name_of(path, blob.oid) == blob.oid
 
 
-NOTES = Path(__file__).with_name("loaded")
-OURS = (HERE, str(NOTES))  # they lie in the project where that is this one
-
-
-@dataclass(frozen=True)
-class Noted:
-    """The file that the processes of an arm note in what they had loaded."""
-
-    path: Path
-
-    def watching(self, launched: Launch) -> Launch:
-        """Return how the same process is started when it is to note what it loads."""
-        paths = os.pathsep.join(filter(None, (str(NOTES), launched.env.get("PYTHONPATH", ""))))
-        return replace(launched, env={**launched.env, "PYTHONPATH": paths, "GATES_LOADED": str(self.path)})
-
-    @property
-    def files(self) -> frozenset[str] | None:
-        """Return the files that were noted, `None` where no Python noted any."""
-        if not self.path.is_file():
-            return None
-        told = self.path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        return frozenset(file for file in told if not file.startswith(tuple(map(os.path.realpath, OURS))))
-
-
-def loaded(name: str, launched: Launch, folder: Path, *, talks: bool, timeout_s: float) -> frozenset[str] | None:
-    """Run an arm once; return the files that its processes had loaded, `None` where no Python noted any."""
-    notes = Noted(folder / f"{name}.loaded.txt")
-    with Bench(folder, timeout_s=timeout_s + 30) as bench:
-        if talks:
-            worker = bench.start(name, notes.watching(launched))
-            worker.hello(timeout_s=timeout_s)
-            worker.run(1, discard=0, timeout_s=timeout_s)
-            worker.stop()
-        else:
-            bench.time(name, notes.watching(launched), timeout_s=timeout_s)
-    return notes.files
-
-
-def refuse_other_code(
-    arm: str, files: Collection[str] | None, words: Collection[str], *, folder: Path, other: Path,
-    is_ours: Callable[[str], bool],
-) -> None:  # fmt: skip
-    """Raise `ArmFailed` unless an arm used code of its own folder, and none of the other.
-
-    `is_ours` says which paths are the code that is compared: not a virtual environment, not what both arms share.
-    """
-    own = os.path.realpath(folder)
-    if files is None:
-        if any((folder / word).is_file() for word in words if not word.startswith("/")):
-            return
-        raise ArmFailed(f"nothing shows that {arm} uses the files of the folder it runs in; name one in its command")
-    for file in sorted(files):
-        path = _inside(file, os.path.realpath(other))
-        if path and is_ours(path) and _inside(file, own) is None:
-            raise ArmFailed(f"{arm} uses {path} of another folder than its own, where its interpreter finds it first")
-    if not any(path and is_ours(path) for path in (_inside(file, own) for file in files)):
-        raise ArmFailed(f"{arm} loads no file of the implementation from the folder it runs in")
-
-
-def _inside(file: str, folder: str) -> str | None:
-    head = folder.rstrip(os.sep) + os.sep
-    return file[len(head) :] if file.startswith(head) else None
-
-
 METHOD = "gates.regression/1"
 
 
 @dataclass(frozen=True)
 class Sides:
-    """The two folders of a comparison; `is_ours` says which of their paths are the code that is compared."""
+    """The two folders of a comparison."""
 
     task: Task
     context: Context
     tree: Path
     baseline: Baseline
-    is_ours: Callable[[str], bool]
 
     @property
     def folders(self) -> dict[str, Path]:
@@ -212,16 +142,48 @@ def compare_arms(
     launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}
     one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
     plan = Plan.of(one, launches, sides.context.timeout_s)
-    _check_code(sides, measurement.arms[arm], plan, folder)
+    _refuse_other_code(sides, measurement.arms[arm], plan, folder)
     key = key_of(attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code)
     return attempt(plan, measures, key, sides.context.root, folder)
 
 
-def _check_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
-    """Raise `ArmFailed` unless each side is seen to use its own code."""
-    words = arm.run or arm.time or ()
-    for side, other in ((BASELINE, CANDIDATE), (CANDIDATE, BASELINE)):
-        files = loaded(side, plan.arms[side](1), folder, talks=plan.talks, timeout_s=plan.start_s)
-        refuse_other_code(
-            f"the {side}", files, words, folder=sides.folders[side], other=sides.folders[other], is_ours=sides.is_ours
-        )
+def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
+    """Raise `ArmFailed` where an arm of the baseline runs although the implementation in its folder only raises.
+
+    Then it uses other code, such as that of a project which is installed, and two equal numbers would prove nothing.
+    The candidate is started in the same way. A command that names a file of the folder which is no Python runs that.
+    """
+    words = [word for word in arm.run or arm.time or () if not word.startswith("/")]
+    if any((sides.tree / word).is_file() and not word.endswith(".py") for word in words):
+        return
+    launched = plan.arms[BASELINE](1)
+    unstored = replace(launched, env={**launched.env, "PYTHONDONTWRITEBYTECODE": "1"})
+    with _raising(path for path in files_of(sides.task.implementation, sides.tree) if path.suffix == ".py"):
+        if _runs(unstored, plan, folder):
+            raise ArmFailed("the baseline runs without the implementation of its folder: it uses other code, or none")
+
+
+@contextmanager
+def _raising(files: Iterable[Path]) -> Iterator[None]:
+    """Let files of Python raise, whoever imports or runs them, while this is open."""
+    sources = {path: path.read_bytes() for path in files}
+    for path in sources:
+        path.write_text("raise RuntimeError('this code is not there')\n", encoding="utf-8")
+    yield
+    for path, source in sources.items():
+        path.write_bytes(source)
+
+
+def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
+    try:
+        with Bench(folder, timeout_s=plan.start_s + 30) as bench:
+            if not plan.talks:
+                bench.time(BASELINE, launched, timeout_s=plan.start_s)
+                return True
+            worker = bench.start(BASELINE, launched)
+            worker.hello(timeout_s=plan.start_s)
+            worker.run(1, discard=0, timeout_s=plan.start_s)
+            worker.stop()
+    except ArmFailed:
+        return False
+    return True
