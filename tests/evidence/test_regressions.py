@@ -23,8 +23,7 @@ F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLIC
 
 
 @pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def _state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(session.SEGMENT_S, "cpu", 0.010)  # what is measured here differs by far
     monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
 

@@ -166,8 +166,6 @@ def test_report_tells_where_each_bundle_is_from_and_what_it_is_worth() -> None:
         ("stale: x was removed, since it was made", "b.json", *origin),
         ("refused: it was altered", "c.json", "-", "-", "-", "-"),
     )
-    ((outcome, criterion, _, _, path, *_),) = sections["What bundles say"].rows
-    assert (criterion, path, outcome) == ("AC2", "a.json", "passed")
 
 
 def test_task_without_bundles_hears_nothing_of_them() -> None:

@@ -100,8 +100,8 @@ def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
         got = compared(task, asked, measure, evidence) if asked.against_base else answer(measure, evidence)
         told.append((measure, got, level_of(criterion, measure)))
     found = [got for _, got, _ in told]
-    family = [i for i, (_, got, level) in enumerate(told)
-              if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level is Level.MUST]  # fmt: skip
+    decided = {Outcome.PASSED, Outcome.FAILED}
+    family = [i for i, (_, got, level) in enumerate(told) if got.outcome in decided and level is Level.MUST]
     judged = [partial(answers.outcome, told[i][0], source_of(found[i].run)) for i in family]
     for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
