@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
-from gates.bundles import SCHEMA, Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
+from gates.bundles import Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
 from gates.child.process import Stream
 from gates.config import Context, Project
@@ -145,7 +145,7 @@ def _user() -> str:
 
 def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
     bundle = Bundle(
-        schema=SCHEMA,
+        schema="gates.bundle/1",
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
         origin=origin, runs=runs, digest="0" * 64,
     )  # fmt: skip

@@ -200,27 +200,9 @@ def environment() -> Mapping[str, str]:
 
 def object_name(content: bytes, like: str) -> str:
     """Return the name that git gives a file's content, in the kind of hash that another name is of."""
-    digest = _header(len(content), like)
-    digest.update(content)
-    return digest.hexdigest()
-
-
-def name_of(path: Path, like: str) -> str | None:
-    """Return the name that git gives a file, or the target of a link, as it lies here; `None` where there is none."""
-    try:
-        if path.is_symlink():
-            return object_name(os.fsencode(path.readlink()), like)
-        with path.open("rb") as file:
-            header = _header(os.fstat(file.fileno()).st_size, like)
-            return hashlib.file_digest(file, lambda: header).hexdigest()
-    except OSError:
-        return None
-
-
-def _header(size: int, like: str) -> "hashlib._Hash":
     digest = hashlib.sha256() if len(like) == 64 else hashlib.sha1(usedforsecurity=False)
-    digest.update(b"blob %d\0" % size)
-    return digest
+    digest.update(b"blob %d\0" % len(content) + content)
+    return digest.hexdigest()
 
 
 def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:

@@ -91,9 +91,7 @@ def test_second_attempt_shares_the_error_with_the_first() -> None:
     tried = [samples(device="cuda", old=[*OLD[:5], 9.0 + i], new=NEW[:6]) for i in range(3)]
     bundles = [handed(one, f"{name}.json") for one, name in zip(tried, "abc", strict=True)]
     assert about(TASK, with_bundles(bundles[0])).outcome is Outcome.PASSED
-    found = about(TASK, with_bundles(*bundles))
-    assert found.outcome is Outcome.UNKNOWN
-    assert "not with the error shared by 3 runs" in found.message
+    assert about(TASK, with_bundles(*bundles)).outcome is Outcome.UNKNOWN
 
 
 def changed(bundle: HandedIn, *what: str, standing: Standing = Standing.STALE) -> HandedIn:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
@@ -176,23 +177,16 @@ def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alp
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
-    """Fold what several machines say, whatever their order: one failure fails; a pass stands with the error shared.
+    """Fold what several machines say, whatever their order: one failure fails; others share the error.
 
     The samples of two runs are never put together, so that the same run twice is no more than once.
     """
-    each: dict[str, Answer] = {}
-    for run, got in sorted(((got.run, got) for got in told if got.run), key=lambda pair: pair[0].elsewhere):
-        if run.samples:
-            each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), got)
-    share = ALPHA / max(len(each), 1)
-    alone = f"it meets the target alone, not with the error shared by {len(each)} runs"
-    shared = [
-        replace(got, outcome=Outcome.UNKNOWN, problem=alone)
-        if got.outcome is Outcome.PASSED and told_by(got.run, measure, alpha=share).outcome is not Outcome.PASSED
-        else got
-        for got in each.values()
-    ]
-    return min(shared, key=partial(_rank, measure))
+    each: dict[str, MeasurementRun] = {}
+    for run in sorted((got.run for got in told if got.run and got.run.samples), key=attrgetter("elsewhere")):
+        each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), run)
+    failing = [got for got in told if got.outcome is Outcome.FAILED]
+    shared = [told_by(run, measure, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
+    return min(failing or shared, key=partial(_rank, measure))
 
 
 def _rank(measure: Measure, got: Answer) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from gates.measuring.samples import Samples
 from gates.measuring.taken import Recalled, Taken, digest_of, key_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import Blob, History, name_of
+from gates.project.history import Blob, History, run_git
 from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure, Task
@@ -79,17 +79,17 @@ def find_baseline(task: Task, history: History, context: Context) -> Baseline:
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    changed = tuple(sorted(set(_changed(task, tree, context.root))))
+    changed = tuple(sorted(set(_changed(task, commit, tree, context.root))))
     return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
 
 
-def _changed(task: Task, tree: dict[str, Blob], root: Path) -> Iterator[str]:
+def _changed(task: Task, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
     """Yield what may make a difference: all but tests, prose and the task's own file."""
-    for path, blob in tree.items():
-        if not _is_idle(path, task) and not _is_same(root / path, blob):
-            yield path
-    for file in files_of(task.implementation, root):
-        if (path := file.relative_to(root).as_posix()) not in tree and not _is_idle(path, task):
+    asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
+    differing = os.fsdecode(run_git(root, asked).stdout).split("\0")
+    new = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
+    for path in (*filter(None, differing), *(path for path in new if path not in tree)):
+        if not _is_idle(path, task):
             yield path
 
 
@@ -97,11 +97,6 @@ def _is_idle(path: str, task: Task) -> bool:
     if is_among(path, task.implementation):
         return False
     return path.endswith(PROSE) or path == task.path or is_among(path, task.tests)
-
-
-def _is_same(path: Path, blob: Blob) -> bool:
-    """Return whether a file here has the content of a blob; of a submodule that is never known."""
-    return (blob.plain or blob.link) and blob.link == path.is_symlink() and name_of(path, blob.oid) == blob.oid
 
 
 METHOD = "gates.regression/1"
