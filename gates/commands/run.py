@@ -32,7 +32,7 @@ from gates.project.policy import TEMPLATES, Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
-from gates.stages.gate import Gate
+from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
@@ -158,7 +158,8 @@ def _judged(
         elif state and installed:
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
             if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
-                kept.keep(task, root, state, installed.result(), evidence, folder, report)
+                name = kept.name_of(state, installed.result())
+                kept.keep(task, root, name, state, evidence, folder, report)
     return report
 
 

@@ -9,8 +9,7 @@ from gates.code.symbols import Resolver, SymbolTrace
 from gates.code.syntax import SourceModule
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.code_rules import RuleTrace, bound_rules
-from gates.evidence.patterns import PatternTrace, trace_patterns
+from gates.evidence.code_rules import PatternTrace, RuleTrace, bound_rules, trace_patterns
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.measurement import CodeBinding

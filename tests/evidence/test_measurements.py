@@ -12,7 +12,7 @@ from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.measuring.taken import MeasurementRun
 from gates.model import Outcome
-from gates.stages.gate import PERFORMANCE as GATE
+from gates.stages import PERFORMANCE as GATE
 
 BENCH = """
 import json, sys, time

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from symbols import Files, tree
 
-from gates.evidence.patterns import PatternTrace
+from gates.evidence.code_rules import PatternTrace
 
 SCALER = "torch.amp.GradScaler(...)"
 

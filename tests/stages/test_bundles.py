@@ -13,7 +13,7 @@ from gates import pipeline
 from gates.check import EvidenceSet
 from gates.evidence.bundles import HandedIn, SeenRun, Standing
 from gates.model import Decision, Finding, Level, Outcome
-from gates.stages.gate import PERFORMANCE as GATE
+from gates.stages import PERFORMANCE as GATE
 from gates.task.task import Task
 
 TASK = a_cuda_task(bundles=("a.json", "b.json", "c.json"))

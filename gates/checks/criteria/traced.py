@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.patterns import PatternTrace
+from gates.evidence.code_rules import PatternTrace, RuleSite, RuleTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Severity

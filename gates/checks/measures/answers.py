@@ -7,8 +7,7 @@ from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import BASELINE, CANDIDATE, by_sides, measurement_of
+from gates.checks.measures.collect import BASELINE, CANDIDATE, Regressions, by_sides, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring import answers

@@ -7,8 +7,7 @@ from typing import Never
 from gates.check import Check, EvidenceSet
 from gates.checks.measures import machine
 from gates.checks.measures.answers import Answer, answers_of, level_of, speaks_to, targets_of
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import comparisons_of
+from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import TIMED

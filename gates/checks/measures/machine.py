@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import comparisons_of
+from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
