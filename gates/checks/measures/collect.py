@@ -254,14 +254,13 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     root = tree / history.prefix
     own = context.folder(FOLDER)
     try:
-        empty = lay_out(history.top, baseline.commit, tree)
+        lay_out(history.top, baseline.commit, tree)
         _build(task, root, own)
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
     shared = tuple(dict.fromkeys(_lend(task, context, root)))
     sides = Sides(task, replace(own, root=context.root), root, baseline)
-    note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
-    runs = tuple(_run(sides, arm, device, measures, note) for (_, arm, device), measures in _groups(task).items())
+    runs = tuple(_run(sides, arm, device, measures) for (_, arm, device), measures in _groups(task).items())
     commands = tuple(_recorded(one, baseline.commit[:12]) for one in runs)
     return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
 
@@ -312,7 +311,7 @@ def _groups(task: Task) -> dict[tuple[str, str, str], list[Measure]]:
     return found
 
 
-def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure], note: str) -> RegressionRun:
+def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure]) -> RegressionRun:
     """Return what one comparison gives; its samples are written beside the raw files."""
     one = cut_short(measurement_of(sides.task, measures[0]), sides.task)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
@@ -321,7 +320,7 @@ def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure], note:
     try:
         samples, taken, earlier = compare_arms(sides, one, arm, device, measures, logs)
     except ArmFailed as error:
-        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
+        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": printable(str(error))}))
     path = logs.with_suffix(".json")
     path.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     told = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{path.name}"}
