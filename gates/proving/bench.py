@@ -17,7 +17,7 @@ from gates.child import process
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
-from gates.project.copies import copy_project, relocated
+from gates.project.copies import copy_project, place_for, relocated
 from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
@@ -37,12 +37,14 @@ class Bench:
         self._task = task
         self._root = context.root
         self._folder = context.evidence
-        self.pristine = self._folder / "pristine"
+        first, names = self._folder / "pristine", [f"copy-{i}" for i in range(jobs)]
+        self.pristine = place_for(context.root, first)
         copy_project(context.root, self.pristine, jobs + 1)
-        for name in ("look", *(f"copy-{i}" for i in range(jobs))):
-            shutil.copytree(self.pristine, self._folder / name, symlinks=True)
-        self.look = replace(context, root=self._folder / "look", evidence=self._fresh("seen"))
-        self._copies = tuple(self._folder / f"copy-{i}" for i in range(jobs))
+        for name in ("look", *names):
+            shutil.copytree(first, self._folder / name, symlinks=True)
+        inside = self.pristine.relative_to(first)
+        self.look = replace(context, root=self._folder / "look" / inside, evidence=self._fresh("seen"))
+        self._copies = tuple(self._folder / name / inside for name in names)
         self._looked = Copy(self.look.root, self.pristine)
         self._plugin = self._folder / "plugin"
         copy_package(WORKER, self._plugin / PACKAGE)
