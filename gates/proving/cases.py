@@ -80,11 +80,12 @@ class Baseline:
         return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
     def contexts(self, place: Location) -> frozenset[str] | None:
-        """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
-        function = self.lines.function_at(place) if self.lines else None
-        if self.lines is None or function is None or not function.told or function.wrapped:
+        """Return the contexts that some lines ran in; `None` where nobody can tell."""
+        if self.lines is None or place.path not in self.lines.lines:
             return None
-        found = self.lines.contexts_in(function, place)
+        function, found = self.lines.function_at(place), self.lines.contexts_in(place)
+        if function is not None and function.wrapped:
+            return None
         return None if any(not name.startswith(TEST) for name in found) else found
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
@@ -97,9 +98,8 @@ class Baseline:
         return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
-        """Return whether the functions in some lines ran outside of tests, and in none of these."""
-        functions = self.lines.within(place) if self.lines else []
-        found = {name for each in functions if self.lines for name in self.lines.contexts_of(each)}
+        """Return whether some lines of a function ran outside of tests, and in none of these."""
+        found = self.lines.contexts_in(place) if self.lines else frozenset()
         return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
 
 

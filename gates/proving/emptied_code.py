@@ -193,11 +193,10 @@ def _subject(
     if not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
-    places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
     inside = [_inside(file, node) for node in functions]
     asking = {test for place in inside for test in baseline.noticing(place, own)} if functions else {*own}
     emptied = [each for each in tries if isinstance(each, Emptying)]
-    if emptied and promise is None and any(baseline.at_import(place, own) for place in places):
+    if emptied and promise is None and any(baseline.at_import(place, own) for place in inside):
         tries = [*tries, *while_imported(emptied)]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
     facts = {"tests": len(tests), "exchanged": not functions}

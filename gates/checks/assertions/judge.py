@@ -77,13 +77,13 @@ def _unexecuted(
     criterion: Criterion, own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None
 ) -> Iterator[Finding]:
     """Name the assertions that no test executed, in the criterion's test functions and the helpers that they name."""
-    for path in sorted({test.location.path for test in own} & set(lines.in_tests if lines else ())):
-        ran = set(lines.in_tests[path]) if lines else set()
+    ran_in = lines.lines if lines else {}
+    for path in sorted({test.location.path for test in own} & ran_in.keys()):
         asked = _called({_function(test) for test in own if test.location.path == path}, files.names.get(path, {}))
         never = [
             each for each in files.asserted
             if each.location.path == path and each.function in asked
-            and not ran & set(range(each.location.line or 1, (each.location.last_line or 1) + 1))
+            and ran_in[path].keys().isdisjoint(range(each.location.line or 1, (each.location.last_line or 1) + 1))
         ]  # fmt: skip
         for each in never[:SHOWN]:
             yield _open(

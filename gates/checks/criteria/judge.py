@@ -11,7 +11,6 @@ from gates.code.symbols import SymbolTrace
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules, RuleTrace
-from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.patterns import PatternTrace
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
@@ -177,7 +176,6 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
     if not task.only:  # else they may belong to a criterion that was not asked for
         yield from _loose_tests(task, run)
-        yield from _loose_code(task, evidence.get(ExecutedLines), tree)
 
 
 def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
@@ -199,20 +197,6 @@ def _loose_tests(task: Task, run: PytestRun | None) -> Iterator[Section]:
             text=f"{len(loose)} of {len(run.tests)} tests belong to no criterion of {task.id}.{_first(task.id, loose)}",
             columns=("Test", "Place"),
             rows=tuple((test.id, str(test.location)) for test in loose[:FEW]),
-        )
-
-
-def _loose_code(task: Task, seen: ExecutedLines | None, tree: SourceTree | None) -> Iterator[Section]:
-    if seen is not None and tree is not None:
-        public = [function for function in seen.functions if function.counts]
-        places = [place for c in task.criteria for binding in c.code for place in tree.places(binding)]
-        spare = [function for function in public if not any(function.location.meets(place) for place in places)]
-        yield Section(
-            title="Public Code Without a Criterion",
-            text=f"{len(spare)} of {len(public)} public functions belong to no criterion of {task.id}."
-            f"{_first(task.id, spare)}",
-            columns=("Function", "Place"),
-            rows=tuple((function.name, str(function.location)) for function in spare[:FEW]),
         )
 
 
@@ -252,5 +236,5 @@ def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
 
 CHECK = Check(
     name="criteria", gate="business-logic", order=10, rules=RULES, plan=plan, judge=judge, page=page,
-    uses=(SourceTree, CodeRules, PytestRun, ExecutedLines, CalledCode, EmptiedCode, KnownCriteria),
+    uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode, KnownCriteria),
 )  # fmt: skip

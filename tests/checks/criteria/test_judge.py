@@ -16,7 +16,6 @@ from building import (
     known_criteria,
     written,
 )
-from covering import a_function, executed
 from recording import ORDER, a_recorded, happened, recorded
 
 from gates.checks.criteria.collect import KnownCriteria
@@ -341,15 +340,6 @@ def test_a_run_of_one_criterion_lists_nothing_as_bound_to_none() -> None:
     asked = narrowed(a_task(), "AC1")
     sections = GATE.describe(asked, evidence(a_tree(asked), a_run(a_record(id="tests/test_core.py::test_x"))))
     assert "Tests Without a Criterion" not in {section.title for section in sections}
-
-
-def test_function_that_holds_what_a_pattern_fits_belongs_to_its_criterion(tmp_path: Path) -> None:
-    task = a_task(criteria=[a_criterion(code=[{"pattern": "2 * $X"}])], measurements=[])
-    core = "class A:\n    def twice(self, x):\n        return 2 * x\n\n    def other(self):\n        return 1\n"
-    tree = SourceTree.collect(task, a_context(written(tmp_path, {"pkg/core.py": core})))
-    seen = executed(a_function("A.twice", line=2), a_function("A.other", line=5))
-    sections = {section.title: section for section in GATE.describe(task, evidence(tree, seen))}
-    assert [row[0] for row in sections["Public Code Without a Criterion"].rows] == ["A.other"]
 
 
 def test_unseen_markers_are_unknown() -> None:
