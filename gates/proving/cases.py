@@ -57,13 +57,10 @@ class Baseline:
             peak_bytes=run.process.peak_memory_bytes or 0, problem=_broken_off(run),
         )  # fmt: skip
 
-    def asked(self, name: str, fault: Fault, tests: list[str], every: list[str] | None = None) -> Told:
-        """Return what a worker is asked: to try a fault by some tests, or else by every one of a criterion."""
-        every = tests if every is None else every
-        return {
-            "id": name, "file": fault.location.path, "text": fault.text, "tests": tests, "all": every,
-            "limit_s": self.limit_s(tests), "limit_all_s": self.limit_s(every),
-        }  # fmt: skip
+    def asked(self, name: str, fault: Fault, tests: list[str]) -> Told:
+        """Return what a worker is asked: to try a fault by some tests."""
+        ways, limit_s = [{"text": fault.text}], self.limit_s(tests)
+        return {"id": name, "file": fault.location.path, "ways": ways, "tests": tests, "limit_s": limit_s}
 
     def limit_s(self, tests: Iterable[str]) -> float:
         """Return how long some tests may take with a fault in."""
@@ -89,13 +86,11 @@ class Baseline:
         return None if any(not name.startswith(TEST) for name in found) else found
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
-        """Return those of some tests that may notice a fault in some lines, the fastest first."""
+        """Return those of some tests that may notice a fault in some lines."""
         found = self.contexts(place)
-        fast = sorted(tests, key=lambda test: self.seconds.get(test, 0))
         if found is None or (self.lines and self.lines.doubts):
-            return fast
-        ran = [test for test in fast if f"{TEST}{test}" in found]
-        return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
+            return [*tests]
+        return [test for test in tests if f"{TEST}{test}" in found or test in self.starters] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
         """Return whether some lines of a function ran outside of tests, and in none of these."""

@@ -19,18 +19,7 @@ from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Bench, Told
 from gates.proving.cases import Baseline
-from gates.proving.emptying import (
-    Emptying,
-    Exchange,
-    Function,
-    emptyings,
-    exchanges,
-    is_listened_to,
-    key_of,
-    places_of,
-    promises,
-    while_imported,
-)
+from gates.proving.emptying import Emptying, Function, emptyings, exchanges, is_heard, key_of, places_of, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles, is_docstring
 from gates.task.measurement import CodeBinding
@@ -43,6 +32,7 @@ SLOW_S = (1.0, 10.0)
 AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
 UNCALLED = "its tests do not call it in a copy"
+NO_BODY = "it has no body"
 WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy, without the others"}
 
 
@@ -149,7 +139,7 @@ class _Subject:
 
     told: EmptiedSymbol
     file: Text | None
-    tries: list[Emptying | Exchange]
+    tries: list[Emptying]
     tests: list[str]
     idle: list[str]
 
@@ -189,28 +179,24 @@ def _subject(
     except (OSError, SyntaxError, ValueError) as error:
         return not_judged(f"its file cannot be rewritten: {error}")
     if not tries:
-        return not_judged("it has no body", spared=True)
+        return not_judged(NO_BODY, spared=True)
     if not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
         return not_judged("its file cannot be rewritten")
     functions = {function for each in tries for function in each.functions}
     inside = [_inside(file, node) for node in functions]
     asking = {test for place in inside for test in baseline.noticing(place, own)} if functions else {*own}
-    emptied = [each for each in tries if isinstance(each, Emptying)]
-    if emptied and promise is None and any(baseline.at_import(place, own) for place in inside):
-        tries = [*tries, *while_imported(emptied)]
+    if inside and promise is None and all(baseline.at_import(place, own) for place in inside):
+        tries = [replace(each, always=True) for each in tries]
     tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
     facts = {"tests": len(tests), "exchanged": not functions}
     return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
 
 
-def _tries(
-    file: Text, places: tuple[Location, ...], symbol: str | None, promise: Location | None
-) -> list[Emptying | Exchange]:
+def _tries(file: Text, places: tuple[Location, ...], symbol: str | None, promise: Location | None) -> list[Emptying]:
     """Return what to put in the place of a symbol: no bodies, or where it has none other values."""
     if promise is not None and symbol:
         return promises(file, promise, symbol)
-    emptied = emptyings(file, places, symbol)
-    return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
+    return emptyings(file, places, symbol) or (exchanges(file, places, symbol) if symbol else [])
 
 
 def _inside(file: Text, node: Function) -> Location:
@@ -292,59 +278,48 @@ class _Trial:
 
     def _fault(self, name: str, subject: _Subject) -> Told:
         assert subject.file is not None
-        ways = [
-            {
-                "text": way.text(subject.file, (mark := self._marks / f"{name}-{turn}"), self._places),
-                "mark": str(mark),
-                "always": isinstance(way, Emptying) and way.always,
-            }
-            for turn, way in enumerate(subject.tries)
+        marks = [str(self._marks / f"{name}-{turn}") for turn in range(len(subject.tries))]
+        texts = [
+            way.text(subject.file, Path(mark), self._places) for way, mark in zip(subject.tries, marks, strict=True)
         ]
         return {
-            "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
+            "id": name,
+            "file": subject.file.path,
+            "ways": [{"text": text, "mark": mark} for text, mark in zip(texts, marks, strict=True)],
+            "tests": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),
             "each": _sampled(subject.tests) if self._is_asked(subject) else [],
             "listen": dict(self._listened(subject.file, subject)),
             "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
-        }  # fmt: skip
+        }
 
     def _listened(self, file: Text, subject: _Subject) -> Iterator[tuple[str, str]]:
         """Yield functions whose kind of result a test must tell, each by its key, and the fastest test that runs it."""
-        for function in {function for each in subject.tries for function in each.functions if is_listened_to(function)}:
+        for function in {function for each in subject.tries for function in each.functions if is_heard(function)}:
             place = Location(path=file.path, line=function.lineno, last_line=function.end_lineno)
             yield from ((key_of(file, function), test) for test in self._baseline.noticing(place, subject.tests)[:1])
 
-    def _judge(self, subject: _Subject, line: Told) -> None:
-        """Note what came of the ways to empty a symbol, one after the other."""
-        subject.tests = line.get("collected", subject.tests)
-        if not subject.tests:
-            subject.told = subject.told.model_copy(update={"why": "pytest collects none of its tests in a copy"})
-        for turn, result in enumerate([*line["tries"], *([None] if line.get("late") else [])]):
-            self._take(subject, turn, result)
-
     @staticmethod
-    def _take(subject: _Subject, turn: int, result: Told | None) -> None:
-        """Note what came of one way to empty a symbol; that one was called and missed stays known."""
-        told: dict[str, object]
-        if result is None:
-            told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
-        else:
-            end = End(result["end"])
-            told = {
-                "end": end,
-                "by": result["by"],
-                "message": result["message"],
-                "why": WHY.get(end, ""),
-                "uncalled": False,
-            }
-            told["aside"] = tuple(result.get("failing", ()))
-            if end is End.UNSTEADY and result.get("left") and result["called"]:
-                told |= {"end": End.SURVIVED, "why": "", "by": ""}
-            if end is End.SURVIVED and result["idle"]:
-                told = {"end": End.NOT_TRIED, "why": SKIPPED}
-            elif end is End.SURVIVED and not result["called"]:
-                told = {"end": End.NOT_TRIED, "why": UNCALLED, "uncalled": True}
-        emptying, noticed = subject.tries[turn], told["end"] in NOTICED
-        if not noticed and (subject.told.unnoticed or (isinstance(emptying, Emptying) and emptying.always)):
-            return
-        subject.told = subject.told.model_copy(update=told)
+    def _judge(subject: _Subject, line: Told) -> None:
+        """Note what came of the ways to empty a symbol: that one was noticed, else that one was missed."""
+        subject.tests = line.get("collected", subject.tests)
+        late: Told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
+        ends = [*(_came_of(result, subject.told) for result in line["tries"]), *([late] if line.get("late") else [])]
+        if not ends:
+            ends = [{"why": "pytest collects none of its tests in a copy"}]
+        noticed = (end for end in ends if end.get("end") in NOTICED)
+        missed = (end for end in ends if end.get("end") is End.SURVIVED)
+        subject.told = subject.told.model_copy(update=next(noticed, None) or next(missed, ends[-1]))
+
+
+def _came_of(result: Told, told: EmptiedSymbol) -> Told:
+    """Return what came of one way to empty a symbol."""
+    end = End(result["end"])
+    facts = {"end": end, "by": result["by"], "message": result["message"], "aside": tuple(result["aside"])}
+    if end is End.SURVIVED and result["idle"]:
+        return {**facts, "end": End.NOT_TRIED, "why": SKIPPED}
+    if end is End.SURVIVED and not result["called"] and told.exchanged:
+        return {"why": NO_BODY, "spared": True}
+    if end is End.SURVIVED and not result["called"]:
+        return {**facts, "end": End.NOT_TRIED, "why": UNCALLED, "uncalled": True}
+    return {**facts, "why": WHY.get(end, "")}

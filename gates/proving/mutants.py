@@ -10,7 +10,7 @@ from itertools import zip_longest
 
 from gates.code.syntax import constant_truth
 from gates.model import Location
-from gates.proving.source import Text, compiles, parsed
+from gates.proving.source import Text, compiles, is_none, parsed
 
 PAIRS = (
     (ast.Add, ast.Sub),
@@ -131,7 +131,7 @@ def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.ex
         yield "exception not raised", node, "pass"
     elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
         yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
-    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+    elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
         yield "returns None", node, "return None"
 
 
@@ -159,11 +159,11 @@ def _others(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
         yield ast.Constant(f"XX{node.value}XX")
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
-    elif isinstance(node, ast.Assign) and not _is_stored(node) and not _is_none(node.value):
+    elif isinstance(node, ast.Assign) and not _is_stored(node) and not is_none(node.value):
         yield _with(node, value=ast.Constant(None))
     elif isinstance(node, ast.Call):
         for i, given in enumerate(node.args):
-            if not _is_none(given) and not isinstance(given, ast.Starred):
+            if not is_none(given) and not isinstance(given, ast.Starred):
                 yield _with(node, args=[*node.args[:i], ast.Constant(None), *node.args[i + 1 :]])
         yield from (_with(node, keywords=[e for e in node.keywords if e is not word]) for word in node.keywords)
 
@@ -179,7 +179,3 @@ def _short(text: str) -> str:
 
 def _is_stored(node: ast.Assign) -> bool:
     return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

@@ -112,4 +112,5 @@ def _tried(
     bench = Bench(task, context, jobs)
     deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
     lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
-    return {line["id"]: End(line["end"]) for line in lines if not line.get("idle")}
+    ends = {line["id"]: line["tries"][0] for line in lines if line["tries"]}
+    return {name: End(end["end"]) for name, end in ends.items() if not end["idle"]}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from gates.check import Check, EvidenceSet
 from gates.checks.criteria.collect import KnownCriteria
@@ -16,8 +17,8 @@ from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
+from gates.evidence.tests.test_records import Deselected, TestRecord
+from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Section
 from gates.task.task import TASK_ID, Criterion, Task
@@ -28,59 +29,49 @@ NAMED = 50
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 
+_marker = partial(Finding, rule="BL004", check="markers")
+
+
 def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Refuse markers that name a criterion which does not exist; where a task file is unread, it may be in there."""
     run, known = evidence.get(PytestRun), evidence.get(KnownCriteria)
     if run is None or known is None:
         why = evidence.why_missing(PytestRun if run is None else KnownCriteria)
-        yield Finding(
-            rule="BL004", check="markers", outcome=Outcome.UNKNOWN, level=Level.ADVISORY,
-            message=f"The markers were not seen: {why}",
-        )  # fmt: skip
+        yield _marker(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=f"The markers were not seen: {why}")
         return
-    seen = [*((t.id, t.location, t.criteria) for t in run.tests),
-            *((t.id, t.location, t.criteria) for t in run.deselected)]  # fmt: skip
-    loose = [(name, where, marker) for name, where, markers in seen for marker in markers if marker not in known.names]
-    for name, where, marker in loose[:NAMED]:
-        yield _loose(task, known, name, where, marker)
+    tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
+    seen = [(test, marker) for test in tests for marker in test.criteria]
+    loose = [(test, marker) for test, marker in seen if marker not in known.names]
+    for test, marker in loose[:NAMED]:
+        yield _loose(task, known, test, marker)
     told = {(test.function, mark, name): test for test in run.tests for mark, name in test.near if name in known.names}
-    for (_, mark, name), test in [*told.items()][:NAMED]:
-        yield _misspelt(test, mark, name)
+    for (function, mark, name), test in [*told.items()][:NAMED]:
+        message = f"pytest.mark.{mark} of {function} names {name!r} and binds no test to anything."
+        advice, subject = 'Write pytest.mark.criterion("TASK/CRITERION").', f"{function} {name}"
+        yield _unbound(location=test.location, subject=subject, message=message, remediation=advice)
     if not loose and not told:
         marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
-        yield Finding(
-            rule="BL004", check="markers", outcome=Outcome.PASSED if run.tests else Outcome.UNKNOWN,
-            severity=Severity.INFO, level=Level.ADVISORY,
-            message=f"{marked} tests are marked for criteria of {task.id}, each of which exists.",
-        )  # fmt: skip
+        outcome = Outcome.PASSED if run.tests else Outcome.UNKNOWN
+        message = f"{marked} tests are marked for criteria of {task.id}, each of which exists."
+        yield _marker(outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY, message=message)
 
 
-def _misspelt(test: TestRecord, mark: str, name: str) -> Finding:
-    return Finding(
-        rule="BL004", check="markers", outcome=Outcome.FAILED, severity=Severity.HIGH, level=Level.MUST,
-        location=test.location, subject=f"{test.function} {name}", expected="pytest.mark.criterion",
-        actual=f"pytest.mark.{mark}",
-        message=f"pytest.mark.{mark} of {test.function} names {name!r} and binds no test to anything.",
-        impact="The test verifies nothing, and the criterion it means has one less.",
-        remediation='Write pytest.mark.criterion("TASK/CRITERION").',
-    )  # fmt: skip
+def _unbound(**said: object) -> Finding:
+    impact = "The test verifies nothing, and the criterion it means has one less."
+    facts = {"outcome": Outcome.FAILED, "severity": Severity.HIGH, "impact": impact, **said}
+    return Finding.model_validate({"rule": "BL004", "check": "markers", "expected": "a criterion of a task", **facts})
 
 
-def _loose(task: Task, known: KnownCriteria, name: str, where: Location, marker: str) -> Finding:
-    own = marker.startswith(f"{task.id}/")
+def _loose(task: Task, known: KnownCriteria, test: TestRecord | Deselected, marker: str) -> Finding:
     formed = FORM.fullmatch(marker) is not None
-    maybe = formed and not own and known.unread
     hint = did_you_mean(marker, known.names)
-    hint = hint if hint.startswith("; did") else ""
     says = "does not exist" if formed else "has not the form TASK/CRITERION"
-    says = f"was not found; not read: {', '.join(known.unread[:3])}" if maybe else f"{says}{hint}"
-    return Finding(
-        rule="BL004", check="markers", outcome=Outcome.UNKNOWN if maybe else Outcome.FAILED, severity=Severity.HIGH,
-        level=Level.ADVISORY if maybe else Level.MUST, location=where, subject=f"{name} {marker}",
-        message=f"{name} is marked for {marker!r}, which {says}", expected="a criterion of a task", actual=marker,
-        impact="The test verifies nothing, and the criterion it means has one less.",
-        remediation="Mend the marker's id.",
-    )  # fmt: skip
+    message = f"{test.id} is marked for {marker!r}, which {says}{hint if hint.startswith('; did') else ''}"
+    said = {"location": test.location, "subject": f"{test.id} {marker}", "remediation": "Mend the marker's id."}
+    if formed and known.unread and not marker.startswith(f"{task.id}/"):
+        message = f"{test.id} is marked for {marker!r}, which was not found; not read: {', '.join(known.unread[:3])}"
+        return _unbound(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message, **said)
+    return _unbound(message=message, **said)
 
 
 RULES = (
@@ -114,12 +105,10 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan for each criterion its code and its tests, then the coverage of all, and the markers."""
     for criterion in task.criteria:
-        about = {"level": criterion.level, "criterion": criterion.id}
-        yield Planned(
-            id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", basis=Basis.READ, row=Row.CODE,
-            **about,
-        )  # fmt: skip
-        yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests", **about)
+        about = partial(Planned, level=criterion.level, criterion=criterion.id)
+        title = f"{criterion.id} is traced to live code"
+        yield about(id=f"code:{criterion.id}", title=title, basis=Basis.READ, row=Row.CODE)
+        yield about(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests")
     yield Planned(id="coverage", title="Coverage of criteria")
     yield Planned(id="markers", title="Markers name criteria that exist")
 
@@ -235,6 +224,12 @@ def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
 
 
 CHECK = Check(
-    name="criteria", gate="business-logic", order=10, rules=RULES, plan=plan, judge=judge, page=page,
+    name="criteria",
+    gate="business-logic",
+    order=10,
+    rules=RULES,
     uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode, KnownCriteria),
-)  # fmt: skip
+    plan=plan,
+    judge=judge,
+    page=page,
+)

@@ -18,7 +18,6 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
 from gates.evidence.lines.traced import FOLDER
 from gates.evidence.tests.events import events_in, stage_of
-from gates.evidence.tests.marked import unrun
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records
 from gates.evidence.tests.taking import Taking, taking
@@ -30,7 +29,6 @@ from gates.evidence.tests.test_records import (
     TestOutcome,
     TestRecord,
     Unplanned,
-    Unrun,
     Warned,
 )
 from gates.project.files import copy_package
@@ -63,7 +61,6 @@ class PytestRun(Derived):
     disagreements: tuple[str, ...]
     versions: dict[str, str]
     unplanned: tuple[Unplanned, ...] = ()
-    unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
@@ -207,8 +204,7 @@ class PytestRun(Derived):
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
-            unplanned=(*records.unplanned(), *records.switched_off()) if ended.exit_code in {0, 1, 5} else (),
-            unrun=tuple(unrun(events, context, task)) if ended.exit_code in {0, 1, 5} else (),
+            unplanned=tuple(records.written.unplanned()) if ended.exit_code in {0, 1, 5} else (),
             canaries=tuple(rigged(events)),
             worker_errors=tuple(dict.fromkeys(_worker_errors(events))),
             untracked=untracked_data(events, task, context),

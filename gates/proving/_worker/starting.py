@@ -125,7 +125,7 @@ def _watch(pid: int, ended: Callable[[], int | None], limit: float, limit_bytes:
     delay = 0.002
     while ended() is None:
         if time.monotonic() > limit:
-            return "time"
+            return "timeout"
         if _resident(pid) > limit_bytes:
             return "memory"
         time.sleep(delay)

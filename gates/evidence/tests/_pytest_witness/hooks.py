@@ -6,7 +6,6 @@ could put around it; and as the report says.
 """
 
 import faulthandler
-import inspect
 import os
 import re
 import signal
@@ -96,10 +95,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Tell which file is read: its import may end the process."""
     if isinstance(collector, pytest.File):
         wire.tell("collecting", id=collector.nodeid)
-    report = yield
-    for one in switched_off(collector):
-        wire.note("switched_off", id=collector.nodeid, **one)
-    return report
+    return (yield)
 
 
 MOST_READ = 10_000
@@ -315,18 +311,6 @@ def is_left_out_by_mark(item: pytest.Item) -> bool:
         return not Expression.compile(options.markexpr).evaluate(marked)
     except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
         return False
-
-
-def switched_off(collector: pytest.Collector) -> Iterator[dict[str, object]]:
-    """Yield the tests that a class inherits and puts something else in the place of (`test_it = None`), and where."""
-    kinds = getattr(collector.obj, "__mro__", ()) if isinstance(collector, pytest.Class) else ()
-    names = dict.fromkeys(name for kind in kinds for name in vars(kind) if name.startswith("test"))
-    for name in names:
-        held = [vars(kind)[name] for kind in kinds if name in vars(kind)]
-        function = next((inspect.unwrap(one) for one in held[1:] if inspect.isfunction(one)), None)
-        if function is not None and not callable(getattr(held[0], "__func__", held[0])):
-            code = function.__code__
-            yield {"name": name, "file": code.co_filename, "line": code.co_firstlineno}
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
