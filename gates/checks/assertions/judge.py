@@ -84,7 +84,7 @@ def _unexecuted(own: list[TestRecord], files: TestFiles, lines: ExecutedLines | 
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
         asked = _called({_function(test) for test in own if test.location.path == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
-        never = [p for p in places if ran_in[path].keys().isdisjoint(range(p.line or 1, (p.last_line or 1) + 1))]
+        never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
         for place in never[:SHOWN]:
             message = f"The assertion at {place} was executed by no test."
             yield Doubt("BL021", place, message, "Let it run, or remove it.", "never executed")

@@ -86,21 +86,16 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         before = old.decode("utf-8", "replace").splitlines()
         blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
         changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
-        whole = Location(path=path, line=1, last_line=file.text.count("\n") + 1)
-        touched = [each for each in statements(file, whole) if not changed.isdisjoint(_lines(each))]
+        touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):
         return
     ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
-    worth = frozenset(line for each in ran for line in _lines(each)) & changed
+    worth = frozenset(line for each in ran for line in each.lines) & changed
     yield from mutants(file, worth)
 
 
 def _bounds_first(mutant: Fault) -> tuple[str, bool]:
     return str(mutant.location), {"<", ">"}.isdisjoint(mutant.title.replace("->", ""))
-
-
-def _lines(place: Location) -> range:
-    return range(place.line or 1, (place.last_line or place.line or 1) + 1)
 
 
 def _tried(

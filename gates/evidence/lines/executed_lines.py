@@ -126,8 +126,8 @@ class ExecutedLines(Evidence):
 
     def contexts_in(self, place: Location) -> frozenset[str]:
         """Return the contexts in which some lines ran."""
-        numbers, ran = range(place.line or 1, (place.last_line or place.line or 1) + 1), self.lines.get(place.path, {})
-        return frozenset(name for number in {ran[n] for n in numbers if n in ran} for name in self._set(number))
+        ran = self.lines.get(place.path, {})
+        return frozenset(name for number in {ran[n] for n in place.lines if n in ran} for name in self._set(number))
 
     def function_at(self, location: Location) -> FunctionLines | None:
         """Return the innermost function around a line."""

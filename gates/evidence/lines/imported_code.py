@@ -17,17 +17,15 @@ from gates.task.task import Task
 from gates.words import printable
 
 INSTALLED = {"site-packages", "dist-packages"}
-BYTECODE = ".pyc"
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
 CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Call)
 
 
 class ImportedCode(Evidence):
-    """Files that the tests imported: those that the commit does not have, and bytecode that has no source."""
+    """Files that the tests imported and that the commit does not have."""
 
     strays: tuple[str, ...]
-    sourceless: tuple[str, ...]
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
@@ -40,7 +38,6 @@ class ImportedCode(Evidence):
         return cls(
             how="the modules that were loaded at the end of the test run",
             strays=tuple(_shown(_not_committed(own, context.root), context.root)),
-            sourceless=tuple(_shown((file for file in own if file.suffix == BYTECODE), context.root)),
         )
 
 

@@ -103,21 +103,17 @@ class PytestRun(Derived):
             raise EvidenceUnavailable(f"{task.path} names no 'tests'")
         for path in task.tests:
             if not (context.root / path.split("::")[0]).exists():
-                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{_line(task, path)})")
+                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path})")
         folder = context.folder("pytest").evidence
         first = cls._but_taken(task, context, folder, seen.earlier) or cls.once(task, context, folder)
         repeats = []
         for number in range(2, context.repeat + 1):
-            again = folder / f"run-{number}"
+            again, seed = folder / f"run-{number}", str(number)
             again.mkdir()
-            seed = str(number)
             run = cls.once(task, context, again, seed=seed)
-            repeats.append(
-                Repeat(
-                    seed=seed, process=run.process, outcomes={test.id: test.outcome for test in run.tests},
-                    disagreements=(*run.canaries, *run.disagreements), running=run.running,
-                )
-            )  # fmt: skip
+            said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
+            told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
+            repeats.append(Repeat.model_validate({"seed": seed, **told}))
         return first.model_copy(update={"repeats": tuple(repeats)})
 
     @classmethod
@@ -142,19 +138,27 @@ class PytestRun(Derived):
 
     @classmethod
     def once(
-        cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV,
-        took: Taking | None = None, options: Sequence[str] = (), lines: bool = True,
-    ) -> Self:  # fmt: skip
+        cls,
+        task: Task,
+        context: Context,
+        folder: Path,
+        *,
+        seed: str = "",
+        env: Mapping[str, str] = NO_ENV,
+        took: Taking | None = None,
+        options: Sequence[str] = (),
+        lines: bool = True,
+    ) -> Self:
         """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
 
         Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
         """
         plugin = folder / "plugin"
         copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
-        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks",
-                f"--rootdir={context.root}", "--color=no", "--json-report",
-                f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
-                f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
+        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks", "--color=no"]
+        argv += ["--json-report", "--json-report-omit=collectors,log,streams,keywords", f"--rootdir={context.root}"]
+        argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
+        argv += ["-o", f"cache_dir={folder / 'cache'}"]
         own = "PYTHONPATH" in env
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
         env = {**env, "PYTHONPATH": paths}
@@ -235,10 +239,6 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
     """Return the command with the run's own folder left out, so that two runs print the same."""
     short = [word.replace(str(folder), "{evidence}/pytest").replace(str(context.root), ".") for word in ended.argv]
     return tuple("python" if word == context.python else word for word in short)
-
-
-def _line(task: Task, path: str) -> int:
-    return next((line for key, word, line, _ in task.spots if (key, word) == ("tests", path)), task.line)
 
 
 HIDDEN = (".", "__")  # caches, as of pytest and Python

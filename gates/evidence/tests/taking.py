@@ -116,6 +116,6 @@ class _Change:
     @cached_property
     def _lasting(self) -> frozenset[str]:
         """Return the tests whose effects outlast them: they imported code, or filled what a function keeps."""
-        filled = (self.traced.where.get(os.path.realpath(path), {}).get(line, frozenset())
-                  for path, line in self.traced.cached)  # fmt: skip
+        where = self.traced.where
+        filled = (where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in self.traced.cached)
         return frozenset(self.traced.told("importing")).union(*filled)

@@ -113,10 +113,8 @@ def _spawn(told: Told, log: Path) -> tuple[int, Callable[[], int | None]]:
     asked = Path(told["events"]).with_suffix(".told.json")
     asked.write_text(json.dumps(told), encoding="utf-8")
     with log.open("wb") as written:
-        child = subprocess.Popen(  # this very package
-            [sys.executable, "-m", f"{__package__}.session", str(asked)],
-            stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True,
-        )  # fmt: skip
+        argv = [sys.executable, "-m", f"{__package__}.session", str(asked)]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True)
     return child.pid, child.poll
 
 

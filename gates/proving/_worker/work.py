@@ -30,7 +30,7 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
+        self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
 
     def tried(self, fault: Told, deadline: float) -> Told:

@@ -18,7 +18,6 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 
 pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
@@ -80,9 +79,9 @@ class Lines:
             measuring = coverage.Coverage(
                 data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
             )
-            slugs = ["no-data-collected", "module-not-measured", "module-not-imported", "already-imported",
-                     "trace-changed", "no-ctracer", "couldnt-parse"]  # fmt: skip
-            measuring.set_option("run:disable_warnings", slugs)
+            about_modules = [f"module-not-{what}" for what in ("measured", "imported")]
+            others = ["no-data-collected", "already-imported", "trace-changed", "no-ctracer", "couldnt-parse"]
+            measuring.set_option("run:disable_warnings", [*about_modules, *others])
             before = os.environ.get("COVERAGE_CORE")
             os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
             try:
@@ -92,7 +91,6 @@ class Lines:
                 if before is not None:
                     os.environ["COVERAGE_CORE"] = before
         self.coverage, self.version, self.tracer = measuring, coverage.__version__, gettrace()
-        _leave_rewriting_alone()
         sys.addaudithook(self._hear)
         os.register_at_fork(after_in_child=self._leave)
 
@@ -200,23 +198,6 @@ def _cached(root: str) -> list[tuple[str, int]]:
     codes = {getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in kept if one.cache_info().currsize}
     own = [code for code in codes if isinstance(code, CodeType) and code.co_filename.startswith(root)]
     return sorted({(code.co_filename, line) for code in own for *_, line in code.co_lines() if line})
-
-
-def _leave_rewriting_alone() -> None:
-    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it takes long."""
-    rewriting = getattr(rewrite, "_rewrite_test", None)
-    if rewriting is None:
-        return
-
-    def untraced(*args: object, **more: object) -> object:
-        tracer = gettrace()
-        settrace(None)
-        try:
-            return rewriting(*args, **more)
-        finally:
-            settrace(tracer)
-
-    rewrite._rewrite_test = untraced  # type: ignore[assignment]  # noqa: SLF001  # the same, whatever it takes
 
 
 def _why_not(config: pytest.Config) -> str:

@@ -254,16 +254,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.outcome in {"failed", "rerun"}:
         path, line = crash_of(report)
         facts = {"message": text_of(report), "path": path, "line": line}
-    xfail = hasattr(report, "wasxfail")
-    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, xfail=xfail, subtest=sub,
-              duration=report.duration, **facts)  # fmt: skip
+    facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
+    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
 
 
 def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
     """Note a warning and its place."""
-    wire.note("warning", id=nodeid, when=when, category=warning_message.category.__name__,
-              message=str(warning_message.message)[:500], path=str(warning_message.filename),
-              line=warning_message.lineno)  # fmt: skip
+    category, message = warning_message.category.__name__, str(warning_message.message)[:500]
+    place = {"path": str(warning_message.filename), "line": warning_message.lineno}
+    wire.note("warning", id=nodeid, when=when, category=category, message=message, **place)
 
 
 @pytest.hookimpl(trylast=True)
