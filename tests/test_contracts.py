@@ -43,8 +43,8 @@ import gates.evidence.tests
 import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
-from gates.checks.policy.change import Part
 from gates.checks.policy.collect import Mode
+from gates.checks.policy.tests import Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.tests.test_records import TestOutcome

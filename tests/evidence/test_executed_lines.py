@@ -13,8 +13,14 @@ from building import PATIENCE_S, QUICK, a_context, a_task, clean, written
 from gates.code.syntax import parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, copy_plugin, coverage_env, named_tests
-from gates.evidence.lines.public_code import functions_of
+from gates.evidence.lines.executed_lines import (
+    ExecutedLines,
+    FunctionLines,
+    copy_plugin,
+    coverage_env,
+    functions_of,
+    named_tests,
+)
 from gates.model import Location
 
 CORE = """\

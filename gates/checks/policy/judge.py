@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from gates.check import Check, EvidenceSet
-from gates.checks.policy.change import Move, Part
 from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.tests import Move, Part
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gates.checks.policy.change import Move, Part, moved
+from gates.checks.policy.tests import Move, Part, moved
 from gates.model import Location
 
 PYTEST, COVERAGE = {"pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options"}, ("coverage:", "tool.coverage.")

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.checks.policy.change import Move, Part, moved
-from gates.checks.policy.tests import Fate
+from gates.checks.policy.tests import Fate, Move, Part, moved
 from gates.model import Level, Location, Model
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task

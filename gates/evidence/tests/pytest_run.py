@@ -17,9 +17,8 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
 from gates.evidence.lines.traced import FOLDER
-from gates.evidence.tests.events import events_in, stage_of
 from gates.evidence.tests.reconcile import disagreements, rigged
-from gates.evidence.tests.records import Records
+from gates.evidence.tests.records import Records, events_in, stage_of
 from gates.evidence.tests.taking import Taking, taking
 from gates.evidence.tests.test_records import (
     CollectError,
