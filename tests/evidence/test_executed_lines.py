@@ -16,12 +16,13 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import (
     ExecutedLines,
     FunctionLines,
-    copy_plugin,
     coverage_env,
     functions_of,
     named_tests,
 )
+from gates.evidence.tests import _pytest_witness as witness
 from gates.model import Location
+from gates.project.files import copy_package
 
 CORE = """\
 def double(x):
@@ -64,14 +65,26 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
     written(root, {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": tests, "pytest.ini": "[pytest]\n"})
     context = a_context(root)
     plugin = root.parent / "plugin"
-    plugin.mkdir()
+    copy_package(Path(witness.__file__).parent, plugin / "gates_pytest_witness")
     env = {
         **clean(),
         "PYTHONPATH": f"{plugin}:{root}",
         **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
     }
-    argv = [python, "-m", "pytest", "-q", "-W", "error", *copy_plugin(plugin), *QUICK.split(), *options, "tests"]
-    subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
+    argv = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-W",
+        "error",
+        "-p",
+        "gates_pytest_witness.lines",
+        *QUICK.split(),
+        *options,
+        "tests",
+    ]
+    subprocess.run([*argv, *options, "tests"], cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
     return context
 
 

@@ -20,7 +20,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import FOLDER, TEST, Traced
 from gates.model import Location, Model
-from gates.project.files import copy_package, files_of, import_roots, module_name
+from gates.project.files import files_of, import_roots, module_name
 from gates.task.task import Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -98,16 +98,6 @@ def _first_line(node: ast.stmt) -> int:
 def is_private(name: str) -> bool:
     """Return whether a name is for its own project alone, such as `_step`; `__call__` is not."""
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
-
-
-COVERAGE_PLUGIN = "gates_pytest_coverage"
-
-
-def copy_plugin(folder: Path) -> list[str]:
-    """Copy the plugin to a folder that the project's interpreter looks in; return the options that load it."""
-    source = Path(__file__).with_name("_pytest_coverage")
-    copy_package(source, folder / COVERAGE_PLUGIN)
-    return ["-p", f"{COVERAGE_PLUGIN}.hooks"]
 
 
 def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:

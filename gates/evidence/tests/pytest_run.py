@@ -15,7 +15,7 @@ from gates.child.channel import Channel
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records, events_in, stage_of
@@ -162,7 +162,7 @@ class PytestRun(Derived):
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
         env = {**env, "PYTHONPATH": paths}
         if lines and not seed:  # another run of the same tests executes the same lines
-            argv += copy_plugin(plugin)
+            argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
         if took:
             (folder / TAKEN).write_text(json.dumps([*took.tests]), encoding="utf-8")

@@ -1,6 +1,6 @@
 """A pytest plugin that notes which test runs which lines of the implementation, by the library `coverage`.
 
-It stands alone, as the witness does, and changes nothing about the run: where `coverage` is not there, or the project
+It changes nothing about the run: where `coverage` is not there, or the project
 traces itself, it stands down and says why. Lines that run in a fixture wider than a function, at import or between
 tests are noted as such, for no test can claim them. Other processes are not followed, for that would change them; that
 a test started some is noted.
