@@ -14,9 +14,7 @@ from gates.task.task import Criterion, Task
 from gates.words import counted
 
 SHOWN = 20
-_about: About = partial(
-    Finding, rule="BL022", check="base-tests", level=Level.ADVISORY, expected="passed", evidence="BaseTests.json"
-)
+_about: About = partial(Finding, rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
 RULES = (
     RuleText(
         id="BL022",
@@ -100,7 +98,7 @@ def _facts(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity
     level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
     severity = severity if level is Level.MUST else Severity.MEDIUM
     about = {"level": level, "severity": severity, "criterion": criterion.id if criterion and decides else None}
-    return {**about, "location": Location(path=one.id.split("::")[0]), "actual": one.ended}
+    return {**about, "location": Location(path=one.id.split("::")[0]), "expected": "passed", "actual": one.ended}
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:

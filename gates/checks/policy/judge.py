@@ -49,14 +49,15 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
     if rest := moves[NAMED:]:
         message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
-        yield _lower(subject="more", message=message, **_weight(rest[0], seen))
+        advice = "Put back those that are named first."
+        yield _lower(subject="more", message=message, remediation=advice, **_weight(rest[0], seen))
     for what in seen.unread[:NAMED]:
         message, advice = f"Not compared with {seen.base}: {what}", "Mend the file, or look at its changes yourself."
         yield _about(outcome=Outcome.UNKNOWN, subject=what, message=message, remediation=advice)
     if not moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"
         message = f"{compared} asks for less than at {_base(seen)}."
-        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=message)
+        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=message, actual="nothing lower")
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:

@@ -7,13 +7,16 @@ from functools import partial
 from gates.check import Check, EvidenceSet
 from gates.checks.test_run.belief import LOG, judge_suite
 from gates.checks.test_run.page import describe_run
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.bound_tests import NAMED, more
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
-from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted
 
+SHOWN = 20
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
 _test = partial(Finding, check="tests", evidence=LOG, expected="every test passes")
 _aside = partial(Finding, rule="EX003", check="left-out", evidence=LOG, outcome=Outcome.UNKNOWN, level=Level.ADVISORY)
@@ -106,6 +109,12 @@ RULES = (
         "nothing, count for no criterion, and cost score. Alone they do not block.",
     ),
     RuleText(
+        id="EX005",
+        title="Public code is executed by a test",
+        meaning="A public function of the implementation that no test executed is listed. Where tests "
+        "started other processes, it is unknown. It costs score and never blocks.",
+    ),
+    RuleText(
         id="EX013",
         title="Tests read what the commit has",
         meaning="Tests read a file beside them that is not committed. A fresh checkout of the same commit "
@@ -126,6 +135,8 @@ def plan(_task: Task) -> Iterator[Planned]:
     yield Planned(id="tests", title="Every test that ran passed")
     yield Planned(id="data", title="The tests read what the commit has", scored=False)
     yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
+    about = partial(Planned, level=Level.ADVISORY, basis=Basis.READ, row=Row.CODE)
+    yield about(id="executed", title="Every public function was executed by a test")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -138,18 +149,52 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from judge_tests(run)
         yield from _data(run)
         yield from judge_left_out(run)
+    yield from _executed(task, evidence)
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
     """Name each file that tests read and that the commit does not have."""
     about = partial(Finding, rule="EX013", check="data")
     for path in run.untracked:
-        message = f"Tests read {path}, which the commit does not have: in a fresh checkout they see something else."
+        message = f"Tests read {path}, which the commit does not have."
         advice = "Commit it, or let the tests make it anew in a temporary folder."
         where = Location(path=path)
         yield about(outcome=Outcome.UNKNOWN, subject=path, location=where, message=message, remediation=advice)
     if not run.untracked:
         yield about(outcome=Outcome.PASSED, message="Tests read no file beside them that the commit lacks.")
+
+
+def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name the public functions that no test was seen to run; they ask nothing of anybody."""
+    about = partial(Finding, rule="EX005", check="executed", level=Level.ADVISORY, basis=Basis.READ)
+    seen, run = evidence.get(ExecutedLines), evidence.get(PytestRun)
+    if seen is None:
+        message = f"Not known which lines the tests executed: {evidence.why_missing(ExecutedLines)}"
+        advice = "Install `coverage` for the project, and trace nothing yourself."
+        yield about(outcome=Outcome.UNKNOWN, message=message, remediation=advice)
+        return
+    if task.only:
+        message = f"Only what verifies {task.only} was run (--only): it need not execute all public functions."
+        yield about(outcome=Outcome.NOT_APPLICABLE, message=message)
+        return
+    public = [function for function in seen.functions if function.counts]
+    absent = [function for function in public if not seen.contexts_in(function.body)]
+    unseen = seen.doubt() if run and run.complete else "the run cannot be believed (EX001)"
+    actual = f"{len(public) - len(absent)} of {len(public)} executed"
+    if not absent:
+        outcome = Outcome.PASSED if public else Outcome.NOT_APPLICABLE
+        message = f"{counted(len(public), 'public function')} of the implementation, each executed by the test run."
+        yield about(outcome=outcome, severity=Severity.INFO, message=message, actual=actual)
+    for function in absent[:SHOWN]:
+        doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
+        outcome, name = Outcome.UNKNOWN if doubt else Outcome.FAILED, f"{function.location.path}:{function.name}"
+        message = f"No test executed `{function.name}`{f' (not all was seen: {doubt})' if doubt else ''}."
+        said = {"message": message, "remediation": "Add a test that calls it.", "severity": Severity.MEDIUM}
+        yield about(outcome=outcome, location=function.location, subject=name, **said)
+    if len(absent) > SHOWN:
+        outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
+        message = f"All {len(absent)} of them are in ExecutedLines.json."
+        yield about(outcome=outcome, severity=Severity.MEDIUM, subject="more", message=message, actual=actual)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -163,7 +208,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
     levels = {"EX001": Level.MUST, "EX002": Level.MUST, "EX013": Level.ADVISORY, "EX003": Level.ADVISORY}
-    for planned, (rule, level) in zip(plan(task), levels.items(), strict=True):
+    for planned, (rule, level) in zip(plan(task), levels.items(), strict=False):
         about = partial(Finding, check=planned.id, rule=rule, level=level, severity=Severity.HIGH)
         message, advice = f"No test run to judge: {why}", "Name the tests of the task under 'tests' and make them run."
         yield about(outcome=Outcome.UNKNOWN, message=message, location=task.place(task), remediation=advice)
@@ -174,7 +219,7 @@ CHECK = Check(
     gate="execution",
     order=10,
     rules=RULES,
-    uses=(PytestRun,),
+    uses=(PytestRun, ExecutedLines),
     plan=plan,
     judge=judge,
     page=describe,
