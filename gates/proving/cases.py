@@ -16,7 +16,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location
 from gates.proving.bench import Bench, Told
-from gates.proving.mutants import Change, Fault, Maker, mutants, spread
+from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.source import Text
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
@@ -222,14 +222,13 @@ class Trial:
         return ""
 
     def _make(self, case: Case) -> None:
-        maker = Maker()
         places: list[Location] = []
         for binding in case.criterion.code:
             try:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
-        case.faults, case.sampled = maker.make(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
+        case.faults, case.sampled = distinct(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
         for fault in case.faults:
             place = around(self.file(fault.location.path), fault.location)
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
@@ -249,7 +248,7 @@ class Trial:
             return every
         return [each for each, found in zip(every, told, strict=True) if found is None or own & found]
 
-    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Change]:
+    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Fault]:
         """Yield the mutants in the lines of the criterion's symbols that its tests run."""
         files = [self.file(path) for path in dict.fromkeys(place.path for place in places)]
         every = [each for file in files for each in statements(file) if any(map(each.meets, places))]

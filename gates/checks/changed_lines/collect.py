@@ -17,7 +17,7 @@ from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
-from gates.proving.mutants import Change, Fault, Maker, mutants, spread
+from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
 from gates.proving.source import Text
 from gates.task.task import Task
@@ -59,7 +59,7 @@ class ChangedLines(Derived):
         unstable = {test.id for test, _ in run.unstable}
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
         changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
-        made, left = Maker().make(spread(task.id, changes), MOST)
+        made, left = distinct(spread(task.id, changes), MOST)
         with guarded_folder() as folder:
             try:
                 ends = _tried(made, passed, task, replace(context, evidence=folder), baseline) if made else {}
@@ -79,7 +79,7 @@ class ChangedLines(Derived):
         )
 
 
-def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Change]:
+def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
     """Yield mutants of the changed statements of a file that tests are seen to run."""
     try:
         file = Text.read(context.root, path)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from gates.check import Check, EvidenceSet
-from gates.checks.criteria.collect import KnownCriteria
 from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
@@ -33,45 +32,39 @@ _marker = partial(Finding, rule="BL004", check="markers")
 
 
 def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Refuse markers that name a criterion which does not exist; where a task file is unread, it may be in there."""
-    run, known = evidence.get(PytestRun), evidence.get(KnownCriteria)
-    if run is None or known is None:
-        why = evidence.why_missing(PytestRun if run is None else KnownCriteria)
-        yield _marker(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=f"The markers were not seen: {why}")
+    """Refuse markers that name no criterion of the task, or are none: a test would verify nothing, unseen."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        message = f"The markers were not seen: {evidence.why_missing(PytestRun)}"
+        yield _marker(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message)
         return
+    known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
     tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
-    seen = [(test, marker) for test in tests for marker in test.criteria]
-    loose = [(test, marker) for test, marker in seen if marker not in known.names]
-    for test, marker in loose[:NAMED]:
-        yield _loose(task, known, test, marker)
-    told = {(test.function, mark, name): test for test in run.tests for mark, name in test.near if name in known.names}
-    for (function, mark, name), test in [*told.items()][:NAMED]:
-        message = f"pytest.mark.{mark} of {function} names {name!r} and binds no test to anything."
-        advice, subject = 'Write pytest.mark.criterion("TASK/CRITERION").', f"{function} {name}"
-        yield _unbound(location=test.location, subject=subject, message=message, remediation=advice)
-    if not loose and not told:
-        marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
+    loose = {(test.id, name): test.location for test in tests for name in test.criteria if name not in known}
+    if task.only:  # the others are not looked at
+        loose = {key: place for key, place in loose.items() if not key[1].startswith(own)}
+    found = []
+    for (test, name), place in loose.items():
+        hint = did_you_mean(name, known)
+        says = "does not exist" if FORM.fullmatch(name) else "has not the form TASK/CRITERION"
+        message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
+        if name.startswith(own) or not FORM.fullmatch(name):  # of other tasks `gates trace` speaks
+            found.append((f"{test} {name}", place, message, "Mend the marker's id."))
+    near = {
+        (test.function, mark, name): test.location for test in run.tests for mark, name in test.near if name in known
+    }
+    for (test, mark, name), place in near.items():
+        message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."
+        found.append((f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'))
+    impact = "The test verifies nothing, and the criterion it means has one less."
+    about = partial(_marker, outcome=Outcome.FAILED, severity=Severity.HIGH, impact=impact)
+    for subject, place, message, advice in found[:NAMED]:
+        yield about(subject=subject, location=place, message=message, remediation=advice)
+    if not found:
+        marked = sum(any(m.startswith(own) for m in test.criteria) for test in run.tests)
         outcome = Outcome.PASSED if run.tests else Outcome.UNKNOWN
         message = f"{marked} tests are marked for criteria of {task.id}, each of which exists."
         yield _marker(outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY, message=message)
-
-
-def _unbound(**said: object) -> Finding:
-    impact = "The test verifies nothing, and the criterion it means has one less."
-    facts = {"outcome": Outcome.FAILED, "severity": Severity.HIGH, "impact": impact, **said}
-    return Finding.model_validate({"rule": "BL004", "check": "markers", "expected": "a criterion of a task", **facts})
-
-
-def _loose(task: Task, known: KnownCriteria, test: TestRecord | Deselected, marker: str) -> Finding:
-    formed = FORM.fullmatch(marker) is not None
-    hint = did_you_mean(marker, known.names)
-    says = "does not exist" if formed else "has not the form TASK/CRITERION"
-    message = f"{test.id} is marked for {marker!r}, which {says}{hint if hint.startswith('; did') else ''}"
-    said = {"location": test.location, "subject": f"{test.id} {marker}", "remediation": "Mend the marker's id."}
-    if formed and known.unread and not marker.startswith(f"{task.id}/"):
-        message = f"{test.id} is marked for {marker!r}, which was not found; not read: {', '.join(known.unread[:3])}"
-        return _unbound(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message, **said)
-    return _unbound(message=message, **said)
 
 
 RULES = (
@@ -96,8 +89,8 @@ RULES = (
     RuleText(
         id="BL004",
         title="Markers name criteria that exist",
-        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of a "
-        "task file. A test marked for another one would verify nothing.",
+        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of the "
+        "task. A test marked for one that does not exist would verify nothing.",
     ),
 )
 
@@ -228,7 +221,7 @@ CHECK = Check(
     gate="business-logic",
     order=10,
     rules=RULES,
-    uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode, KnownCriteria),
+    uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
     plan=plan,
     judge=judge,
     page=page,
