@@ -36,13 +36,12 @@ class Copy:
         content = (self._pristine / name).read_bytes()
         self.put(name, commented(content.decode(encoding_of(name, content))))
 
-    def restore(self) -> list[str]:
-        """Bring back every file that is not as it was, remove what is new; return their names."""
+    def restore(self) -> None:
+        """Bring back every file that is not as it was, remove what is new."""
         now = dict(_stamps(self._root))
         changed = [name for name in {**self._state, **now} if self._state.get(name) != now.get(name)]
         for name in sorted(changed, reverse=True):
             self._bring_back(name)
-        return sorted(changed)
 
     def _bring_back(self, name: str) -> None:
         path, source = self._root / name, self._pristine / name

@@ -7,8 +7,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,8 @@ class Worker:
         self._copy = Copy(self._root, Path(plan["pristine"]))
         self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
+        self._controls: dict[tuple[str, ...], Told] = {}
+        self._noticing: set[str] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
@@ -47,8 +47,8 @@ class Worker:
             if found["end"] in NOTICED or not (survived or missed):
                 break
             missed |= survived and called
-        if tries and tries[-1]["end"] in NOTICED and fault.get("keys"):
-            self._remember([tries[-1]["by"]], fault)
+        if tries and tries[-1]["end"] in NOTICED:
+            self._noticing.add(fault.get("keys", {}).get(tries[-1]["by"], ""))
         return {"id": fault["id"], "tries": tries, "collected": tests}
 
     def asked_each(self, fault: Told, deadline: float) -> Told:
@@ -59,28 +59,19 @@ class Worker:
         noticed: set[str] = set()
         missed: set[str] = set()
         for way in fault["ways"]:
-            left = [test for test in self._known(fault["each"]) if not self._mark(test, fault).exists()]
+            left = [test for test in self._known(fault["each"]) if fault["keys"][test] not in self._noticing]
             if left and time.time() <= deadline:
                 failed, passed = _ends(self._with(fault["file"], way["text"], left, float(fault["limit_s"]), *EACH))
                 found = (
                     failed and failed & _ends(self._without(fault["file"], sorted(failed), fault["limit_s"], *EACH))[1]
                 )
-                self._remember(found, fault)
+                self._noticing |= {fault["keys"][test] for test in found}
                 noticed |= found
                 missed |= passed
         return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
 
     def _known(self, tests: list[str]) -> list[str]:
         return [test for test in tests if test in self._collected]
-
-    def _mark(self, test: str, fault: Told) -> Path:
-        """Return the file that says to all workers that a test function noticed something of a criterion."""
-        return Path(self._plan["claims"]) / f"noticed-{sha256(fault['keys'][test].encode()).hexdigest()}"
-
-    def _remember(self, tests: Iterable[str], fault: Told) -> None:
-        for test in tests:
-            if test in fault["keys"]:
-                self._mark(test, fault).touch()
 
     def _noticed(self, name: str, text: str, tests: list[str], limit_s: float) -> Told:
         """Run tests with a fault in; what they notice counts only if they pass as far without it.
@@ -113,23 +104,17 @@ class Worker:
 
     def _control(self, name: str, tests: list[str], limit_s: float) -> Told:
         """Return how tests end without a fault; once only a forked one fails them, none is any more."""
-        facts = [str(self._forked), name, *tests]
-        digest = sha256("\0".join(facts).encode("utf-8", "backslashreplace")).hexdigest()
-        known = Path(self._plan["claims"]) / f"{digest}.json"  # all workers share them
-        if known.is_file():
-            found = json.loads(known.read_text(encoding="utf-8"))
-            return {**found, "again": False}
-        found = _judged(self._without(name, tests, limit_s))
-        if found["end"] != "survived" and self._forked:
-            self._forked = False
-            alone = _judged(self._without(name, tests, limit_s))
-            if alone["end"] == "survived":
-                return {**alone, "again": True}
-            self._forked = True  # it is not the forking
-        fresh = known.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps(found), encoding="utf-8")
-        fresh.replace(known)
-        return {**found, "again": False}
+        key = (str(self._forked), name, *tests)
+        if key not in self._controls:
+            found = _judged(self._without(name, tests, limit_s))
+            if found["end"] != "survived" and self._forked:
+                self._forked = False
+                alone = _judged(self._without(name, tests, limit_s))
+                if alone["end"] == "survived":
+                    return {**alone, "again": True}
+                self._forked = True  # it is not the forking
+            self._controls[key] = {**found, "again": False}
+        return self._controls[key]
 
     def _with(self, name: str, text: str, tests: list[str], limit_s: float, *more: str) -> Told:
         self._copy.put(name, text)

@@ -124,12 +124,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     wire.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
-        path, line, _ = item.location
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
         plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
-        name = getattr(item, "originalname", "") or ""
-        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, near=near(item))
+        _tell_of("planned", item, plain=plain, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
@@ -138,16 +136,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Tell what is left out."""
     for item in items:
-        path, line, _ = item.location
         _deselected.add(item.nodeid)
-        name = getattr(item, "originalname", "") or ""
-        by_mark = is_left_out_by_mark(item)
-        _tell_of("deselected", item, path=path, line=(line or 0) + 1, mark=by_mark, name=name)
+        _tell_of("deselected", item, mark=is_left_out_by_mark(item))
 
 
 def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
+    path, line, _ = item.location
     chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
-    wire.note(event, id=item.nodeid, criteria=criteria_of(item), file=str(item.path), chain=chain, **facts)
+    name = getattr(item, "originalname", "") or ""
+    written = {"file": str(item.path), "path": path, "line": (line or 0) + 1, "chain": chain, "name": name}
+    wire.note(event, id=item.nodeid, criteria=criteria_of(item), **written, **facts)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -283,11 +281,8 @@ def pytest_unconfigure() -> None:
 
 def criteria_of(item: pytest.Item) -> list[str]:
     """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
-    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark) or [""]})
-
-
-def _named_by(mark: pytest.Mark) -> list[object]:
-    return [*mark.args, *([mark.kwargs["id"]] if "id" in mark.kwargs else [])]
+    given = [(*mark.args, *filter(None, [mark.kwargs.get("id")])) for mark in item.iter_markers("criterion")]
+    return sorted({str(name) for names in given for name in names or [""]})
 
 
 def near(item: pytest.Item) -> list[tuple[str, str]]:
