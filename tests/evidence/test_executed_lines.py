@@ -328,38 +328,6 @@ def test_bare():
 def test_last(request):
     request.addfinalizer(lambda: made_once(4))
 """
-CUSTOM = """\
-import pytest
-
-
-def pytest_collect_file(parent, file_path):
-    if file_path.suffix == ".own":
-        return File.from_parent(parent, path=file_path)
-
-
-class File(pytest.File):
-    def collect(self):
-        yield Item.from_parent(self, name="own")
-
-
-class Item(pytest.Item):
-    def setup(self):
-        from pkg.core import made_once
-        made_once(1)
-
-    def runtest(self):
-        from pkg.core import double
-        double(1)
-
-    def teardown(self):
-        from pkg.core import untouched
-        untouched(1)
-"""
-HOOKED = """\
-def pytest_runtest_setup(item):
-    from pkg.core import untouched
-    untouched(1)
-"""
 
 
 def ran(seen: ExecutedLines, name: str) -> list[str]:
@@ -372,23 +340,6 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_last"]
     assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
     assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
-
-
-def test_code_that_items_and_hooks_of_the_project_run_is_seen(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {"tests/conftest.py": CUSTOM, "tests/a.own": ""})
-    seen = lines(run(root))
-    assert [ran(seen, name) for name in ("double", "made_once", "untouched")] == [
-        ["own", "test_double[\\xfcnd\\n]", "test_double[a::b]"], ["own"], ["own"]
-    ]  # fmt: skip
-    hooked = written(tmp_path / "hooked" / "project", {"tests/conftest.py": HOOKED})
-    assert len(ran(lines(run(hooked)), "untouched")) == 3
-
-
-def test_code_in_doctests_is_seen(tmp_path: Path) -> None:
-    text = ">>> from pkg.core import untouched\n>>> untouched(1)\n1\n"
-    root = written(tmp_path / "project", {"tests/test_text.txt": text})
-    seen = lines(run(root))
-    assert ran(seen, "untouched") == ["test_text.txt"]
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:

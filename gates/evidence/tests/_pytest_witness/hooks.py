@@ -54,7 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
         python=".".join(map(str, sys.version_info[:3])),
         asserts=not sys.flags.optimize,
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
-        root=str(config.rootpath),
         functions=list(config.getini("python_functions")),
         classes=list(config.getini("python_classes")),
         files=list(config.getini("python_files")),
@@ -268,7 +267,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
     wire.note("read", paths=sorted(_read))
-    wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
+    wire.tell("end", exit_code=int(exitstatus), worker=worker)
 
 
 @pytest.hookimpl(trylast=True)
