@@ -37,7 +37,7 @@ class ImportedCode(Evidence):
         own = [file for file in files if file.suffix not in COMPILED and not _is_installed(file, context.root)]
         return cls(
             how="the modules that were loaded at the end of the test run",
-            strays=tuple(_shown(_not_committed(own, context.root), context.root)),
+            strays=tuple(_shown(not_committed(own, context.root), context.root)),
         )
 
 
@@ -54,7 +54,7 @@ def _is_installed(file: Path, root: Path) -> bool:
     return not file.is_relative_to(root) or bool(INSTALLED & {*file.relative_to(root).parts})
 
 
-def _not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
+def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
     """Yield the files that HEAD does not have; without a commit there is nothing for them to belong to."""
     try:
         history = History(root)

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
@@ -16,6 +16,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
+from gates.evidence.lines.imported_code import not_committed
 from gates.evidence.lines.traced import FOLDER
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records, events_in, stage_of
@@ -31,7 +32,6 @@ from gates.evidence.tests.test_records import (
     Warned,
 )
 from gates.project.files import copy_package
-from gates.project.history import History
 from gates.task.task import Task
 from gates.words import printable
 
@@ -246,26 +246,11 @@ HIDDEN = (".", "__")  # caches, as of pytest and Python
 def untracked_data(events: Iterable[Event], task: Task, context: Context) -> tuple[str, ...]:
     """Return the files beside the task's tests that were read, lay there before the run, and are not committed."""
     events = list(events)
-    begun = min((event["time"] for event in events if event["event"] == "start"), default=None)
+    begun = min((event["time"] for event in events if event["event"] == "start"), default=0)
     read = {path for event in events if event["event"] == "read" for path in event["paths"]}
     tests = [context.root / path.split("::")[0] for path in task.tests]
     folders = [path if path.is_dir() else path.parent for path in tests]
-    inside = sorted(path for path in map(Path, read) if any(path.is_relative_to(folder) for folder in folders))
-    if begun is None or not inside:
-        return ()
-    try:
-        history = History(context.root)
-        commit = history.commit("HEAD")
-        tree = history.tree(commit) if commit else None
-    except EvidenceUnavailable:
-        return ()
-    return tuple(shown for path in inside if tree is not None and (shown := _untracked(path, tree, begun, context)))
-
-
-def _untracked(path: Path, tree: Iterable[str], begun: float, context: Context) -> str:
-    """Return a file as reports name it, where the commit has neither it nor the submodule that it lies in."""
-    shown = PurePosixPath(context.shown(path))
-    known = any(str(part) in tree for part in (shown, *shown.parents))
-    if known or any(part.startswith(HIDDEN) for part in shown.parts) or not path.is_file():
-        return ""
-    return "" if path.stat().st_ctime >= begun else str(shown)
+    inside = [path for path in map(Path, sorted(read)) if any(path.is_relative_to(folder) for folder in folders)]
+    shown = {path: context.shown(path) for path in inside if path.is_file() and path.stat().st_ctime < begun}
+    own = [path for path, name in shown.items() if not any(part.startswith(HIDDEN) for part in name.split("/"))]
+    return tuple(shown[path] for path in not_committed(own, context.root))
