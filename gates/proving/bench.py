@@ -50,11 +50,6 @@ class Bench:
         copy_package(WORKER, self._plugin / PACKAGE)
 
     @property
-    def modules(self) -> dict[str, str]:
-        """Return the names that the implementation's modules may be imported by, and the files they must come from."""
-        return modules_of(self._task, self.look)
-
-    @property
     def packages(self) -> list[str]:
         """Return what the implementation and the tests import that no file or folder of theirs may be meant by."""
         root, tests = self.look.root, (path.split("::")[0] for path in self._task.tests)
@@ -71,11 +66,10 @@ class Bench:
         (scratch / "claims").mkdir()
         (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
         copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
-        plan = {
-            "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
-            "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
-            "peak_bytes": peak_bytes, "modules": list(self.modules), "packages": self.packages,
-        }  # fmt: skip
+        paths = {"faults": scratch / "faults.json", "claims": scratch / "claims", "pristine": self.pristine}
+        limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
+        imported = {"modules": list(modules_of(self._task, self.look)), "packages": self.packages}
+        plan = {**{name: str(path) for name, path in paths.items()}, **limits, **imported}
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         results = [Path(copy["results"]) for copy in copies]
@@ -87,10 +81,11 @@ class Bench:
         """Let a worker try faults in its copy until none is left."""
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
-        process.run(
-            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
-            log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
-        )  # fmt: skip
+        argv, env = (
+            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)],
+            {**plan["env"], "TMPDIR": plan["temporary"]},
+        )
+        process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 
     @contextmanager
     def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
@@ -105,11 +100,9 @@ class Bench:
     def _copy(self, number: int, root: Path, scratch: Path) -> Told:
         own = scratch / str(number)
         (own / "tmp").mkdir(parents=True)
-        return {
-            "root": str(root), "scratch": str(own), "temporary": str(own / "tmp"),
-            "results": str(own / "results.jsonl"), "env": self.env(root),
-            "arguments": ["--maxfail=1", f"--rootdir={root}"],
-        }  # fmt: skip
+        paths = {"root": root, "scratch": own, "temporary": own / "tmp", "results": own / "results.jsonl"}
+        arguments = ["--maxfail=1", f"--rootdir={root}"]
+        return {**{name: str(path) for name, path in paths.items()}, "env": self.env(root), "arguments": arguments}
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: variables that name places of the project name its places.
