@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -13,7 +14,6 @@ from gates.model import (
     Decision,
     Finding,
     Level,
-    Location,
     Outcome,
     Planned,
     Row,
@@ -119,11 +119,10 @@ def _verdict(decision: Decision, findings: Sequence[Finding]) -> Verdict:
 
 
 def stand(
-    task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None,
-    of_the_run: Sequence[Finding] = (),
-) -> CriterionReport:  # fmt: skip
+    task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None, more: Sequence[Finding] = ()
+) -> CriterionReport:
     """Fold the findings of a criterion into its status and its line of the traceability matrix."""
-    everything = [*(finding for gate in gates for finding in gate.findings), *of_the_run]
+    everything = [*(finding for gate in gates for finding in gate.findings), *more]
     about = [finding for finding in everything if finding.criterion == criterion.id]
     planned = {one.id: one for gate in gates for one in gate.checks if one.row}
     waivers = standing_of(task, criterion, everything, waived=any(f.waived for f in about))
@@ -216,13 +215,15 @@ def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
     lacking = [f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS]
     if lacking:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-        yield Finding(
-            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
-            message="No criterion is of level must and no share of them is asked for, so nothing that must hold was "
-            f"seen: {', '.join(lacking[:NAMED])}{more}.",
-            actual="nothing required",
-            remediation="Say what must hold: give a criterion the level must, or set coverage_at_least.",
-        )  # fmt: skip
+        required = "No criterion is of level must and no share of them is asked for"
+        message = f"{required}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
+        fix = "Say what must hold: give a criterion the level must, or set coverage_at_least."
+        yield _nothing_seen(task, message, "nothing required", fix)
+
+
+def _nothing_seen(task: Task, message: str, actual: str, fix: str) -> Finding:
+    said = partial(Finding, rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task))
+    return said(message=message, actual=actual, remediation=fix)
 
 
 def judge_coverage(task: Task, coverage: Coverage) -> Finding:
@@ -239,15 +240,16 @@ def judge_coverage(task: Task, coverage: Coverage) -> Finding:
     met = outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     waived = coverage.total - coverage.counting
     left_out = f", {waived} waived and left out" if waived else ""
-    return Finding(
-        rule="BL003", check="coverage", follows=True, outcome=outcome,
-        location=Location(path=task.path, line=task.line),
-        severity=Severity.INFO if met else Severity.MEDIUM, expected=f">= {coverage.asked:.0%}",
+    verified = f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out}"
+    about = partial(Finding, rule="BL003", check="coverage", follows=True, location=task.place(task))
+    return about(
+        outcome=outcome,
+        severity=Severity.INFO if met else Severity.MEDIUM,
+        expected=f">= {coverage.asked:.0%}",
         actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
-        message=f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out} "
-        f"({coverage.words}); {coverage.asked:.0%} are asked for.",
+        message=f"{verified} ({coverage.words}); {coverage.asked:.0%} are asked for.",
         remediation="" if met else "Bring more criteria to PASS; the findings of each say what it lacks.",
-    )  # fmt: skip
+    )
 
 
 UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
@@ -286,12 +288,10 @@ def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Ite
     used = {f.waived.location for gate in gates for f in gate.findings if f.waived}
     for waiver in task.waivers:
         if waiver.works(today) and task.place(waiver) not in used:
-            yield Finding(
-                rule="BL012", check="waivers", outcome=Outcome.FAILED, level=Level.ADVISORY,
-                subject=f"{waiver.name} unneeded", location=task.place(waiver), actual="waives nothing",
-                message=f"{waiver.title} waives nothing.",
-                impact="It would hide the next failure there.", remediation="Remove the waiver.",
-            )  # fmt: skip
+            said = partial(Finding, rule="BL012", check="waivers", outcome=Outcome.FAILED, level=Level.ADVISORY)
+            about = partial(said, subject=f"{waiver.name} unneeded", location=task.place(waiver))
+            message, impact = f"{waiver.title} waives nothing.", "It would hide the next failure there."
+            yield about(message=message, actual="waives nothing", impact=impact, remediation="Remove the waiver.")
 
 
 def standing_of(task: Task, criterion: Criterion, findings: Sequence[Finding], *, waived: bool) -> Iterator[str]:
@@ -306,8 +306,6 @@ def all_waived(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
     """Say so where every required criterion is waived: then nothing that must hold was seen."""
     required = [s for c, s in zip(task.criteria, statuses, strict=True) if c.level is Level.MUST]
     if required and set(required) == {Status.WAIVED}:
-        yield Finding(
-            rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task),
-            message="Every required criterion is waived, so nothing that must hold was seen.",
-            actual="nothing seen", remediation="Meet at least one required criterion; a waiver shows nothing.",
-        )  # fmt: skip
+        message = "Every required criterion is waived, so nothing that must hold was seen."
+        fix = "Meet at least one required criterion; a waiver shows nothing."
+        yield _nothing_seen(task, message, "nothing seen", fix)

@@ -47,10 +47,8 @@ PIECES, SOURCES = "pieces.json", "sources.zip"
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
-ASIDE = frozenset({
-    MARK, "_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "WINDOWID",
-    "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "NO_COLOR", "COLORTERM", "PS1", "PROMPT_COMMAND",
-})  # fmt: skip
+TERMINAL = "_ COLUMNS LINES OLDPWD PWD SHLVL TERM TERM_PROGRAM TMUX TMUX_PANE WINDOWID NO_COLOR COLORTERM"
+ASIDE = frozenset({MARK, *TERMINAL.split(), "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "PS1", "PROMPT_COMMAND"})
 MEASURED = re.compile(r"\.coverage(\..+)?")  # what `pytest --cov` leaves behind; `.coveragerc` is another
 MAPPED = re.compile(r"'(/[^'\n]+)'")  # where the finder of an editable install leads
 ASK = "import json, sys; print(json.dumps([sys.version, sys.prefix, sys.base_prefix, *sys.path]))"
@@ -161,9 +159,7 @@ def _pieces(told: Mapping[str, Mapping[str, object]]) -> dict[type[Evidence], Ev
     return {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
 
 
-def keep(
-    task: Task, root: Path, state: State, installed: str, evidence: EvidenceSet, raw: Path, report: Report
-) -> None:  # fmt: skip
+def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
     """Keep what would be the same again; a folder that cannot be written keeps nothing."""
     pieces = {type(piece).__name__: piece for piece in evidence.present() if piece.lasting and not _in_doubt(piece)}
     size = sum(path.lstat().st_size for path in raw.rglob("*"))
@@ -181,8 +177,8 @@ def keep(
                 for path in files_of((*task.implementation, *task.tests), root):
                     if path.suffix == ".py":
                         held.write(path, os.path.realpath(path))  # which loses its first stroke
-            shutil.rmtree(root / STORE / name_of(state, installed), ignore_errors=True)
-            draft.rename(root / STORE / name_of(state, installed))
+            shutil.rmtree(root / STORE / name, ignore_errors=True)
+            draft.rename(root / STORE / name)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
         runs = sorted((root / STORE).iterdir(), key=lambda path: path.stat().st_mtime)

@@ -238,8 +238,7 @@ class Revision(Model):
 
     `digest` is the SHA-256 over the paths and contents of `files`, the task's implementation and tests. `web` is the
     address that a path follows where the commit can be read on the web; only a clean work tree has one. `strays` are
-    files that tests imported and that the commit does not have, `hidden` files of the task that differ from it although
-    git says nothing of them.
+    files that tests imported and that the commit does not have.
     """
 
     commit: str | None
@@ -248,7 +247,6 @@ class Revision(Model):
     files: tuple[FileDigest, ...]
     web: str | None = None
     strays: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
 
 
 class TaskIdentity(Model):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from gates import registry, stages
+from gates import registry
 from gates.check import Evidence, EvidenceSet, writable
 from gates.config import Context
 from gates.criteria import (
@@ -45,7 +45,7 @@ from gates.model import (
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
-from gates.stages.gate import Gate
+from gates.stages import Gate
 from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
 from gates.task.task import Task
 
@@ -120,7 +120,7 @@ def run(
 
 def discover() -> list[Gate]:
     """Return the gates in the order of their stages."""
-    return sorted(registry.values(stages, Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
+    return sorted(registry.values_of("gates.stages", Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
 
 
 def rule_texts() -> dict[str, RuleText]:

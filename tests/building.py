@@ -38,7 +38,7 @@ from gates.pipeline import discover
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.report import Report
-from gates.stages.gate import Gate
+from gates.stages import Gate
 from gates.task.loading import load
 from gates.task.task import Task
 

@@ -36,7 +36,7 @@ def a_bundled_run(seen: Samples = CUDA, device: str = "cuda", **changes: Any) ->
     facts: dict[str, Any] = {
         "definition": definition_of(task.measurements[0]),
         "measures": measures_of(task),
-        "files": [{"path": "pkg/core.py", "sha256": "0" * 64, "executable": False}],
+        "files": [{"path": "pkg/core.py", "sha256": "0" * 64}],
         "run": MeasurementRun(id="bench", device=device, process=a_process(), samples=seen),
     }
     return BundledRun.model_validate({**facts, **changes})

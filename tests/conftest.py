@@ -5,8 +5,6 @@ No property is one of time: a busy machine may take its time to make an example.
 
 import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,18 +48,3 @@ def _interruptible() -> None:
     """Let what the tests start hear of Ctrl-C, even where the shell started the suite in its background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Keep what the tests measure out of the ledgers of whoever runs them."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = tmp_path_factory.mktemp("state")
-        patch.setenv("XDG_STATE_HOME", str(folder))
-        yield folder
-
-
-@pytest.fixture(autouse=True)
-def _state(_states: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test know what another one measured of the same code."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(_states / str(abs(hash(request.node.nodeid)))))

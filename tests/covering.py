@@ -45,7 +45,7 @@ def started(*modules: Imported, **changes: Any) -> Startup:
     """A package that was built, and modules that import by themselves without a warning."""
     facts: dict[str, Any] = {
         "how": "a wheel, and each module alone",
-        "build": Built(ending=BuildEnding.BUILT, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl", files=3),
+        "build": Built(ending=BuildEnding.BUILT, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl"),
         "modules": modules or (a_module(),),
         "aside": (),
         "warnings": (),

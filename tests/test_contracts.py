@@ -55,7 +55,7 @@ from gates.scan.engine import Scanner, failures
 from gates.scan.loading import load_rules
 from gates.scan.program.project import project_of
 from gates.scan.rule import Rule
-from gates.stages.gate import Gate
+from gates.stages import Gate
 from gates.task.task import Task
 
 GATES = pipeline.discover()

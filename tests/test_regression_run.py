@@ -76,20 +76,20 @@ def a_repository(folder: Path, build: str = "", times: float = 8) -> Path:
 
 
 def test_a_slowed_change_blocks_with_a_report(tmp_path: Path) -> None:
-    root, env = a_repository(tmp_path / "p"), {"XDG_STATE_HOME": str(tmp_path / "state")}
-    first = gates(root, "run", "T1", "--gate", "performance", env=env)
+    root = a_repository(tmp_path / "p")
+    first = gates(root, "run", "T1", "--gate", "performance")
     assert first.code == 1
     assert "misses the target" in first.out
     page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
     assert "## Against the Base" in page
-    assert gates(root, "run", "T1", "--base", "no-such", env=env).code == 2
+    assert gates(root, "run", "T1", "--base", "no-such").code == 2
     assert git(root, "status", "--porcelain") == ""
 
 
 def test_a_killed_run_takes_its_baseline_with_it(tmp_path: Path) -> None:
     root = a_repository(tmp_path / "p", build=", build: [sleep, '600']")
     (tmp_path / "tmp").mkdir()
-    env = clean({"TMPDIR": str(tmp_path / "tmp"), "XDG_STATE_HOME": str(tmp_path / "state")})
+    env = clean({"TMPDIR": str(tmp_path / "tmp")})
     run = subprocess.Popen(
         [sys.executable, "-m", "gates", "run", "T1", "--gate", "performance"], cwd=root, env=env,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -52,8 +52,7 @@ def test_smoke_is_no_word_for_arms() -> None:
         Measurement.model_validate({"id": "m", "arms": ARMS, "smoke": ["--smoke"]})
 
 
-def test_attempt_of_a_smoke_run_counts_for_later_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def test_attempt_of_a_smoke_run_counts_for_later_ones(tmp_path: Path) -> None:
     arms = {name: {"call": "steps:naps", "args": [time]} for name, time in (("old", 3), ("new", 1))}
     task = a_task(
         implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure()])],

@@ -53,7 +53,7 @@ def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Pla
         arm = Arm(call="benchmarks.deciding.arms:make", args=(of,))
         return lambda seed: launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
 
-    return Plan(arms={"base": start(1.0), "cand": start(factor)}, frozen="-", most=most, budget_s=budget_s)
+    return Plan(arms={"base": start(1.0), "cand": start(factor)}, most=most, budget_s=budget_s)
 
 
 def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, float, str]:

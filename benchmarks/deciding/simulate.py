@@ -42,7 +42,7 @@ def trace_of(noise: Noise, source: random.Random) -> Trace:
     metric = Metric(unit="s", direction="lower", paired=True, arms=arms)
     samples = Samples(schema="gates.samples/1", device=Device(type="cpu", name="-"), metrics={"step_time_s": metric})
     taken = Taken(
-        baseline=BASELINE, clock="wall", threads=1, most=MOST, budget_s=1, frozen="-", ended="all pairs", pairs=MOST,
+        baseline=BASELINE, clock="wall", threads=1, most=MOST, budget_s=1, ended="all pairs", pairs=MOST,
         restarts=tuple(starts), before=CALM, after=CALM, measured_s=1,
     )  # fmt: skip
     return Trace(samples=samples, taken=taken)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gates import store
-from gates.bundles import SCHEMA, Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
+from gates.bundles import Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
 from gates.child.process import Stream
 from gates.config import Context, Project
@@ -19,7 +19,7 @@ from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
 from gates.model import TaskIdentity
 from gates.project.files import near, of_its_sources
-from gates.project.revision import environment, git, unlike_head
+from gates.project.revision import environment, git
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.selection import narrowed
@@ -57,8 +57,8 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     with guarded_folder() as folder:
         context = request.project.context(folder)
         origin = _origin(request, task, context)
-        with of_its_sources(request.project.root, say):
-            runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
+        of_its_sources(request.project.root)
+        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
@@ -132,7 +132,7 @@ def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
         commit=git(root, "rev-parse", "HEAD"),
-        dirty=None if status is None else bool(status or unlike_head(root, (*task.implementation, task.path))),
+        dirty=None if status is None else bool(status),
     )
 
 
@@ -145,7 +145,7 @@ def _user() -> str:
 
 def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
     bundle = Bundle(
-        schema=SCHEMA,
+        schema="gates.bundle/1",
         task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
         origin=origin, runs=runs, digest="0" * 64,
     )  # fmt: skip

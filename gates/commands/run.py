@@ -32,7 +32,7 @@ from gates.project.policy import TEMPLATES, Policy, found_at
 from gates.render import Format, json, markdown, text
 from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
-from gates.stages.gate import Gate
+from gates.stages import Gate
 from gates.task import loading as spec
 from gates.task.selection import Selection, narrowed, smoked
 from gates.task.task import Task
@@ -149,16 +149,17 @@ def _judged(
             taken = kept.find(root, kept.name_of(state, installed.result()), folder)
             earlier = None if taken else kept.earlier(root, state, installed.result())
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
-        alone = of_its_sources(root, say)
+        of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
-        with asked_once(), alone, showing as progress:
+        with asked_once(), showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
             report = report.model_copy(update={"taken": kept.said(taken, evidence)})
         elif state and installed:
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
             if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
-                kept.keep(task, root, state, installed.result(), evidence, folder, report)
+                name = kept.name_of(state, installed.result())
+                kept.keep(task, root, name, state, evidence, folder, report)
     return report
 
 

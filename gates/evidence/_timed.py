@@ -71,7 +71,7 @@ def handed_over(measures: Sequence[Measure], key: str, root: Path, run: Callable
     begun = _begin(ledger, key)
     ended = run()
     drawn = _drawn(ended.samples) if ended.samples else ""
-    if (same := ledger.same(drawn, key)) is not None:
+    if (same := ledger.same(drawn)) is not None:
         problem = f"its times are those of the attempt at {same.at}, to the last digit: no clock gives the same twice"
         ended = ended.model_copy(update={"samples": None, "problem": problem})
     samples = ended.samples

@@ -1,9 +1,7 @@
 """Bundles of measurements from other machines: read, and compared with the files here that they speak of."""
 
 import ast
-import hashlib
 import os
-import stat
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -27,10 +25,11 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model
-from gates.project.files import files_of, import_roots, is_byproduct
+from gates.project.files import files_of, import_roots
+from gates.project.revision import digest_file
 from gates.task.measurement import Measurement
 from gates.task.task import Task
-from gates.words import first_of, printable, visible
+from gates.words import first_of, visible
 
 FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
@@ -88,22 +87,6 @@ class Bundles(Evidence):
         return cls(how="bundles made on other machines", handed_in=tuple(handed_in))
 
 
-def answering(task: Task, measurement: Measurement, device: str, context: Context) -> str:
-    """Return the path of a bundle that answers all that is asked of a measurement on a device, or nothing."""
-    measures = (measure for criterion in task.criteria for measure in criterion.measures)
-    wanted = [definition_of(one) for one in measures if one.from_ == measurement.id and one.on == device]
-    try:
-        handed_in = Bundles.collect(task, context).handed_in
-    except EvidenceUnavailable:
-        return ""
-    for handed in handed_in:
-        for seen in handed.runs:
-            there = seen.run.samples is not None and seen.run.samples.device.type == device
-            if there and seen.run.id == measurement.id and not seen.changed and all(w in seen.measures for w in wanted):
-                return handed.path
-    return ""
-
-
 def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:
     try:
         data = contents(context.root / path)
@@ -118,10 +101,10 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
     runs = tuple(_seen(one, task, context.root, now, told) for one in bundle.runs)
     stale = all(run.changed for run in runs)
-    return HandedIn(
-        path=path, standing=Standing.STALE if stale else Standing.FITS, origin=bundle.origin, signer=signer,
-        digest=bundle.digest, runs=runs, why=_changes(runs) if any(run.changed for run in runs) else "",
-    )  # fmt: skip
+    changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
+    standing = Standing.STALE if stale else Standing.FITS
+    facts = {"origin": bundle.origin, "signer": signer, "digest": bundle.digest, "runs": runs}
+    return HandedIn.model_validate({"path": path, "standing": standing, "why": changes, **facts})
 
 
 def _seen(one: BundledRun, task: Task, root: Path, now: Bound, told: dict[str, str]) -> SeenRun:
@@ -148,13 +131,7 @@ def _difference(was: BoundFile | None, now: BoundFile | None, *, there: bool) ->
         return "was added"
     if now is None:
         return "is not used any more" if there else "was removed"
-    if was.sha256 != now.sha256:
-        return "was changed"
-    return "" if was == now else "changed its mode"
-
-
-def _changes(runs: tuple[SeenRun, ...]) -> str:
-    return first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
+    return "" if was == now else "was changed"
 
 
 LONGEST = 250  # of a name on most file systems
@@ -171,9 +148,8 @@ def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple
     named = set(_named(measurement, _roots(task, measurement, context), root))
     if measurement.read == "pytest-benchmark":
         named |= {folder / "conftest.py" for path in named for folder in path.parents if folder.is_relative_to(root)}
-    start = {
-        path for path in (*named, *_whole(task.implementation, root)) if path.is_file() and path.is_relative_to(root)
-    }
+    start = {path for path in (*named, *files_of(task.implementation, root)) if path.is_relative_to(root)}
+    start = {path for path in start if path.is_file()}
     return tuple(sorted(_with_imports(start, _roots(task, measurement, context), root)))
 
 
@@ -187,17 +163,11 @@ def named_files(task: Task, measurement: Measurement, context: Context) -> Itera
 def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
     """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
     try:
-        return tuple(_bound(path, context.root) for path in bound_files(task, measurement, context))
+        digests = [digest_file(path, context.root) for path in bound_files(task, measurement, context)]
+        return tuple(BoundFile(path=each.path, sha256=each.sha256) for each in digests)
     except OSError as error:
         named = visible(context.shown(Path(str(error.filename))))
         raise EvidenceUnavailable(f"{named} cannot be read: {error.strerror or error}") from error
-
-
-def _bound(path: Path, root: Path) -> BoundFile:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    executable = bool(path.stat().st_mode & stat.S_IXUSR)
-    return BoundFile(path=printable(path.relative_to(root).as_posix()), sha256=digest, executable=executable)
 
 
 def _roots(task: Task, measurement: Measurement, context: Context) -> list[Path]:
@@ -221,26 +191,11 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
     for word in filter(None, _words(measurement)):
         path = Path(os.path.normpath(root / word))
         if path != root and path.is_relative_to(root):
-            yield from _whole((word,), root)
+            yield from files_of((word,), root)
         if all(part.isidentifier() for part in word.split(".")):
             modules += [word, f"{word}.__main__"]
     for module in filter(None, modules):
         yield from _files_of_module(module, roots)
-
-
-def _whole(paths: Iterable[str], root: Path) -> Iterator[Path]:
-    """Yield the files under some paths, those behind linked folders too."""
-    yield from files_of(tuple(paths), root)
-    for path in paths:
-        seen: set[str] = set()
-        for folder, inner, files in os.walk(root / path, followlinks=True):
-            real = os.path.realpath(folder)
-            if real in seen:
-                inner.clear()
-                continue
-            seen.add(real)
-            found = (Path(folder, name) for name in files)
-            yield from (file for file in found if file.is_file() and not is_byproduct(file.relative_to(root / path)))
 
 
 def _with_imports(start: set[Path], roots: list[Path], root: Path) -> set[Path]:

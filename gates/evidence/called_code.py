@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +31,7 @@ from gates.task.measurement import Arm, Measurement
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Command
 
+Functions = dict[Text, list[Function]]
 STEPS = 8  # of an arm: what is called but now and then is called in one of so many
 LONG_S = 60.0
 
@@ -227,9 +229,8 @@ class _Trial:
     """Runs commands without the code of their criteria, as many at a time as there are copies."""
 
     def __init__(
-        self, task: Task, context: Context, tree: SourceTree, folder: Path,
-        files: Mapping[str, dict[Text, list[Function]]], copies: int,
-    ) -> None:  # fmt: skip
+        self, task: Task, context: Context, tree: SourceTree, folder: Path, files: Mapping[str, Functions], copies: int
+    ) -> None:
         self._task, self._files, self._folder = task, files, folder
         self._places = places_of(task.implementation, context.root)
         self._unseen = {c.id: _unseen(c, tree, context) for c in task.criteria if files.get(c.id)}
@@ -260,18 +261,14 @@ class _Trial:
                 break
         hoisted = called and not ran.well and _is_hoisted(one, own, mark, self._places, self._task, bench)
         why = "" if ran.answered else "it writes no samples in a copy"
-        call = CommandCall(
-            criterion=criterion.id, part=one.part, command=one.command, called=called, ended_well=ran.well,
-            answered=ran.answered, why="" if called or not ran.well else why or self._unseen[criterion.id],
-            hoisted=hoisted,
-        )  # fmt: skip
+        why = "" if called or not ran.well else why or self._unseen[criterion.id]
+        about = partial(CommandCall, criterion=criterion.id, part=one.part, command=one.command)
+        call = about(called=called, ended_well=ran.well, answered=ran.answered, why=why, hoisted=hoisted)
         purpose = f"{one.part} without the code of {criterion.id}"
         return call, CommandRecord(purpose=purpose, argv=one.command, ended=ran.ended, duration_s=ran.duration_s)
 
 
-def _is_hoisted(
-    one: Standing, files: dict[Text, list[Function]], mark: Path, places: tuple[str, ...], task: Task, bench: Bench
-) -> bool:
+def _is_hoisted(one: Standing, files: Functions, mark: Path, places: tuple[str, ...], task: Task, bench: Bench) -> bool:
     """Return whether an arm calls some code before its steps alone, so that none of them does its work."""
     if one.arm is None or not all(is_called_anew(each) for functions in files.values() for each in functions):
         return False
@@ -280,10 +277,10 @@ def _is_hoisted(
         return works(one, task, copy, bench.env(copy.root), mark) is False
 
 
-def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> dict[Text, list[Function]]:
+def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> Functions:
     """Return the functions of a criterion by file; none where something else than functions is bound to it, too."""
     files: dict[str, Text] = {}
-    found: dict[Text, list[Function]] = {}
+    found: Functions = {}
     for binding in criterion.code:
         own: list[Function] = []
         for place in () if binding.rule else tree.ways(binding):

@@ -1,17 +1,21 @@
-"""What code rules found in the implementation: those that criteria are bound to, and those that a task asks for."""
+"""What code rules and patterns found in the implementation: those of criteria, and those that a task asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
+from gates.code.symbols import Resolver
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Location, Model, Severity
-from gates.project.files import files_of
+from gates.project.files import files_of, is_under
 from gates.scan.checking import Checked, check
+from gates.scan.form import RuleForm
 from gates.scan.loading import load_rules, named, unknown
-from gates.scan.rule import Rule, Site
+from gates.scan.pattern import Pattern
+from gates.scan.rule import Piece, Rule, Site
+from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 
 MAX_SITES = 1000
@@ -115,20 +119,71 @@ def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRul
 
 def _told(rule: Rule, checked: Checked) -> dict[str, object]:
     """Return what a rule says and what it found."""
-    form = rule.form
-    return {
-        "rule": rule.id, "severity": form.severity, "problem_text": form.problem, "impact": form.impact,
-        "fix": form.fix, "sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, ""),
-    }  # fmt: skip
+    form, seen = rule.form, {"sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, "")}
+    words = {"severity": form.severity, "problem_text": form.problem, "impact": form.impact, "fix": form.fix}
+    return {"rule": rule.id, **words, **seen}
 
 
 def _sites(found: list[Site]) -> tuple[RuleSite, ...]:
     """Return the places, broken ones first where there are too many to keep."""
     kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
-    return tuple(
-        RuleSite(
-            location=Location(path=site.path, line=site.line, last_line=site.last_line),
-            ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided,
-        )
-        for site in kept
-    )  # fmt: skip
+    return tuple(map(_site, kept))
+
+
+def _site(site: Site) -> RuleSite:
+    place = Location(path=site.path, line=site.line, last_line=site.last_line)
+    return RuleSite(location=place, ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)
+
+
+MAX_PLACES = 1000
+
+
+class PatternTrace(Model):
+    """The places of live code that fit a pattern, or why it was not applied."""
+
+    pattern: str
+    within: str | None
+    at_least: int
+    places: tuple[Location, ...] = ()
+    problem: str = ""
+    checked: bool = True
+
+
+def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple[PatternTrace, ...]:
+    """Apply the patterns of a task to its implementation, all at once."""
+    asked = list({(one.pattern, one.in_, one.at_least): one for one in bindings if one.pattern}.values())
+    if not asked:
+        return ()
+    files = resolver.python_files()
+    rules = {text: _finding(str(i), text) for i, text in enumerate(dict.fromkeys(b.pattern or "" for b in asked))}
+    checked = check(list(rules.values()), files, resolver.root)
+    return tuple(_traced(binding, rules[binding.pattern or ""], checked, resolver) for binding in asked)
+
+
+def _finding(name: str, text: str) -> Rule:
+    """Return a rule that finds a pattern."""
+    words = {"problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": ()}
+    form = RuleForm.model_validate({"id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text, **words})
+    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
+
+
+def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
+    found = PatternTrace(pattern=binding.pattern or "", within=binding.in_, at_least=binding.at_least)
+    if binding.in_ and not any(_is_in(resolver.shown(path), binding.in_) for path in resolver.python_files()):
+        return found.model_copy(update={"problem": f"no Python file of the implementation is in {binding.in_}"})
+    sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
+    lines = dict.fromkeys(Location(path=site.path, line=site.line, last_line=site.last_line) for site in sites)
+    places = tuple(lines)[:MAX_PLACES]
+    if len(lines) >= binding.at_least:
+        return found.model_copy(update={"places": places})
+    unread = [text for text in checked.unparsed if _is_in(text.partition(":")[0], binding.in_)]
+    if why := checked.problems.get(rule.id) or next(iter(unread), ""):
+        return found.model_copy(update={"places": places, "problem": f"not checked, {why}", "checked": False})
+    where, count = binding.in_ or "the implementation", len(lines)
+    few = f"{count} place{'s' if count > 1 else ''} of {where} fit it, not {binding.at_least}"
+    problem = few if count else f"no live code of {where} fits it"
+    return found.model_copy(update={"places": places, "problem": problem})
+
+
+def _is_in(path: str, folder: str | None) -> bool:
+    return folder is None or is_under(path, folder)

@@ -14,7 +14,6 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import attempts_key, handed_over, measures_of, run_again_and_again, time_arms
-from gates.evidence.bundles import answering
 from gates.measuring import machine
 from gates.measuring.samples import BadSamples, Samples, read
 from gates.measuring.taken import MeasurementRun
@@ -47,7 +46,7 @@ class Measurements(Evidence):
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
         runs = tuple(
-            _not_tried(task, measurement, device, context) or take(task, measurement, device, context, folder)
+            _not_tried(measurement, device) or take(task, measurement, device, context, folder)
             for measurement in task.measurements
             for device in wanted.get(measurement.id, ())
         )
@@ -87,13 +86,11 @@ def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
 
 
-def _not_tried(task: Task, measurement: Measurement, device: str, context: Context) -> MeasurementRun | None:
+def _not_tried(measurement: Measurement, device: str) -> MeasurementRun | None:
     """Return the run of a measurement that could only fail here: the machine does not show the device."""
     if machine.may_have(device):
         return None
-    bundle = answering(task, measurement, device, context) if task.bundles else ""
-    more = f", and {bundle} answers for it" if bundle else ""
-    problem = f"this machine shows no {device} device{more}"
+    problem = f"this machine shows no {device} device"
     return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
 
 

@@ -143,8 +143,8 @@ class Recorded(Model):
     logged: tuple[Logged, ...] = ()
 
 
-NOTES = {"start", "raised", "trouble", "truncated", "problem", "end", "attempt", "reference", "overflow",
-         "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}  # fmt: skip
+LINES = {"start", "raised", "trouble", "truncated", "problem", "end"}
+NOTES = LINES | {"attempt", "reference", "overflow", "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}
 
 
 def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:

@@ -1,7 +1,6 @@
 """The implementation as it stands: which lines each criterion's symbols and rules come to."""
 
 import ast
-from collections.abc import Iterator
 from typing import Self
 
 from gates.check import Evidence
@@ -10,8 +9,7 @@ from gates.code.symbols import Resolver, SymbolTrace
 from gates.code.syntax import SourceModule
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.code_rules import RuleTrace, bound_rules
-from gates.evidence.patterns import PatternTrace, trace_patterns
+from gates.evidence.code_rules import PatternTrace, RuleTrace, bound_rules, trace_patterns
 from gates.model import Location, Model
 from gates.project.files import files_of
 from gates.task.measurement import CodeBinding
@@ -19,7 +17,6 @@ from gates.task.task import Task
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
 VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})
-TRACERS = frozenset({"sys.gettrace", "sys.getprofile", "sys.monitoring.get_tool"})
 CHOICES = (ast.If, ast.IfExp, ast.While)
 
 
@@ -33,52 +30,26 @@ class Watchful(Model):
 
 def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
     """Return where a function or class chooses its way by whether a test looks on; nothing of a plugin of pytest."""
-    if any(name.split(".")[0] in {"pytest", "_pytest"} for name in _imported(module.tree)):
-        return None
-    try:
-        return _watchful(symbol, place, module)
-    except RecursionError:  # an expression of thousands of parts
-        return None
-
-
-def _watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | None:
     first, last = place.line or 1, place.last_line or place.line or 1
-    inside = [
-        node
-        for node in ast.walk(module.tree)
-        if isinstance(node, (*CHOICES, ast.Match)) and first <= node.lineno <= last
-    ]
-    for choice in inside:
-        asked = choice.subject if isinstance(choice, ast.Match) else choice.test
-        for node in ast.walk(asked):
-            if said := _asks(node):
-                return Watchful(symbol=symbol, location=Location(path=place.path, line=choice.lineno), asks=said)
-    return None
+    inside = [node for node in ast.walk(module.tree) if isinstance(node, CHOICES) and first <= node.lineno <= last]
+    asking = next((choice for choice in inside if _asks(choice.test)), None)
+    if asking is None or _imports_pytest(module.tree):
+        return None
+    line = Location(path=place.path, line=asking.lineno)
+    return Watchful(symbol=symbol, location=line, asks=ast.unparse(asking.test))
 
 
-def _asks(node: ast.AST) -> str:
-    """Return how an expression asks for a test, as it is written, or nothing."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
-        named = isinstance(node.left, ast.Constant) and node.left.value in HARNESSES | VARIABLES
-        where = ast.unparse(node.comparators[0])
-        return ast.unparse(node) if named and where.endswith(("modules", "environ")) else ""
-    if isinstance(node, ast.Call):
-        called, first = ast.unparse(node.func), node.args[0] if node.args else None
-        of = first.value if isinstance(first, ast.Constant) else None
-        if called in TRACERS:
-            return ast.unparse(node)
-        if called.endswith(("environ.get", "getenv")):
-            return ast.unparse(node) if of in VARIABLES else ""
-        return ast.unparse(node) if called.endswith("modules.get") and of in HARNESSES else ""
-    return ""
+def _asks(choice: ast.expr) -> bool:
+    """Return whether an expression asks for a test: by a variable of pytest, or by what is imported."""
+    words = {node.value for node in ast.walk(choice) if isinstance(node, ast.Constant)}
+    imported = any(isinstance(node, ast.Attribute) and node.attr == "modules" for node in ast.walk(choice))
+    return bool(words & VARIABLES or (imported and words & HARNESSES))
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+def _imports_pytest(tree: ast.Module) -> bool:
+    named = (alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
+    of = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    return any(name.split(".")[0] in {"pytest", "_pytest"} for name in (*named, *of))
 
 
 class SourceTree(Evidence):
@@ -102,6 +73,8 @@ class SourceTree(Evidence):
         modules = {module.path: module for module in files.values()}
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
+        live = [(one.symbol, one.location) for one in symbols if one.location and one.location.path in modules]
+        asked = (watchful(name, place, modules[place.path]) for name, place in live)
         return cls(
             how="the implementation's syntax trees",
             files=len(paths),
@@ -109,11 +82,8 @@ class SourceTree(Evidence):
             rules=bound_rules(sorted({binding.rule for binding in bindings if binding.rule}), task, context),
             patterns=trace_patterns(bindings, resolver),
             unparsed=unparsed,
-            watchful=tuple(
-                seen for trace in symbols if trace.location and trace.location.path in modules
-                if (seen := watchful(trace.symbol, trace.location, modules[trace.location.path]))
-            ),
-        )  # fmt: skip
+            watchful=tuple(filter(None, asked)),
+        )
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
         """Return the trace of a binding."""

@@ -30,10 +30,8 @@ class Child:
         """Tell how it ended and what it and those it waited for used."""
         code = os.waitstatus_to_exitcode(status)
         unit = 1 if sys.platform == "darwin" else 1024
-        return {
-            "arm": self.name, "ended": code, "wall_s": time.perf_counter() - self.started,
-            "cpu_s": usage.ru_utime + usage.ru_stime, "peak_memory_bytes": usage.ru_maxrss * unit,
-        }  # fmt: skip
+        took = {"wall_s": time.perf_counter() - self.started, "cpu_s": usage.ru_utime + usage.ru_stime}
+        return {"arm": self.name, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit}
 
 
 class Host:
@@ -78,10 +76,8 @@ class Host:
         replies, theirs = os.pipe() if talks else (None, None)
         told = {**os.environ, **env, **({"GATES_WORKER": str(theirs)} if talks else {})}
         try:
-            process = subprocess.Popen(
-                argv, cwd=cwd, env=told, stdin=subprocess.PIPE if talks else subprocess.DEVNULL, start_new_session=True,
-                pass_fds=(theirs,) if theirs is not None else (),
-            )  # fmt: skip
+            given, passed = (subprocess.PIPE, (theirs,)) if theirs is not None else (subprocess.DEVNULL, ())
+            process = subprocess.Popen(argv, cwd=cwd, env=told, stdin=given, start_new_session=True, pass_fds=passed)
         except (OSError, ValueError) as error:
             self._tell({"arm": arm, "not_started": str(getattr(error, "strerror", None) or error)})
             for number in (replies, theirs):

@@ -18,7 +18,7 @@ from gates.measuring.fitness import (
     misled,
     rounding,
 )
-from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, compare, estimate, values_of
+from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, compare, estimate
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Attempt, Taken, pooled
 from gates.model import Outcome
@@ -44,7 +44,7 @@ class Source:
         compared = measure.kind in {"ratio", "reduction"} and self.samples.device.type == "cpu"
         if taken is None or instead not in self.samples.metrics or taken.clock == "wall" or not compared:
             return measure.of
-        return instead if taken.clock == "cpu" or (taken.threads == 1 and contended(taken)) else measure.of
+        return instead if taken.clock == "cpu" or (taken.threads == 1 and any(contended(taken))) else measure.of
 
 
 def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimate:
@@ -58,11 +58,9 @@ def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimat
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
     now = len(next(iter(metric.arms.values())))
     metric, used = pooled(name, metric, [one for one in source.earlier if one.split == source.taken.split])
-    whole = len(next(iter(metric.arms.values())))
-    design = Design(
-        most=source.taken.most, restarts=_restarts(source.taken, used), before=whole - now,
-        attempt=len(source.earlier) + 1, split=source.taken.split,
-    )  # fmt: skip
+    before, attempt = len(next(iter(metric.arms.values()))) - now, len(source.earlier) + 1
+    restarts = _restarts(source.taken, used)
+    design = Design(source.taken.most, restarts, before=before, attempt=attempt, split=source.taken.split)
     if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
         return estimate(measure, metric, alpha=design.alpha(alpha))
     return estimate(measure, metric, design, alpha)
@@ -93,20 +91,13 @@ def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
     if source.taken is None:
         return ()
     name = source.metric(measure)
-    untrue = (
-        *_helped(measure, source, seen),
-        *_slower_by_the_wall(measure, source, seen),
-        *contradicted(measure, name, source.samples, source.taken, seen),
-    )
+    contrary = contradicted(measure, name, source.samples, source.taken, seen)
+    untrue = (*_slower_by_the_wall(measure, source, seen), *contrary)
     if name not in TIMED or _kept_all_the_same(measure, name, seen):
         return untrue
     waited = contended(source.taken) if name in TIMES else ()
-    return (
-        *untrue,
-        *disturbed(source.taken),
-        *waited,
-        *misled(source.taken, name, measure.kind, seen, measure.bound[1]),
-    )
+    biased = misled(source.taken, name, measure.kind, seen, measure.bound[1])
+    return (*untrue, *disturbed(source.taken), *waited, *biased)
 
 
 def few_starts(source: Source) -> str:
@@ -121,15 +112,6 @@ def few_starts(source: Source) -> str:
     if starts >= min(LEAST_RESTARTS, taken.planned_starts):
         return ""
     return f"its processes were started {starts} times only, which does not tell how they differ"
-
-
-def _helped(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
-    """Yield that only what a file says of earlier attempts meets the target: what is seen now does not."""
-    if not source.earlier or compare(seen, *measure.bound) is not Outcome.PASSED:
-        return
-    now = statistics.median(values_of(measure, source.samples.metrics[source.metric(measure)]))
-    if compare(Estimate(now, now, now, 1, 0.0), *measure.bound) is not Outcome.PASSED:
-        yield f"with earlier attempts it is {seen.value:.4g}, the pairs of this one say {now:.4g}"
 
 
 def _slower_by_the_wall(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:

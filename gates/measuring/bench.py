@@ -206,9 +206,8 @@ class Bench:
 
     def _launched(self, name: str, launch: Launch, *, talks: bool) -> str:
         key = self._key(name)
-        env: dict[str, str] = dict(launch.env)
-        self._wire.send({"do": "start", "arm": key, "argv": list(launch.argv), "env": {**env}, "cwd": str(launch.cwd),
-                         "talks": talks})  # fmt: skip
+        order: Told = {"do": "start", "arm": key, "argv": list(launch.argv), "env": {**launch.env}, "talks": talks}
+        self._wire.send({**order, "cwd": str(launch.cwd)})
         return key
 
     def _key(self, name: str) -> str:

@@ -74,22 +74,6 @@ def differing(taken: Taken) -> tuple[str, Outcome]:
     return "", Outcome.PASSED
 
 
-def disturbed(taken: Taken) -> tuple[str, ...]:
-    """Return why no number of this measurement can be believed, whatever it is."""
-    return tuple(_machine_changed(taken))
-
-
-def contended(taken: Taken) -> tuple[str, ...]:
-    """Return why the wall clock cannot be believed: the work waited for a processor, or its clock was held down."""
-    return tuple(_waited(taken))
-
-
-def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -> tuple[str, ...]:
-    """Return why an interval of times may be narrow and wrong, by what is left between the number and its limit."""
-    margin = margin_of(kind, seen.value, limit)
-    return tuple(_biased(taken, metric, margin)) if margin is not None else ()
-
-
 def margin_of(kind: str, value: float, limit: float) -> float | None:
     """Return how far a number is from its limit, as a logarithm; `None` where it has none."""
     pair = (1 - value, 1 - limit) if kind == "reduction" else (value, limit)
@@ -98,7 +82,8 @@ def margin_of(kind: str, value: float, limit: float) -> float | None:
     return abs(math.log(pair[0] / pair[1]))
 
 
-def _machine_changed(taken: Taken) -> Iterator[str]:
+def disturbed(taken: Taken) -> Iterator[str]:
+    """Yield why no number of this measurement can be believed, whatever it is."""
     before, after = taken.before, taken.after
     if before.cores != after.cores:
         yield f"the processor cores that may be used changed from {before.cores} to {after.cores}"
@@ -108,7 +93,8 @@ def _machine_changed(taken: Taken) -> Iterator[str]:
         yield f"{taken.threads} threads on {before.cores} cores"
 
 
-def _waited(taken: Taken) -> Iterator[str]:
+def contended(taken: Taken) -> Iterator[str]:
+    """Yield why the wall clock cannot be believed: the work waited for a processor, or its clock was held down."""
     if taken.threads > 1 and (taken.waiting or 0.0) > CROWDED:
         yield f"something waited for a processor {taken.waiting:.0%} of the time (at most {CROWDED:.0%} with threads)"
     throttled = (taken.after.throttled_s or 0.0) - (taken.before.throttled_s or 0.0)
@@ -131,6 +117,13 @@ def _waited(taken: Taken) -> Iterator[str]:
             yield f"the GPU ran at {taken.gpu.clock_share:.0%} of its clock (at least {SLOW_CLOCK:.0%})"
         if taken.gpu.others:
             yield f"{taken.gpu.others} other processes used the GPU"
+
+
+def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -> Iterator[str]:
+    """Yield why an interval of times may be narrow and wrong, by what is left between the number and its limit."""
+    margin = margin_of(kind, seen.value, limit)
+    if margin is not None:
+        yield from _biased(taken, metric, margin)
 
 
 def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:

@@ -20,10 +20,10 @@ LEVEL = 0.95
 METHOD = "median with sign-test interval"
 NEEDED = 6
 FAR = 5  # times sqrt(n): ten standard deviations of Bin(n, 1/2)
-UNITS = {  # that names end in
-    "s": ("s",), "ms": ("ms",), "us": ("us",), "ns": ("ns",), "bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"),
-    "mb": ("MB", "MiB"), "gb": ("GB", "GiB"), "kib": ("KiB",), "mib": ("MiB",), "gib": ("GiB",),
-}  # fmt: skip
+UNITS: dict[str, tuple[str, ...]] = {
+    unit.lower(): (unit,) for unit in ("s", "ms", "us", "ns", "KiB", "MiB", "GiB")
+}  # that names end in
+UNITS |= {"bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"), "mb": ("MB", "MiB"), "gb": ("GB", "GiB")}
 TIME_UNITS = frozenset({"s", "ms", "us", "ns"})
 
 
@@ -51,7 +51,16 @@ def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, a
     Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
     """
     values = values_of(measure, metric)
-    return _interval(values, measure.kind, design, alpha)
+    ordered = _ordered(values)
+    n = len(ordered)
+    k, level = (design.rank(n, alpha), 1 - design.alpha(alpha)) if design else rank(n, 1 - alpha)
+    if k == 0:
+        raise NotEnough(f"{_samples(n)}, too few for an interval that may be wrong in {alpha:.2%}")
+    low, high = ordered[k - 1], ordered[-k]
+    if design and design.restarts and (blocks := design.blocks(values)):
+        least, most = _over_restarts(blocks, measure.kind, design.look_level(alpha))
+        low, high = min(low, least), max(high, most)
+    return Estimate(statistics.median(ordered), low, high, n, level)
 
 
 def values_of(measure: Measure, metric: Metric) -> list[float]:
@@ -115,22 +124,6 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, 1 - 2 * below
 
 
-def _interval(values: Sequence[float], kind: str, design: "Design | None", alpha: float) -> Estimate:
-    """Return the interval around the median; where processes were restarted, it also holds that over the restarts."""
-    if design is None or (design.restarts and len(design.restarts) != len(values)):
-        return _around_median(values, alpha if design is None else design.alpha(alpha))
-    ordered = _ordered(values)
-    k = design.rank(len(values), alpha)
-    if k == 0:
-        raise NotEnough(f"{_samples(len(values))}, too few for an interval that may be wrong in {alpha:.2%}")
-    low, high = ordered[k - 1], ordered[-k]
-    blocks = design.blocks(list(values)) if design.restarts else []
-    if blocks:
-        least, most = _over_restarts(blocks, kind, design.look_level(alpha))
-        low, high = min(low, least), max(high, most)
-    return Estimate(statistics.median(ordered), low, high, len(values), 1 - design.alpha(alpha))
-
-
 def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[float, float]:
     """Return Student's interval over the medians of the restarts; ratios and levels are taken by their logarithm."""
     medians = [statistics.median(block) for block in blocks]
@@ -141,14 +134,6 @@ def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[
         low, high = student([math.log1p(-value) for value in medians], level)
         return 1 - math.exp(high), 1 - math.exp(low)
     return student(medians, level)
-
-
-def _around_median(values: Sequence[float], alpha: float = 1 - LEVEL) -> Estimate:
-    ordered = _ordered(values)
-    k, level = rank(len(values), 1 - alpha)
-    if k == 0:
-        raise NotEnough(f"{_samples(len(values))}, too few for an interval that may be wrong in {alpha:.2%}")
-    return Estimate(statistics.median(ordered), ordered[k - 1], ordered[-k], len(values), level)
 
 
 def _ordered(values: Sequence[float]) -> list[float]:
@@ -327,11 +312,6 @@ def rank_at(n: int, most: int, alpha: float, before: int = 0, split: int = 1) ->
     past = [look for look in looks if look < n]
     fractions = [look / looks[-1] for look in past] + [n / looks[-1] if n in looks else 1.0]
     return _ranks((*past, n), tuple(fractions), alpha / 2)[-1]
-
-
-def reaches(n: int, most: int, split: int = 1) -> bool:
-    """Return whether a number of pairs is one of the looks."""
-    return n in looks_until(most, split)
 
 
 @lru_cache(maxsize=1024)

@@ -8,8 +8,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from gates.measuring.samples import Device
 from gates.model import Model
 from gates.project import revision
@@ -32,7 +30,6 @@ class Machine(Model):
     quota: str = ""
     throttled_s: float | None = None
     pressure_s: float | None = None
-    stolen_s: float | None = None
 
 
 class Gpu(Model):
@@ -45,13 +42,11 @@ class Gpu(Model):
 
 def observe() -> Machine:
     """Return the machine as it is now, as far as the system tells."""
-    stolen = getattr(psutil.cpu_times(), "steal", None)
     return Machine(
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         quota=next((text for path in QUOTAS if (text := _text(path))), ""),
         throttled_s=_throttled(),
         pressure_s=pressure(),
-        stolen_s=stolen,
     )
 
 
@@ -98,13 +93,11 @@ def gpu(ours: int) -> Gpu | None:
 
 def _asked(question: str) -> list[str]:
     try:
-        done = subprocess.run(
-            ["nvidia-smi", question, "--format=csv,noheader", "-i", "0"],  # noqa: S607  # the driver's own command
-            capture_output=True, text=True, encoding="utf-8", errors="replace", check=False, timeout=20,
-        )  # fmt: skip
+        argv = ["nvidia-smi", question, "--format=csv,noheader", "-i", "0"]
+        done = subprocess.run(argv, capture_output=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return done.stdout.splitlines() if done.returncode == 0 else []
+    return done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
 
 
 def _number(word: str) -> int:

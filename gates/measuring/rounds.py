@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 from gates.measuring.bench import START_S, Collected, Ended, Launch, Ran
 from gates.measuring.samples import Device, Metric, Samples
@@ -151,14 +151,17 @@ class Gathered:
         for name, by_arm in self.values.items():
             if len(by_arm) == len(self.arms) and len({len(values) for values in by_arm.values()}) == 1:
                 unit = "B" if name.endswith("bytes") else "1/s" if name.endswith("per_s") else "s"
-                metrics[name] = Metric(
-                    unit=unit, direction="higher" if unit == "1/s" else "lower", paired=True,
-                    arms={arm: tuple(values) for arm, values in by_arm.items()},
-                )  # fmt: skip
+                arms = {arm: tuple(values) for arm, values in by_arm.items()}
+                better: Literal["higher", "lower"] = "higher" if unit == "1/s" else "lower"
+                metrics[name] = Metric(unit=unit, direction=better, paired=True, arms=arms)
         return Samples(
-            schema="gates.samples/1", device=device, environment=dict(environment), settings=dict(settings),
-            timing=COMMANDS if "run_time_s" in self.values else STEPS, metrics=metrics,
-        )  # fmt: skip
+            schema="gates.samples/1",
+            device=device,
+            environment=dict(environment),
+            settings=dict(settings),
+            timing=COMMANDS if "run_time_s" in self.values else STEPS,
+            metrics=metrics,
+        )
 
     def _add(self, metric: str, arm: str, value: float) -> None:
         self.values.setdefault(metric, {}).setdefault(arm, []).append(value)

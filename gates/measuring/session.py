@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gates.measuring import machine
 from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
-from gates.measuring.interval import MANY, reaches
+from gates.measuring.interval import MANY, looks_until
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
@@ -25,6 +25,8 @@ FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
+
+TOLD = ("restarts", "copies", "cpu_copies", "halves", "stretch", "switches", "whole")  # as it was gathered
 
 Settled = Callable[[Samples, Taken], bool]
 
@@ -65,7 +67,6 @@ class Session:
         self._split = 1
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
-        self._seeds: list[int] = []
         self._measured_s, self._starting_s, self._waited_s = 0.0, 0.0, 0.0
         self._before = machine.observe()
         self._gpu: Gpu | None = None
@@ -87,7 +88,8 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            if reaches(self._got.pairs, self._most, self._split) and settled(self._samples(), self._taken("decided")):
+            is_look = self._got.pairs in looks_until(self._most, self._split)
+            if is_look and settled(self._samples(), self._taken("decided")):
                 ended = "decided" if self._got.pairs < self._most else ended
                 break
         self._end_processes()
@@ -157,7 +159,6 @@ class Session:
 
     def _run_commands(self, names: tuple[str, ...]) -> dict[str, Ended]:
         seed = self._source.randrange(1, 2**32)
-        self._seeds.append(seed)
         arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in names}
         return {name: self._bench.time(name, arm(seed), timeout_s=self._patience) for name, arm in arms.items()}
 
@@ -187,7 +188,6 @@ class Session:
     def _started(self, number: int, block: int) -> _Running:
         """Start a process for each arm and a copy of the first, all at once; then warm them up, one after the other."""
         seed = self._source.randrange(1, 2**32)
-        self._seeds.append(seed)
         arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
         workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()})
         running = _Running(number, block, workers)
@@ -273,22 +273,21 @@ class Session:
         return self._got.samples(self._device, hello.environment if hello else {}, settings)
 
     def _taken(self, ended: End) -> Taken:
-        got = self._got
-        return Taken(
-            baseline=self._plan.names[0], clock=self._plan.clock, threads=self._plan.threads, most=self._most,
-            split=self._split, budget_s=self._plan.budget_s, ended=ended, pairs=got.pairs,
-            restarts=tuple(got.restarts), planned_starts=self._plan.restarts,
-            seeds=tuple(self._seeds),
-            copies=tuple(got.copies), cpu_copies=tuple(got.cpu_copies),
-            halves={arm: tuple(values) for arm, values in got.halves.items()},
-            stretch={arm: tuple(values) for arm, values in got.stretch.items()},
-            switches={arm: tuple(values) for arm, values in got.switches.items()},
-            whole={arm: tuple(values) for arm, values in got.whole.items()},
-            digests={arm: tuple(sorted(values)) for arm, values in got.digests.items()},
-            waiting=None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
-            before=self._before, after=machine.observe(), gpu=self._gpu, measured_s=self._measured_s,
-            started_s=self._starting_s,
-        )  # fmt: skip
+        got, plan = self._got, self._plan
+        told: dict[str, object] = {
+            **{name: getattr(got, name) for name in TOLD},
+            "digests": {arm: sorted(values) for arm, values in got.digests.items()},
+            "waiting": None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
+            "before": self._before,
+            "after": machine.observe(),
+            "gpu": self._gpu,
+            "measured_s": self._measured_s,
+            "started_s": self._starting_s,
+        }
+        asked = {"threads": plan.threads, "clock": plan.clock, "budget_s": plan.budget_s}
+        paired = {"most": self._most, "split": self._split, "pairs": got.pairs, "ended": ended}
+        starts = {"baseline": plan.names[0], "planned_starts": plan.restarts}
+        return Taken.model_validate({**asked, **paired, **starts, **told})
 
 
 def _refuse_another_device(name: str, before: Hello | None, now: Hello) -> None:

@@ -3,12 +3,10 @@
 import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -51,103 +49,45 @@ def key_of(*facts: str) -> str:
 
 
 class Ledger:
-    """The attempts of a project, a line each.
-
-    It is kept twice, in the project and in the user's folder: what is changed or gone in one copy, the other knows.
-    """
+    """The attempts of a project, a line each, in a file that git does not see."""
 
     def __init__(self, root: Path) -> None:
-        self._own = root / NAME
+        self._path = root / NAME
 
     def recall(self, key: str) -> Recalled:
-        """Return the earlier attempts of a key, those that either copy knows."""
-        own, kept = _read(self._own), _read(_kept(key))
-        problems = [copy.problem for copy in (own, kept) if copy.problem]
-        attempts = {**kept.attempts, **own.attempts}.values()
-        return Recalled(attempts=tuple(one for one in attempts if one.key == key), problem="; ".join(problems))
+        """Return the earlier attempts of a key."""
+        attempts, problem = self._read()
+        return Recalled(attempts=tuple(one for one in attempts if one.key == key), problem=problem)
 
-    def same(self, drawn: str, key: str) -> Attempt | None:
-        """Return an earlier attempt that handed over the very same times: at whatever here, or at a key elsewhere."""
-        known = {**_read(self._own).attempts, **_read(_kept(key)).attempts}.values() if drawn else ()
-        return next((one for one in known if one.drawn == drawn), None)
+    def same(self, drawn: str) -> Attempt | None:
+        """Return an earlier attempt, at whatever, that handed over the very same times."""
+        return next((one for one in self._read()[0] if drawn and one.drawn == drawn), None)
 
     def append(self, attempt: Attempt) -> str:
-        """Add an attempt to both copies, and what one of them lacks of the other; an altered copy stays as it is.
+        """Add an attempt; return why it is not written, where that is so."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError), self._path.with_name(".gitignore").open("x", encoding="utf-8") as ignored:
+                ignored.write("*\n")
+            with self._path.open("a", encoding="utf-8", newline="\n") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                file.write(f"{attempt.model_dump_json()}\n")
+        except OSError as error:
+            return f"the ledger cannot be written ({self._path}: {error.strerror or error})"
+        return ""
 
-        Return why it is nowhere written, where that is so.
-        """
-        known = [one.model_dump_json() for one in (*self.recall(attempt.key).attempts, attempt)]
-        problems = []
-        for path in (self._own, _kept(attempt.key)):
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                if path == self._own:
-                    _keep_from_git(path.parent)
-                _append(path, known)
-            except OSError as error:
-                problems.append(f"{path}: {error.strerror or error}")
-        return f"the ledger cannot be written ({'; '.join(problems)})" if len(problems) == 2 else ""
-
-
-def _keep_from_git(folder: Path) -> None:
-    with suppress(FileExistsError), folder.joinpath(".gitignore").open("x", encoding="utf-8") as file:
-        file.write("*\n")
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """The attempts of a copy by their lines, and what is wrong with it."""
-
-    attempts: dict[str, Attempt]
-    problem: str = ""
-
-
-def _append(path: Path, lines: Sequence[str]) -> None:
-    if path.exists() and not path.is_file():
-        return  # a pipe would keep us waiting; reading it has told that it is none
-    with _locked(path) as file:
-        there = _read(path)
-        if not there.problem:
-            file.write("".join(f"{line}\n" for line in lines if line not in there.attempts))
-
-
-def _read(path: Path) -> _Copy:
-    if path.exists() and not path.is_file():
-        return _Copy({}, f"{path} is no plain file")
-    attempts: dict[str, Attempt] = {}
-    try:
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            told = json.loads(line)
-            one = Attempt.model_validate(told.get("attempt", told))  # as it was written once, with a hash beside it
-            attempts[one.model_dump_json()] = one
-    except (FileNotFoundError, NotADirectoryError):
-        return _Copy({})
-    except OSError as error:
-        return _Copy({}, f"{path} cannot be read: {error.strerror or error}")
-    except (ValueError, AttributeError, RecursionError):
-        return _Copy(attempts, f"{path} has a line that is no attempt: remove it, or the file")
-    return _Copy(attempts)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[IO[str]]:
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _kept(key: str) -> Path:
-    """Return the copy in the user's folder for state of the attempts of one key."""
-    return _state_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.jsonl"
-
-
-def _state_folder() -> Path:
-    """Return the user's folder for what must outlive a run, see the XDG base directory specification."""
-    asked = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(asked) if Path(asked).is_absolute() else Path.home() / ".local" / "state"
-    return base / "gates" / "attempts"
+    def _read(self) -> tuple[list[Attempt], str]:
+        attempts: list[Attempt] = []
+        try:
+            lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+            attempts.extend(map(Attempt.model_validate_json, lines))
+        except (FileNotFoundError, NotADirectoryError):
+            return [], ""
+        except OSError as error:
+            return [], f"{self._path} cannot be read: {error.strerror or error}"
+        except ValueError:
+            return attempts, f"{self._path} has a line that is no attempt: remove it, or the file"
+        return attempts, ""
 
 
 def pooled(name: str, now: Metric, earlier: Sequence[Attempt]) -> tuple[Metric, tuple[Attempt, ...]]:
@@ -190,7 +130,6 @@ class Taken(Model):
     pairs: int
     restarts: tuple[int, ...] = ()
     planned_starts: int = 0
-    seeds: tuple[int, ...] = ()
     copies: tuple[tuple[float, float], ...] = ()
     cpu_copies: tuple[tuple[float, float], ...] = ()
     halves: dict[str, tuple[float, ...]] = Field(default_factory=dict)

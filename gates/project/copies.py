@@ -96,11 +96,9 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
     return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S)
 
 
-LEFT_OUT = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", ".pytest_cache",
-     ".ruff_cache", ".mypy_cache", ".hypothesis", ".ipynb_checkpoints", ".import_linter_cache", ".eggs",
-     ".gates"}
-)  # fmt: skip
+ENVIRONMENTS = {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
+CACHES = {f".{tool}_cache" for tool in ("pytest", "ruff", "mypy", "import_linter")}
+LEFT_OUT = frozenset({*ENVIRONMENTS, *CACHES, "__pycache__", ".hypothesis", ".ipynb_checkpoints", ".gates"})
 ELSEWHERE = frozenset({"HOME", "TMPDIR"})  # what lies there is no part of a project
 HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "gates.proof/'}
 HEAD = 64

@@ -6,8 +6,6 @@ monitor of the repository has a say, and nothing is checked out or fetched.
 
 import hashlib
 import os
-import posixpath
-import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,18 +21,14 @@ OF_NAMES = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remo
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
-SUFFIX = re.compile(r"[~^:]|@\{|@$")  # what follows a name: `main~2`
 LINK_MODE = b"120000"
-MOST_LINKS = 40
 PARTIAL = (
-    "the clone is a partial one and lacks files of the history, which are not fetched here; fetch them "
+    "the clone lacks files of the history, which are not fetched here; fetch them "
     "(`git fetch --refetch --no-filter`, or no filter in the checkout)"
 )
-SAFE = (
-    "--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs",
-    "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
-    "-c", "protocol.allow=never",
-)  # fmt: skip
+SWITCHES = ("--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs")
+CONFIG = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "protocol.allow=never")
+SAFE = (*SWITCHES, *(word for setting in CONFIG for word in ("-c", setting)))
 
 
 NOWHERE = "the project is not in a git repository"
@@ -72,13 +66,9 @@ class History:
         return hash(self._root)
 
     def commit(self, revision: str) -> str | None:
-        """Return the commit that a name stands for, or `None` where there is none.
-
-        Raises `EvidenceUnavailable` for a name that could mean several.
-        """
+        """Return the commit that a name stands for, or `None` where there is none."""
         if revision.startswith("-") or "\0" in revision or not revision.strip():
             return None
-        self._refuse_two(revision)
         done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
@@ -87,16 +77,6 @@ class History:
         told = self._run("for-each-ref", "--format=%(refname) %(objecttype) %(objectname)", *names).stdout
         rows = [line.split(" ") for line in told.decode(errors="replace").splitlines()]
         return {name: oid for name, kind, oid in rows if kind == "commit"}
-
-    def _refuse_two(self, revision: str) -> None:
-        """Raise `EvidenceUnavailable` for a name of two references: each of them would be another bar."""
-        name = SUFFIX.split(revision, maxsplit=1)[0]
-        if name not in {"", "HEAD"} and not name.startswith("refs/"):
-            asked = [f"refs/{kind}/{name}" for kind in ("heads", "tags", "remotes")]
-            there = self._run("for-each-ref", "--format=%(refname)", *asked).stdout.decode(errors="replace").split()
-            if len(found := [each for each in there if each in asked]) > 1:
-                said = " and ".join(found)
-                raise EvidenceUnavailable(f"the name is ambiguous, it is that of {said}; say which, by the full name")
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the commit that two commits part from, or `None` where they have none."""
@@ -108,12 +88,6 @@ class History:
     def shallow(self) -> bool:
         """Return whether the history is cut off."""
         return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-
-    @cached_property
-    def partial(self) -> bool:
-        """Return whether the clone leaves files of the history to be fetched when they are asked for."""
-        done = self._run("config", "--get-regexp", r"^remote\..*\.(promisor|partialclonefilter)$")
-        return bool(done.stdout.strip())
 
     @cached_property
     def top(self) -> Path:
@@ -128,20 +102,6 @@ class History:
     def whole_tree(self, commit: str) -> dict[str, Blob]:
         """Return every file of a commit, by its path in the repository."""
         return _tree(self, commit)
-
-    def followed(self, commit: str, path: str) -> str | None:
-        """Return where a path of the repository leads through the links of a commit; `None` if out of it, or round."""
-        tree = self.whole_tree(commit)
-        for _ in range(MOST_LINKS):
-            steps = ("/".join(path.split("/")[: n + 1]) for n in range(path.count("/") + 1))
-            link = next((step for step in steps if step in tree and tree[step].link), None)
-            if link is None:
-                return path
-            target = os.fsdecode(self.read([tree[link]]).get(tree[link].oid, b"/"))
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(link), target) + path[len(link) :])
-            if path.startswith(("/", "../")) or path in {".", ".."}:
-                return None
-        return None
 
     def listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
         """Yield every file of a commit with its path in the repository."""
@@ -161,7 +121,7 @@ class History:
         small, total = [], 0
         for line in sizes.splitlines():
             words = line.decode(errors="replace").split()
-            if words[1:] == ["missing"] and self.partial:
+            if words[1:] == ["missing"]:
                 raise EvidenceUnavailable(PARTIAL)
             if len(words) == 3 and words[1] == "blob" and int(words[2]) <= MAX_BLOB_BYTES:
                 total += int(words[2])
@@ -172,7 +132,7 @@ class History:
         done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
         if done.returncode != 0:
             why = f"git cannot read files of the history: {_last_line(done.stderr)}"
-            raise EvidenceUnavailable(PARTIAL if self.partial else why)
+            raise EvidenceUnavailable(PARTIAL if b"promisor" in done.stderr else why)
         return done.stdout
 
     def _ask(self, *words: str, why: str, others: str = "") -> bytes:
@@ -212,17 +172,14 @@ def run_git(
     options: Sequence[str] = (),
     given: bytes = b"",
     timeout_s: float = TIMEOUT_S,
-    index: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
     answers, asked = _answers.get(), (folder, *words)
     if answers is not None and asked in answers:
         return answers[asked]
     try:
-        done = subprocess.run(
-            ["git", *SAFE, *options, *words],  # noqa: S607  # the git that the user has
-            cwd=folder, env=environment(index), input=given, capture_output=True, check=False, timeout=timeout_s,
-        )  # fmt: skip
+        argv, env = ["git", *SAFE, *options, *words], environment()
+        done = subprocess.run(argv, cwd=folder, env=env, input=given, capture_output=True, timeout=timeout_s)  # noqa: PLW1510  # its code is looked at
     except FileNotFoundError as error:
         raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
     except subprocess.TimeoutExpired as error:
@@ -234,46 +191,18 @@ def run_git(
     return done
 
 
-def environment(index: Path | None = None) -> Mapping[str, str]:
-    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching.
-
-    An `index` stands in the place of the repository's own.
-    """
+def environment() -> Mapping[str, str]:
+    """Return our environment without what sends git elsewhere, and with what keeps it from asking or fetching."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return {
-        **kept,
-        "LC_ALL": "C",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_ALLOW_PROTOCOL": "none",
-        **({"GIT_INDEX_FILE": str(index)} if index else {}),
-    }
+    silent = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    return {**kept, **silent, "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
 
 
 def object_name(content: bytes, like: str) -> str:
     """Return the name that git gives a file's content, in the kind of hash that another name is of."""
-    digest = _header(len(content), like)
-    digest.update(content)
-    return digest.hexdigest()
-
-
-def name_of(path: Path, like: str) -> str | None:
-    """Return the name that git gives a file, or the target of a link, as it lies here; `None` where there is none."""
-    try:
-        if path.is_symlink():
-            return object_name(os.fsencode(path.readlink()), like)
-        with path.open("rb") as file:
-            header = _header(os.fstat(file.fileno()).st_size, like)
-            return hashlib.file_digest(file, lambda: header).hexdigest()
-    except OSError:
-        return None
-
-
-def _header(size: int, like: str) -> "hashlib._Hash":
     digest = hashlib.sha256() if len(like) == 64 else hashlib.sha1(usedforsecurity=False)
-    digest.update(b"blob %d\0" % size)
-    return digest
+    digest.update(b"blob %d\0" % len(content) + content)
+    return digest.hexdigest()
 
 
 def _contents(raw: bytes) -> Iterator[tuple[str, bytes]]:

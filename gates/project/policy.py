@@ -64,7 +64,7 @@ def taken(root: Path, revision: str, *more: str) -> Iterator[Policy]:
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
         settings = _settings(home, revision)
         folders = (settings.tasks, settings.rules, TEMPLATES, *more)
-        _lay_out(history, _followed(history, commit, revision, folders), home)
+        _lay_out(history, _policy_of(history, commit, revision, folders), home)
         yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
 
 
@@ -93,19 +93,13 @@ def task_at_base(task: Task, root: Path, commit: str) -> TaskAtBase:
         return TaskAtBase(None, Settings(), f"{said} (at the base)")
 
 
-def _followed(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
-    """Return the policy's files; a link is followed to a file of the revision, and one to a folder said to be none."""
-    whole, found = history.whole_tree(commit), {}
-    for path, blob in history.tree(commit).items():
-        if not _is_policy(path, folders):
-            continue
-        to = history.followed(commit, f"{history.prefix}{path}") if blob.link else None
-        file = whole.get(to, blob) if to else blob
-        if path in folders and not file.plain:
+def _policy_of(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
+    """Return the policy's files; a link is none, and a folder that is one is said to be none."""
+    found = {path: blob for path, blob in history.tree(commit).items() if _is_policy(path, folders)}
+    for path in folders:
+        if path in found and not found[path].plain:
             raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there, which is not followed")
-        if file.plain:
-            found[path] = file
-    return found
+    return {path: blob for path, blob in found.items() if blob.plain}
 
 
 def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:

@@ -5,11 +5,9 @@ import os
 import platform
 import re
 import sys
-import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import psutil
 
@@ -18,13 +16,15 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import FileDigest, Revision
 from gates.project.files import files_of
-from gates.project.history import History, run_git
+from gates.project.history import run_git
 from gates.task.task import Task
 from gates.words import printable
 
 SUBMODULE = "160000 "
-SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!/)(?P<path>[^\s]+)")
-HOST = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]+)?")
+REMOTE = re.compile(
+    r"(?:(?P<scheme>https?|ssh|git)://)?(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+)(?P<port>:\d+)?"
+    r"(?(scheme)/|:(?!/))(?P<path>[^\s]+)"
+)
 
 
 def observe(task: Task, context: Context) -> Revision:
@@ -34,19 +34,8 @@ def observe(task: Task, context: Context) -> Revision:
     whole = hashlib.sha256("".join(f"{file.path}\0{file.sha256}\n" for file in files).encode())
     commit = git(context.root, "rev-parse", "HEAD")
     status = _status(context.root) if commit else None
-    hidden = () if status is None else _hidden(context.root, paths, status)
-    web = _web(context.root) if status == "" and not hidden else None
-    return Revision(
-        commit=commit, dirty=None if status is None else bool(status or hidden), hidden=hidden,
-        digest=whole.hexdigest(), files=files, web=web,
-    )  # fmt: skip
-
-
-def _hidden(root: Path, paths: tuple[str, ...], status: str) -> tuple[str, ...]:
-    """Return the files of a task that differ from the commit, and of which git's status says nothing."""
-    prefix = git(root, "rev-parse", "--show-prefix") or ""
-    told = {row[3:] for row in status.split("\0")} | set(status.split("\0"))  # what was renamed has a row of its own
-    return tuple(printable(path) for path in unlike_head(root, paths) if f"{prefix}{path}" not in told)
+    web, dirty = _web(context.root) if status == "" else None, None if status is None else bool(status)
+    return Revision(commit=commit, dirty=dirty, digest=whole.hexdigest(), files=files, web=web)
 
 
 def web_of(root: Path) -> str | None:
@@ -118,46 +107,12 @@ def _said(root: Path, *words: str) -> str | None:
     return os.fsdecode(done.stdout) if done.returncode == 0 else None
 
 
-TIMEOUT_S = 300
-
-
-def unlike_head(root: Path, paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the committed files under some paths that are gone or have another content; nothing without a commit.
-
-    Git is asked with an index made anew: no flag in it, and no time of a file, keeps git from reading what is there.
-    """
-    asked = [os.path.normpath(path.split("::")[0]) for path in paths]
-    with tempfile.TemporaryDirectory() as folder, suppress(EvidenceUnavailable):
-        index, prefix = Path(folder, "index"), History(root).prefix
-        if run_git(root, ("read-tree", "--no-sparse-checkout", "HEAD"), index=index).returncode == 0:
-            words = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--", *asked)
-            rows = os.fsdecode(run_git(root, words, index=index, timeout_s=TIMEOUT_S).stdout).split("\0")
-            return tuple(sorted(row[3:].removeprefix(prefix) for row in rows if row))
-    return ()
-
-
 def address_of(remote: str, commit: str, prefix: str = "") -> str | None:
     """Return the address for a remote such as `git@host:owner/name.git`; a name and password in it are left out."""
-    found = _host_and_path(remote)
+    found = REMOTE.fullmatch(remote)
     if found is None:
         return None
-    host, path = found
-    path = path.strip("/").removesuffix(".git")
-    if not HOST.fullmatch(host) or path.count("/") < 1:
-        return None
+    port = found["port"] or "" if found["scheme"] in {"http", "https"} else ""
+    host, path = found["host"] + port, found["path"].strip("/").removesuffix(".git")
     middle = "/-/blob/" if "gitlab" in host else "/src/" if "bitbucket" in host else "/blob/"
-    return f"https://{host}/{quote(path)}{middle}{commit}/{quote(prefix)}"
-
-
-def _host_and_path(remote: str) -> tuple[str, str] | None:
-    if "://" in remote:
-        try:
-            parts = urlsplit(remote)
-            port = f":{parts.port}" if parts.port and parts.scheme in {"http", "https"} else ""
-        except ValueError:
-            return None
-        if parts.scheme not in {"http", "https", "ssh", "git"} or not parts.hostname:
-            return None
-        return parts.hostname + port, parts.path
-    scp = SCP.fullmatch(remote)
-    return (scp["host"], scp["path"]) if scp else None
+    return f"https://{host}/{quote(path)}{middle}{commit}/{quote(prefix)}" if "/" in path else None

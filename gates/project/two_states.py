@@ -10,8 +10,8 @@ from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
 from gates.project.history import MAX_BLOB_BYTES, Blob, History, object_name
 
-GUESSES = ("refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master", "refs/heads/main",
-           "refs/heads/master")  # fmt: skip
+ORIGIN, OWN = "refs/remotes/origin", "refs/heads"
+GUESSES = (f"{ORIGIN}/HEAD", f"{ORIGIN}/main", f"{ORIGIN}/master", f"{OWN}/main", f"{OWN}/master")
 REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout), or name another with --base"
 
 

@@ -158,12 +158,9 @@ def uncompared(report: Report) -> list[str]:
 
 
 def strays(report: Report) -> str:
-    """Return the files that ran and that the commit does not have, and those that git does not say of that differ."""
-    ran, hidden = report.revision.strays, report.revision.hidden
-    parts = [f"{first_of(ran, STRAYS)} ran and {'is' if len(ran) == 1 else 'are'} not in it"] if ran else []
-    differ = "differs" if len(hidden) == 1 else "differ"
-    parts += [f"{first_of(hidden, STRAYS)} {differ} from it unseen by git"] if hidden else []
-    return ", ".join(parts)
+    """Return the files that ran and that the commit does not have."""
+    ran = report.revision.strays
+    return f"{first_of(ran, STRAYS)} ran and {'is' if len(ran) == 1 else 'are'} not in it" if ran else ""
 
 
 OFFERED = (causes, deciding, weak, waived, waivers, goalposts, uncompared, strays)  # to templates

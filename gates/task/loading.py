@@ -1,4 +1,4 @@
-"""The loader of task files: everything wrong in one is said at once, each with its place."""
+"""The loader of task files: all that is wrong with the form of one is said at once, then what leads nowhere."""
 
 import hashlib
 import re
@@ -14,13 +14,12 @@ from gates.config import Project
 from gates.errors import UsageError
 from gates.model import Model
 from gates.task import yaml_source
-from gates.task.task import TASK_ID, Spot, Task
+from gates.task.task import TASK_ID, Measure, Spot, Task
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
 from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
 PAIRS = {"ratio", "reduction", "difference"}
-ARMED = (*sorted(PAIRS), "value")
 SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
     "claims": "run `gates audit REPORT --task TASK`, which ends with 1 where a claim is contradicted",
@@ -57,8 +56,8 @@ def load(path: Path, root: Path) -> Task:
         task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))
     except ValidationError as error:
         problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
-        raise SourceError(shown_as, document.text, [*problems, *_inconsistent(document)]) from error
-    problems += _inconsistent(document)
+        raise SourceError(shown_as, document.text, problems) from error
+    problems += _loose(task, document)
     if problems:
         raise SourceError(shown_as, document.text, problems)
     return task
@@ -79,23 +78,17 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
         path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
         if not path.exists():
             raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
-        own = next((ids[each] for each in ids if each.resolve() == path.resolve()), None)
-        _refuse_twins([each for each in ids if ids[each] == own], ids, root)
+        task_id = next((ids[each] for each in ids if each.resolve() == path.resolve()), "")
+    else:
+        path = next((each for each in ids if ids[each] == task_id), Path())
+    if len(matches := [each for each in ids if ids[each] == task_id]) > 1:
+        raise UsageError(twins(task_id, [_shown(each, root) for each in matches]))
+    if path != Path():
         return path
-    matches = [path for path in ids if ids[path] == task_id]
-    _refuse_twins(matches, ids, root)
-    if matches:
-        return matches[0]
     where = _shown(tasks_dir, root)
     if not ids:
         raise UsageError(f"no task {task_id!r}: no task file (*.yaml) in '{tasks_dir}'; write {task_id}.yaml there")
     raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, ids.values())}")
-
-
-def _refuse_twins(matches: list[Path], ids: dict[Path, str], root: Path) -> None:
-    """Raise `UsageError` where several files have one id: each would be judged and reported as the other."""
-    if len(matches) > 1:
-        raise UsageError(twins(ids[matches[0]], [_shown(path, root) for path in matches]))
 
 
 def twins(task_id: str, files: list[str]) -> str:
@@ -192,10 +185,6 @@ def _follows(error: ErrorDetails) -> bool:
     return error["type"] == "too_short" and bool(error["input"])
 
 
-def _inconsistent(document: Document) -> list[Problem]:
-    return [*_duplicates(document), *_loose_references(document)]
-
-
 def _near(word: object, known: list[str]) -> str:
     hint = did_you_mean(str(word), known)
     return hint if hint.startswith("; did") else ""
@@ -211,79 +200,45 @@ def _what(key: Key) -> str:
     return words.lstrip(".") or "the task"
 
 
-def _entries(document: Document, key: str) -> list[tuple[int, dict[str, Any]]]:
-    value = document.value.get(key) if isinstance(document.value, dict) else None
-    return [(i, item) for i, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
+def _loose(task: Task, document: Document) -> Iterator[Problem]:
+    """Refuse two of one id, and references to criteria, measurements and arms that the file does not have."""
+    criteria, arms = [one.id for one in task.criteria], {one.id: list(one.arms) for one in task.measurements}
+    yield from _twice("criteria", criteria, document)
+    yield from _twice("measurements", [one.id for one in task.measurements], document)
+    named: list[tuple[Key, str]] = [(("waivers", i, "criterion"), one.criterion) for i, one in enumerate(task.waivers)]
+    for kind in task.part_keys():
+        for i, part in enumerate(task.parts(kind)):
+            named += [((kind, i, "criteria", j), name) for j, name in enumerate(part.criteria)]
+    for key, name in named:
+        if name not in criteria:
+            yield Problem(*document.place(key), f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
+    for i, criterion in enumerate(task.criteria):
+        for j, measure in enumerate(criterion.measures):
+            where, wrong = _loose_measure(measure, arms)
+            if wrong:
+                yield Problem(*document.place(("criteria", i, "measures", j, where)), wrong)
 
 
-def _duplicates(document: Document) -> Iterator[Problem]:
-    """Refuse two criteria or two measurements of one id."""
-    for kind in ("criteria", "measurements"):
-        seen: dict[str, int] = {}
-        for i, item in _entries(document, kind):
-            line, column = document.place((kind, i, "id"))
-            if item.get("id") in seen:
-                yield Problem(line, column, f"duplicate id {item['id']!r}, first in line {seen[item['id']]}")
-            else:
-                seen[str(item.get("id"))] = line
+def _twice(kind: str, ids: list[str], document: Document) -> Iterator[Problem]:
+    for i, name in enumerate(ids):
+        if (first := ids.index(name)) != i:
+            line = document.place((kind, first, "id"))[0]
+            yield Problem(*document.place((kind, i, "id")), f"duplicate id {name!r}, first in line {line}")
 
 
-def _loose_references(document: Document) -> Iterator[Problem]:
-    """Refuse references to criteria and measurements that the file does not have."""
-    criteria = [str(item.get("id")) for _, item in _entries(document, "criteria")]
-    measurements = [str(item.get("id")) for _, item in _entries(document, "measurements")]
-    parts = [(kind, i, item) for kind in Task.part_keys() for i, item in _entries(document, kind)]
-    for kind, i, item in parts:
-        named = item.get("criteria")
-        for j, name in enumerate(named if isinstance(named, list) else []):
-            if isinstance(name, str) and name not in criteria:
-                place = document.place((kind, i, "criteria", j))
-                yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
-    for i, item in _entries(document, "waivers"):
-        name = item.get("criterion")
-        if isinstance(name, str) and name not in criteria:
-            place = document.place(("waivers", i, "criterion"))
-            yield Problem(*place, f"unknown criterion {name!r}{did_you_mean(name, criteria)}")
-    for i, item in _entries(document, "criteria"):
-        measures = item.get("measures")
-        for j, measure in enumerate(measures if isinstance(measures, list) else []):
-            name = measure.get("from") if isinstance(measure, dict) else None
-            if isinstance(name, str) and name not in measurements:
-                place = document.place(("criteria", i, "measures", j, "from"))
-                yield Problem(*place, f"unknown measurement {name!r}{did_you_mean(name, measurements)}")
-            elif isinstance(name, str):
-                yield from _loose_arms(document, ("criteria", i, "measures", j), measure, name)
-
-
-def _arms(measure: dict[str, Any], kind: str) -> list[str]:
-    named = measure.get(kind)
-    return [arm for arm in (named if isinstance(named, list) else [named]) if isinstance(arm, str)]
-
-
-def _loose_arms(document: Document, key: Key, measure: dict[str, Any], name: str) -> Iterator[Problem]:
-    """Refuse arms that the measurement does not have, where it names its arms."""
-    found = next(item for _, item in _entries(document, "measurements") if item.get("id") == name)
-    arms: dict[str, Any] = named if isinstance(named := found.get("arms"), dict) else {}
-    if any(set(_arms(measure, kind)) == {"base", "now"} for kind in PAIRS):
-        yield from _loose_arm(document, key, measure, found)
-        return
-    for kind in ARMED if arms else ():
-        for arm in _arms(measure, kind):
-            if arm not in arms:
-                place = document.place((*key, kind))
-                yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, arms)}")
-
-
-def _loose_arm(document: Document, key: Key, measure: dict[str, Any], found: dict[str, Any]) -> Iterator[Problem]:
-    """Refuse to compare an arm with the base that there is not, or one of several, unnamed."""
-    place, name, arm, arms = document.place((*key, "from")), found["id"], measure.get("arm"), found.get("arms")
-    if not isinstance(arms, dict):
-        yield Problem(*place, f"measurement {name!r} has no 'arms' that the gate times; name some there")
-    elif arm is None and len(arms) > 1:
-        yield Problem(*place, f"expected 'arm': measurement {name!r} has {', '.join(map(str, arms))}")
-    elif isinstance(arm, str) and arm not in arms:
-        place = document.place((*key, "arm"))
-        yield Problem(*place, f"measurement {name!r} has no arm {arm!r}{did_you_mean(arm, list(map(str, arms)))}")
+def _loose_measure(measure: Measure, known: dict[str, list[str]]) -> tuple[str, str]:
+    """Return the key of a measure that leads nowhere and what is wrong with it, or nothing."""
+    name, arms = measure.from_, known.get(measure.from_, [])
+    if name not in known:
+        return "from", f"unknown measurement {name!r}{did_you_mean(name, known)}"
+    if measure.against_base and not arms:
+        return "from", f"measurement {name!r} has no 'arms' that the gate times; name some there"
+    if measure.against_base and not measure.arm and len(arms) > 1:
+        return "from", f"expected 'arm': measurement {name!r} has {', '.join(arms)}"
+    named = [measure.arm or arms[0]] if measure.against_base else measure.arms
+    loose = next((arm for arm in named if arms and arm not in arms), "")
+    told = f"measurement {name!r} has no arm {loose!r}{did_you_mean(loose, arms)}" if loose else ""
+    return "arm" if measure.against_base else measure.kind, told
 
 
 def known_keys(key: Key) -> list[str]:

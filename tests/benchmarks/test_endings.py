@@ -18,7 +18,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, Finding
 from gates.proving.emptied_code import EmptiedCode
-from gates.stages.gate import BUSINESS_LOGIC
+from gates.stages import BUSINESS_LOGIC
 from gates.task import loading as spec
 from gates.task.task import Task
 

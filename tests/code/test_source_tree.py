@@ -267,7 +267,6 @@ ASKS = {
     "the modules": "    if 'pytest' in sys.modules:\n        return 1\n    return 2\n",
     "the environment": "    return 1 if os.environ.get('PYTEST_CURRENT_TEST') else 2\n",
     "the environment by another way": "    while os.getenv('PYTEST_VERSION') and x:\n        x = 0\n    return x\n",
-    "for a tracer": "    if sys.gettrace() is not None and x:\n        return 1\n    return 2\n",
 }
 ASKS_NOT = {
     "another module": "    if 'numpy' in sys.modules:\n        return 1\n    return 2\n",

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gates.measuring.interval import LOOKS, alpha_of, looks_until, rank_at, reaches, spent
+from gates.measuring.interval import LOOKS, alpha_of, looks_until, rank_at, spent
 
 
 def test_ranks_of_the_usual_looks_are_written_down() -> None:
@@ -76,7 +76,6 @@ def test_spending_grows_to_the_whole_error_and_not_beyond() -> None:
 )
 def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
     assert looks_until(most) == looks
-    assert [n for n in range(1, most + 1) if reaches(n, most)] == list(looks)
 
 
 @pytest.mark.parametrize(

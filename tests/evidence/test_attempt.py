@@ -16,11 +16,6 @@ from gates.measuring.wire import ArmFailed
 WORK: dict[str, Any] = {"call": "steps:work"}
 
 
-@pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
 def attempted(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> tuple[Attempt, ...]:
     """Attempt to measure; return the earlier attempts."""
     root, logs = a_folder(tmp_path / "p"), tmp_path / "logs"

@@ -86,24 +86,6 @@ def test_file_that_is_no_python_hides_only_what_it_imports(tmp_path: Path) -> No
     }  # fmt: skip
 
 
-def test_files_behind_a_linked_folder_are_seen_and_a_ring_of_links_ends(tmp_path: Path) -> None:
-    written(tmp_path / "elsewhere", {"linked.py": ""})
-    (tmp_path / "project/pkg").mkdir(parents=True)
-    (tmp_path / "project/pkg/link").symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "project/pkg/ring").symlink_to(tmp_path / "project/pkg")
-    assert bound(tmp_path, {"run": ["true", "{out}"]}) == PKG | {"pkg/link/linked.py"}
-
-
-def test_file_is_bound_by_its_contents_and_whether_it_may_be_executed(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {"pkg/core.py": "x = 1\n"})
-    task, context = a_task(), a_context(root)
-    (before,) = bind(task, task.measurements[0], context)
-    (root / "pkg/core.py").chmod(0o755)
-    (after,) = bind(task, task.measurements[0], context)
-    assert (before.path, before.sha256) == (after.path, after.sha256)
-    assert (before.executable, after.executable) == (False, True)
-
-
 def test_file_that_cannot_be_read_leaves_the_evidence_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = written(tmp_path / "project", {"pkg/core.py": "x = 1\n"})
     task, context = a_task(), a_context(root)

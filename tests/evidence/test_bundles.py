@@ -61,7 +61,6 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a new file": (changed("pkg/new.py"), "pkg/new.py was added"),
     "new data": (changed("pkg/table.csv"), "pkg/table.csv was added"),
     "a file is gone": (lambda root: (root / "pkg/__init__.py").unlink(), "pkg/__init__.py was removed"),
-    "a mode": (lambda root: (root / "pkg/core.py").chmod(0o755), "pkg/core.py changed its mode"),
     "another case": (lambda root: (root / "helping.py").rename(root / "Helping.py"), "helping.py was removed"),
     "an import more": (
         lambda root: (root / "pkg/core.py").write_text("import helping, pkg, bench\n"),
@@ -158,25 +157,10 @@ def test_without_bundles_there_is_no_evidence_of_them(context: Context) -> None:
     assert not (context.evidence / "bundles").exists()
 
 
-def runs_of(context: Context, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[MeasurementRun, ...]:
-    """What is measured here of a task whose bundle lies in the project, on a machine without a CUDA device."""
+def test_device_that_is_not_here_is_not_tried(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "may_have", lambda device: device == "cpu")
-    put(fitting(context), context.root / "a.json")
-    return Measurements.collect(a_cuda_task(bundles=("a.json",), **changes), context).runs
-
-
-def test_device_that_is_not_here_is_not_tried_where_a_bundle_answers_for_it(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (run,) = runs_of(context, monkeypatch)
-    assert run.problem == "this machine shows no cuda device, and a.json answers for it"
-    assert (run.process, run.samples) == (None, None)
-
-
-def test_a_bundle_that_answers_a_part_is_not_said_to_answer(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = [a_measure(on="cuda"), a_measure(on="cuda", at_least=1.6)]
-    (run,) = runs_of(context, monkeypatch, criteria=[a_criterion(id="AC2", tests=[], measures=limits)])
-    assert run.problem == "this machine shows no cuda device"
+    (run,) = Measurements.collect(a_cuda_task(), context).runs
+    assert (run.problem, run.process, run.samples) == ("this machine shows no cuda device", None, None)
     monkeypatch.setattr(machine, "may_have", lambda _device: True)
     (run,) = Measurements.collect(a_cuda_task(bundles=("a.json",)), context).runs
     assert run.process is not None

@@ -1,7 +1,6 @@
 """Measurements, run for real: on which devices, and what is believed of what they hand over."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.measuring.taken import MeasurementRun
 from gates.model import Outcome
-from gates.stages.gate import PERFORMANCE as GATE
+from gates.stages import PERFORMANCE as GATE
 
 BENCH = """
 import json, sys, time
@@ -153,22 +152,11 @@ def test_other_code_of_a_command_is_another_attempt(tmp_path: Path, path: str) -
     assert attempted(root, "fast")[::2] == (Outcome.PASSED, 0)
 
 
-def test_the_copy_of_a_project_is_no_way_around_what_it_missed(tmp_path: Path) -> None:
-    root = a_repeated(tmp_path)
-    attempted(root, "slow")
-    copy = tmp_path / "elsewhere" / "project"
-    shutil.copytree(root, copy, ignore=shutil.ignore_patterns(".gates"))
-    assert attempted(copy, "fast")[::2] == (Outcome.UNKNOWN, 1)
-    assert attempted(root, "slow")[::2] == (Outcome.FAILED, 2)
-
-
 def test_the_same_times_again_are_no_measurement(tmp_path: Path) -> None:
     root = a_repeated(tmp_path)
     drawn = "import random\nold = [0.001 + random.Random(n).random() / 1000 for n in range(12)]\n"
     (root / "repeated.py").write_text(REPEATED.replace("samples =", f"{drawn}samples =", 1), encoding="utf-8")
     assert attempted(root, "fast")[0] is Outcome.UNKNOWN
-    assert "to the last digit" in attempted(root, "fast")[1]
-    shutil.rmtree(root / ".gates")
     assert "to the last digit" in attempted(root, "fast")[1]
     (root / "pkg/core.py").write_text("x = 2\n", encoding="utf-8")
     assert "to the last digit" in attempted(root, "fast")[1]

@@ -13,7 +13,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
-from gates.stages.gate import BUSINESS_LOGIC, EXECUTION
+from gates.stages import BUSINESS_LOGIC, EXECUTION
 from gates.task.task import Task
 
 GOOD = "def test_good() -> None:\n    assert print\n"

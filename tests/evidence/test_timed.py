@@ -17,8 +17,7 @@ ARMS = {"old": {"call": "steps:work", "args": [12000]}, "new": {"call": "steps:w
 
 
 @pytest.fixture(autouse=True)
-def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def _state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(session.SEGMENT_S, "cpu", 0.010)  # what is measured here differs by far
 
 
@@ -144,7 +143,7 @@ measurements:
 
 def test_a_project_without_torch_is_gated_by_the_time_of_a_command(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK})
-    ended = command(project, "run", "T1", "--gate", "performance", env={"XDG_STATE_HOME": str(tmp_path / "s")})
+    ended = command(project, "run", "T1", "--gate", "performance")
     seen = {finding["check"]: finding for gate in result(project)["gates"] for finding in gate["findings"]}
     assert ended.err.count("Traceback") == 0
     assert seen["attempts:start"]["outcome"] == "passed"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from arming import STEPS, a_plan
 from building import a_measure, written
-from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
+from taking import NEW, OLD, PAIRS, a_taken, some_samples
 
 from gates.measuring.answers import Source, estimated, outcome, unfit
 from gates.measuring.session import measure
@@ -62,13 +62,6 @@ def test_level_may_be_longer_by_the_way_only(whole: float, decided: Outcome) -> 
 def test_cpu_time_of_an_arm_that_lets_another_process_work_is_no_time_of_the_work() -> None:
     assert outcome(RATIO, seen_by(1.0, 1.0, clock="cpu")) is P
     assert outcome(RATIO, seen_by(1.0, 1.0, clock="cpu", wall=OLD)) is U
-
-
-def test_forged_earlier_attempt_meets_no_target_for_this_one() -> None:
-    slow = some_samples(new=OLD)
-    forged = tuple(an_attempt(new=[value / 4 for value in NEW]) for _ in range(3))
-    assert outcome(RATIO, Source(slow, a_taken(), forged)) is U
-    assert outcome(RATIO, Source(some_samples(), a_taken(), forged)) is P
 
 
 ARMS = """

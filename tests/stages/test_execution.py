@@ -13,7 +13,7 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import CollectError, Deselected, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
-from gates.stages.gate import EXECUTION as GATE
+from gates.stages import EXECUTION as GATE
 
 TASK = a_task()
 BARE = a_task(entry_points=[])

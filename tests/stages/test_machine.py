@@ -10,7 +10,7 @@ from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt
 from gates.evidence.measurements import Measurements
 from gates.measuring.machine import Gpu
 from gates.model import Finding, Level, Outcome, Severity
-from gates.stages.gate import PERFORMANCE as GATE
+from gates.stages import PERFORMANCE as GATE
 from gates.task.task import Task
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -5,7 +5,7 @@ from building import a_criterion, a_measure, a_task, evidence, measured, samples
 
 from gates.evidence.measurements import Measurements
 from gates.model import Finding, Level, Outcome, Severity
-from gates.stages.gate import PERFORMANCE as GATE
+from gates.stages import PERFORMANCE as GATE
 from gates.task.task import Task
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE

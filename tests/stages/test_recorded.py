@@ -36,7 +36,7 @@ from gates.evidence.recorded_step import (
 )
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages.gate import BUSINESS_LOGIC as GATE
+from gates.stages import BUSINESS_LOGIC as GATE
 from gates.task.task import Task
 
 EVERYTHING = ["scaler", "autocast", "gradients", "overflow", "logged-scale"]

@@ -1,8 +1,9 @@
 """The part of the business logic gate on commands: do those that stand for a criterion call its code, and heed it?"""
 
 from collections.abc import Iterator
+from functools import partial
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, about_criterion
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -73,42 +74,36 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
 def _open(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
     """Say that a command calls none of the code, or says the same when that raises."""
     names = ", ".join(binding.name for binding in criterion.code)
+    did = f"ended well without calling {names}"
+    expected, impact = "a command that calls it", "It would say the same whatever that code does."
+    fix = "Let it call the code, or trace the criterion to the code that it calls."
     if call.unheard:
-        did, actual = f"called {names}, which raised, and ended as it always does", "unheard"
+        did = f"called {names}, which raised, and ended as it always does"
         expected, impact = "an end that tells of the error", "It would say the same if that code failed with each call."
-        remediation = "Let the error end it, or assert in a test on what the code does."
-    else:
-        did, actual = f"ended well without calling {names}", "not called"
-        did = f"calls {names} before its steps and in none of them" if call.hoisted else did
-        expected, impact = "a command that calls it", "It would say the same whatever that code does."
-        remediation = "Let it call the code, or trace the criterion to the code that it calls."
-    return Finding(
-        rule="BL017", check=f"called:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=call.part, evidence=RAW,
-        expected=expected, actual=actual, impact=impact, remediation=remediation,
-        message=f"`{in_shell(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}.",
-    )  # fmt: skip
+        fix = "Let the error end it, or assert in a test on what the code does."
+    elif call.hoisted:
+        did = f"calls {names} before its steps and in none of them"
+    about = about_criterion(criterion, "BL017", f"called:{criterion.id}")
+    said = partial(about, outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=call.part, evidence=RAW)
+    message = f"`{in_shell(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}."
+    actual = "unheard" if call.unheard else "not called"
+    return said(message=message, expected=expected, actual=actual, impact=impact, remediation=fix)
 
 
 def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called and not call.hoisted]
-    facts = {"rule": "BL017", "check": f"called:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
-             "level": Level.ADVISORY}  # fmt: skip
+    about = partial(about_criterion(criterion, "BL017", f"called:{criterion.id}"), level=Level.ADVISORY, evidence=RAW)
     if called:
         share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
-        verbs = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
-        return Finding.model_validate({
-            **facts, "outcome": Outcome.PASSED, "actual": f"{len(called)} of {len(own)} commands",
-            "message": f"{share} that {verbs[0]} for {criterion.id} {verbs[1]} its code.",
-        })  # fmt: skip
+        stands, calls = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
+        message = f"{share} that {stands} for {criterion.id} {calls} its code."
+        return about(outcome=Outcome.PASSED, actual=f"{len(called)} of {len(own)} commands", message=message)
     came = any(call.misses for call in own)
     unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
     unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something else than functions is bound to it")
-    return Finding.model_validate({
-        **facts, "outcome": Outcome.NOT_APPLICABLE, "actual": "not judged",
-        "message": f"Whether the commands that verify {criterion.id} call its code was not judged: {why}.",
-    })  # fmt: skip
+    message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
+    return about(outcome=Outcome.NOT_APPLICABLE, actual="not judged", message=message)
 
 
 def _says(call: CommandCall) -> str:

@@ -10,8 +10,7 @@ from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.code_rules import CodeRules, RuleTrace
-from gates.evidence.patterns import PatternTrace
+from gates.evidence.code_rules import CodeRules, PatternTrace, RuleTrace
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of

@@ -5,8 +5,7 @@ from functools import partial
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import RuleTrace
-from gates.evidence.patterns import PatternTrace
+from gates.evidence.code_rules import PatternTrace, RuleTrace
 from gates.evidence.runtime_orders import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Severity

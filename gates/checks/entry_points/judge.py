@@ -1,6 +1,7 @@
 """The part of the execution gate that judges entry points: does the production code run, and would a test notice?"""
 
 from collections.abc import Iterator
+from functools import partial
 
 from gates.check import Check, EvidenceSet, for_criteria
 from gates.child.tracebacks import advice_on
@@ -55,16 +56,13 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell each entry point's end, and each crash in full."""
     entries = evidence.get(EntryPointRuns)
     runs = entries.runs if entries else ()
+    ends = [(one.process.ended, f"{one.process.duration_s:.2f}") if one.process else (one.problem, "-") for one in runs]
     yield Section(
         title="Entry Points",
         text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
         columns=("Ended", "Returned", "Duration (s)", "Command or call"),
-        rows=tuple(
-            (run.process.ended if run.process else run.problem, run.returned or "-",
-             f"{run.process.duration_s:.2f}" if run.process else "-", run.name)
-            for run in runs
-        ),
-    )  # fmt: skip
+        rows=tuple((ended, run.returned or "-", took, run.name) for run, (ended, took) in zip(runs, ends, strict=True)),
+    )
     for run in runs:
         if run.error and run.process:
             where = f"{run.crash or 'outside of the project'}{f' in {run.function}' if run.function else ''}"
@@ -115,67 +113,48 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
 
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
-    name = entry.name
-    facts = {
-        "rule": "EX004",
-        "check": f"entry:{index}",
-        "subject": name,
-        "expected": "it returns" if entry.call else "exit code 0",
-        "command": name,
-    }
+    name, place = entry.name, task.place(entry)
+    expected = "it returns" if entry.call else "exit code 0"
+    about = partial(Finding, check=f"entry:{index}", subject=name, command=name)
     if seen is None or seen.process is None:
         problem = seen.problem if seen else evidence.why_missing(EntryPointRuns)
-        return Finding(
-            **facts, outcome=Outcome.UNKNOWN, location=task.place(entry), actual="not run",
-            message=f"The entry point was not seen running: {problem}",
-            remediation="Name a callable that there is." if entry.call else "Name a command that can be started.",
-        )  # fmt: skip
-    raw = f"entry_points/{index}.stderr.txt"
-    ended = seen.process
+        message = f"The entry point was not seen running: {problem}"
+        fix = "Name a callable that there is." if entry.call else "Name a command that can be started."
+        unseen = partial(about, rule="EX004", outcome=Outcome.UNKNOWN, location=place, expected=expected)
+        return unseen(actual="not run", message=message, remediation=fix)
+    ended, about = seen.process, partial(about, evidence=f"entry_points/{index}.stderr.txt")
     if ended.exit_code == 0 and seen.exit_code:
-        return Finding(**facts, **_returned_failure(seen), location=task.place(entry), evidence=raw)
-    if ended.exit_code == 0 and seen.no_result:
-        return Finding.model_validate(
-            {**facts, **_without_result(seen), "location": task.place(entry), "evidence": raw}
+        returned = f"`{seen.name}` returned {seen.returned}"
+        return about(
+            rule="EX004",
+            outcome=Outcome.FAILED,
+            location=place,
+            expected=expected,
+            actual=f"returned {seen.returned}",
+            message=f"{returned}; as a command it ends with exit code {seen.exit_code}.",
+            impact="Who runs this command is told that it failed.",
+            remediation="Mend what makes it fail; return 0 or None for success.",
         )
+    if ended.exit_code == 0 and seen.no_result:
+        message = f"`{seen.name}` ended well without a result: {seen.no_result}."
+        fix = "Let it raise, or end with another exit code, where it failed or was skipped."
+        none = partial(about, rule="EX012", outcome=Outcome.UNKNOWN, location=place, remediation=fix)
+        impact = "It shows nothing of its criteria."
+        return none(expected="a result", actual="no result", message=message, impact=impact)
+    about = partial(about, rule="EX004", expected=expected, actual=ended.ended)
     if ended.exit_code == 0:
-        return Finding(
-            **facts, outcome=Outcome.PASSED, location=task.place(entry), evidence=raw,
-            actual=ended.ended, message=f"`{name}` ran to its end.",
-        )  # fmt: skip
+        return about(outcome=Outcome.PASSED, location=place, message=f"`{name}` ran to its end.")
     where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
     what = f"{seen.error}{where}" if seen.error else ended.last_words
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
-    return Finding(
-        **facts, outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED, severity=Severity.CRITICAL,
-        location=seen.crash or task.place(entry), evidence=raw, actual=ended.ended,
-        message=f"`{name}`: {ended.ended}: {what}", impact=f"Users of this entry point meet this crash.{uncaught}",
+    return about(
+        outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED,
+        severity=Severity.CRITICAL,
+        location=seen.crash or place,
+        message=f"`{name}`: {ended.ended}: {what}",
+        impact=f"Users of this entry point meet this crash.{uncaught}",
         remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
-    )  # fmt: skip
-
-
-def _without_result(seen: EntryRun) -> dict[str, object]:
-    """Say that an entry point came to its end and says itself that it has nothing to show."""
-    return {
-        "rule": "EX012",
-        "outcome": Outcome.UNKNOWN,
-        "expected": "a result",
-        "actual": "no result",
-        "message": f"`{seen.name}` ended well without a result: {seen.no_result}.",
-        "impact": "It shows nothing of its criteria.",
-        "remediation": "Let it raise, or end with another exit code, where it failed or was skipped.",
-    }
-
-
-def _returned_failure(seen: EntryRun) -> dict[str, object]:
-    """Say that a command came to its end and returned an exit code that says that it failed."""
-    return {
-        "outcome": Outcome.FAILED,
-        "actual": f"returned {seen.returned}",
-        "message": f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
-        "impact": "Who runs this command is told that it failed.",
-        "remediation": "Mend what makes it fail; return 0 or None for success.",
-    }
+    )
 
 
 CHECK = Check(

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import BASELINE, CANDIDATE, by_sides, measurement_of
+from gates.checks.measures.collect import BASELINE, CANDIDATE, Regressions, by_sides, measurement_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring import answers
@@ -100,8 +100,8 @@ def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
         got = compared(task, asked, measure, evidence) if asked.against_base else answer(measure, evidence)
         told.append((measure, got, level_of(criterion, measure)))
     found = [got for _, got, _ in told]
-    family = [i for i, (_, got, level) in enumerate(told)
-              if got.outcome in {Outcome.PASSED, Outcome.FAILED} and level is Level.MUST]  # fmt: skip
+    decided = {Outcome.PASSED, Outcome.FAILED}
+    family = [i for i, (_, got, level) in enumerate(told) if got.outcome in decided and level is Level.MUST]
     judged = [partial(answers.outcome, told[i][0], source_of(found[i].run)) for i in family]
     for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
@@ -176,23 +176,16 @@ def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alp
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
-    """Fold what several machines say, whatever their order: one failure fails; a pass stands with the error shared.
+    """Fold what several machines say, whatever their order: one failure fails; others share the error.
 
     The samples of two runs are never put together, so that the same run twice is no more than once.
     """
-    each: dict[str, Answer] = {}
-    for run, got in sorted(((got.run, got) for got in told if got.run), key=lambda pair: pair[0].elsewhere):
-        if run.samples:
-            each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), got)
-    share = ALPHA / max(len(each), 1)
-    alone = f"it meets the target alone, not with the error shared by {len(each)} runs"
-    shared = [
-        replace(got, outcome=Outcome.UNKNOWN, problem=alone)
-        if got.outcome is Outcome.PASSED and told_by(got.run, measure, alpha=share).outcome is not Outcome.PASSED
-        else got
-        for got in each.values()
-    ]
-    return min(shared, key=partial(_rank, measure))
+    each: dict[str, MeasurementRun] = {}
+    for run in sorted((got.run for got in told if got.run and got.run.samples), key=attrgetter("elsewhere")):
+        each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), run)
+    failing = [got for got in told if got.outcome is Outcome.FAILED]
+    shared = [told_by(run, measure, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
+    return min(failing or shared, key=partial(_rank, measure))
 
 
 def _rank(measure: Measure, got: Answer) -> tuple[object, ...]:

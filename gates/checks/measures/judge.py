@@ -1,13 +1,13 @@
 """The part of the performance gate on targets: does each number's interval meet its target, does each bundle fit?"""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Never
 
 from gates.check import Check, EvidenceSet
 from gates.checks.measures import machine
-from gates.checks.measures.answers import Answer, answers_of, level_of, speaks_to, targets_of, told_by
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import comparisons_of
+from gates.checks.measures.answers import Answer, answers_of, level_of, speaks_to, targets_of
+from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import TIMED
@@ -18,6 +18,10 @@ from gates.task.task import Criterion, Measure, Task
 from gates.words import in_shell, sparkline
 
 NAME = "performance"
+IMPACT = {
+    Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
+    Outcome.UNKNOWN: "Whether the promise is kept is not known.",
+}
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Level", "n", "Course", "Device")
 
 
@@ -54,14 +58,20 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
     level = level_of(criterion, measure)
     sign, limit = measure.bound
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
-    return Finding(
-        rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level, outcome=got.outcome,
-        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level], message=_message(measure, got),
-        location=task.place(measure), subject=measure.name, expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
-        actual=got.shown(measure), impact=_impact(got.outcome),
-        remediation=_remedy(task, measure, got), evidence=got.run.raw if got.run else None,
+    about = partial(Finding, rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
+    return about(
+        outcome=got.outcome,
+        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
+        message=_message(measure, got),
+        location=task.place(measure),
+        subject=measure.name,
+        expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
+        actual=got.shown(measure),
+        impact=IMPACT.get(got.outcome, ""),
+        remediation=_remedy(task, measure, got),
+        evidence=got.run.raw if got.run else None,
         command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
-    )  # fmt: skip
+    )
 
 
 def _message(measure: Measure, got: Answer) -> str:
@@ -78,12 +88,6 @@ def _message(measure: Measure, got: Answer) -> str:
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
     why = f": {got.problem}" if got.problem else ""
     return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples {verb} the target, on {device}{why}"
-
-
-def _impact(outcome: Outcome) -> str:
-    if outcome is Outcome.FAILED:
-        return "The promise of the criterion is not kept on this hardware."
-    return "Whether the promise is kept is not known." if outcome is Outcome.UNKNOWN else ""
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
@@ -145,10 +149,9 @@ def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
-    return (
-        got.outcome.value, criterion.id, value + by, name, f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n),
-        _course(measure, got), f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}",
-    )  # fmt: skip
+    device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
+    numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got))
+    return got.outcome.value, criterion.id, value + by, name, *numbers, device
 
 
 def _course(measure: Measure, got: Answer) -> str:
@@ -184,7 +187,7 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of each bundle where it comes from and what it is worth here, and what it says to each measure."""
+    """Tell of each bundle where it comes from and what it is worth here."""
     bundles = evidence.get(Bundles)
     if bundles is None:
         return
@@ -195,10 +198,6 @@ def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
         rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
     )
-    rows = [row for one in bundles.handed_in for c, _, m in targets_of(task) for row in _bundle_said(one, c, m)]
-    if rows:
-        columns = ("Outcome", "Criterion", "Measured", "Measure", "Bundle", "Interval", "n", "Device")
-        yield Section(title="What bundles say", columns=columns, rows=tuple(rows))
     for one in bundles.handed_in:
         if one.origin:
             yield Section(title=f"Bundle {one.path}", facts=tuple(_bundle_facts(one)))
@@ -207,14 +206,16 @@ def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _bundle(task: Task, path: str, outcome: Outcome, said: str, level: Level, one: HandedIn | None = None) -> Finding:
     passed, advisory = outcome is Outcome.PASSED, level is Level.ADVISORY
     again = "Make it again on such a machine." if advisory else "Take the file as `gates measure` wrote it."
-    return Finding(
-        rule="PF008", check=f"bundle:{path}", outcome=outcome, level=level, subject=path,
-        message=f"The bundle {path} {said}.", expected="as it was written, of the files as they are here",
+    about = partial(Finding, rule="PF008", check=f"bundle:{path}", outcome=outcome, level=level, subject=path)
+    return about(
+        message=f"The bundle {path} {said}.",
+        expected="as it was written, of the files as they are here",
         actual="fits" if passed else "stale" if advisory else "refused",
-        impact="" if passed else "It answers no criterion.", remediation="" if passed else again,
+        impact="" if passed else "It answers no criterion.",
+        remediation="" if passed else again,
         command=_again(task, one) if advisory else "",
         evidence=one.runs[0].run.raw if one and one.runs else None,
-    )  # fmt: skip
+    )
 
 
 def _again(task: Task, one: HandedIn | None) -> str:
@@ -257,18 +258,6 @@ def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
     return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
 
 
-def _bundle_said(one: HandedIn, criterion: Criterion, measure: Measure) -> Iterator[tuple[str, ...]]:
-    for run in one.runs if one.standing is Standing.FITS else ():
-        if speaks_to(run, measure):
-            got: Answer = told_by(run.run, measure)
-            value, interval = "-", "-"
-            if got.seen:
-                value, interval = f"{got.seen.value:.4g}", f"[{got.seen.low:.4g}, {got.seen.high:.4g}]"
-            device = run.run.samples.device.name if run.run.samples else "-"
-            count = str(got.seen.n) if got.seen else "-"
-            yield got.outcome.value, criterion.id, value, measure.name, one.path, interval, count, device
-
-
 def _bundle_facts(one: HandedIn) -> Iterator[tuple[str, str]]:
     assert one.origin is not None
     yield "Command", in_shell(one.origin.command)
@@ -283,11 +272,18 @@ def _bundle_facts(one: HandedIn) -> Iterator[tuple[str, str]]:
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     """Name what nobody asked for, so that nobody takes it for seen."""
+    probes = {
+        "hot paths": "hot_paths",
+        "memory over time": "leaks",
+        "concurrency": "concurrency",
+        "complexity": "scaling",
+    }
     asked = {
-        "targets": any(criterion.measures for criterion in task.criteria), "hot paths": task.hot_paths,
-        "memory over time": task.leaks, "concurrency": task.concurrency, "complexity": task.scaling,
-        "regression": comparisons_of(task), "evidence from elsewhere": task.bundles,
-    }  # fmt: skip
+        "targets": any(criterion.measures for criterion in task.criteria),
+        **{name: task.parts(key) for name, key in probes.items()},
+        "regression": comparisons_of(task),
+        "evidence from elsewhere": task.bundles,
+    }
     left_out = [name for name, parts in asked.items() if not parts]
     if left_out:
         yield Section(title="Not Asked For", text=f"{', '.join(left_out).capitalize()}: not looked at.")

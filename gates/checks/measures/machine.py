@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from gates.check import EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
-from gates.checks.measures.collect import Regressions
-from gates.checks.measures.sides import comparisons_of
+from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
@@ -36,6 +35,7 @@ REMEDY = {
     "PF003": "Put the ledger back as it was: what was tried before counts.",
 }
 EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
+CHECKED = {"PF002": "machine", "PF003": "attempts"}
 SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so"}
 MEND = "Mend what keeps the arms from running to their end."
 
@@ -76,24 +76,24 @@ def _fit(
     if not taken:
         problem = next((run.problem for run in runs if run.problem), why)
         said = f"nothing was measured: {problem}"
-        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, said, remedy=MEND)
+        return _said(task, measurement, "PF002", Outcome.UNKNOWN, said, MEND)
     if measurement.same_result:
         for why, outcome in (differing(one) for _, one in taken):
             if why:
-                return _said(task, measurement, "PF002", "machine", outcome, why, remedy=ALIKE)
+                return _said(task, measurement, "PF002", outcome, why, ALIKE)
     asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
     answered = [got for _, _, _, got in asked]
     reasons = dict.fromkeys(reason for got in answered for reason in got.unfit)
     if reasons:  # as binding as what it leaves open
         level = min((level_of(one[0], one[2]) for one in asked if one[3].unfit), key=list(Level).index)
-        return _said(task, measurement, "PF002", "machine", Outcome.UNKNOWN, "; ".join(reasons), level=level)
+        return _said(task, measurement, "PF002", Outcome.UNKNOWN, "; ".join(reasons), level=level)
     seen = "; ".join(_copied(one) for _, one in taken)
     by_cpu = [
         reason for got in answered if got.clock and got.run and got.run.taken for reason in contended(got.run.taken)
     ]
     message = f"nothing disturbed what decides; {seen}"
     message += f"; CPU time decides, because {by_cpu[0]}" if by_cpu else ""
-    return _said(task, measurement, "PF002", "machine", Outcome.PASSED, message)
+    return _said(task, measurement, "PF002", Outcome.PASSED, message)
 
 
 def _copied(taken: Taken) -> str:
@@ -109,29 +109,40 @@ def _attempts(task: Task, measurement: Measurement, runs: tuple[MeasurementRun, 
     if run is None or run.taken is None:
         problem = next((run.problem for run in runs if run.problem), why)
         said = f"no attempt came to its end: {problem}"
-        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, said, remedy=MEND)
+        return _said(task, measurement, "PF003", Outcome.UNKNOWN, said, MEND)
     if run.earlier.problem:
-        return _said(task, measurement, "PF003", "attempts", Outcome.UNKNOWN, run.earlier.problem)
+        return _said(task, measurement, "PF003", Outcome.UNKNOWN, run.earlier.problem)
     earlier = run.earlier.attempts
     left_out = sum(bool(attempt.unfit) for attempt in earlier)
     message = "the first attempt" if not earlier else f"attempt {len(earlier) + 1}; the pairs of all earlier ones count"
     message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
-    return _said(task, measurement, "PF003", "attempts", Outcome.PASSED, message)
+    return _said(task, measurement, "PF003", Outcome.PASSED, message)
 
 
 def _said(
-    task: Task, measurement: Measurement, rule: str, check: str, outcome: Outcome, message: str, *,
-    remedy: str = "", level: Level | None = None,
-) -> Finding:  # fmt: skip
-    level = level or _level(task, measurement)
+    task: Task,
+    asked: Measurement,
+    rule: str,
+    outcome: Outcome,
+    message: str,
+    remedy: str = "",
+    level: Level | None = None,
+) -> Finding:
+    level, passed = level or _level(task, asked), outcome is Outcome.PASSED
     return Finding(
-        rule=rule, check=f"{check}:{measurement.id}", level=level, outcome=outcome,
-        severity=Severity.INFO if outcome is Outcome.PASSED else SEVERITY[Outcome.UNKNOWN][level],
-        message=f"{measurement.id}: {message}.", location=task.place(measurement), subject=measurement.id,
-        expected=EXPECTED[rule], actual=SEEN.get(outcome, "not known"),
-        remediation="" if outcome is Outcome.PASSED else remedy or REMEDY[rule],
+        rule=rule,
+        check=f"{CHECKED[rule]}:{asked.id}",
+        level=level,
+        outcome=outcome,
+        severity=Severity.INFO if passed else SEVERITY[Outcome.UNKNOWN][level],
+        message=f"{asked.id}: {message}.",
+        location=task.place(asked),
+        subject=asked.id,
+        expected=EXPECTED[rule],
+        actual=SEEN.get(outcome, "not known"),
+        remediation="" if passed else remedy or REMEDY[rule],
         command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
-    )  # fmt: skip
+    )
 
 
 MOST = 10
@@ -198,10 +209,8 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             floor = noise(got.run.taken, by) if by in TIMED else None
             more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
             needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
-            rows.append((
-                criterion.id, measure.name, f"{smallest_effect(got.seen, measure):.2%}",
-                f"{floor.floor:.2%}" if floor else "-", needed,
-            ))  # fmt: skip
+            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor.floor:.2%}" if floor else "-"
+            rows.append((criterion.id, measure.name, effect, least, needed))
     if rows:
         columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
         yield Section(title="What could be seen", columns=columns, rows=tuple(rows))
@@ -209,17 +218,21 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
-    where = (("From", run.elsewhere),) if run.elsewhere else ()
-    asked = (("Command", "; ".join(command(task, run.id, run.device)) if run.taken else
-              in_shell(command(task, run.id, run.device))), *where)  # fmt: skip
+    words = command(task, run.id, run.device)
+    asked = [("Command", "; ".join(words) if run.taken else in_shell(words)), ("From", run.elsewhere)]
     if run.samples is None:
-        return Section(title=title, text=f"No samples: {run.problem}.", facts=asked)
-    samples = run.samples
-    facts = [*asked, ("Device", f"{samples.device.type}: {samples.device.name}"),
-             ("Capabilities", ", ".join(samples.device.capabilities) or "none stated"),
-             ("Timing", samples.timing or "not told"), *(facts_of(run, run.taken) if run.taken else ()),
-             ("Environment", _together(samples.environment)), ("Settings", _together(samples.settings))]  # fmt: skip
-    return Section(title=title, facts=tuple((name, value) for name, value in facts if value))
+        facts = tuple(fact for fact in asked if fact[1])
+        return Section(title=title, text=f"No samples: {run.problem}.", facts=facts)
+    device = run.samples.device
+    asked += [
+        ("Device", f"{device.type}: {device.name}"),
+        ("Capabilities", ", ".join(device.capabilities) or "none stated"),
+        ("Timing", run.samples.timing or "not told"),
+        *(facts_of(run, run.taken) if run.taken else ()),
+        ("Environment", _together(run.samples.environment)),
+        ("Settings", _together(run.samples.settings)),
+    ]
+    return Section(title=title, facts=tuple(fact for fact in asked if fact[1]))
 
 
 def _together(named: dict[str, str]) -> str:

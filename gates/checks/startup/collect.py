@@ -8,8 +8,7 @@ import shutil
 import sys
 import tomllib
 import warnings
-import zipfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -31,15 +30,6 @@ from gates.task.task import Task
 from gates.words import printable
 
 COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
-INSTALLED = """
-import importlib.metadata, sys
-from packaging.requirements import Requirement
-for asked in map(Requirement, sys.argv[1:]):
-    found = importlib.metadata.distributions(name=asked.name)
-    fits = any(asked.specifier.contains(each.version, prereleases=True) for each in found)
-    if not fits and (asked.marker is None or asked.marker.evaluate()):
-        print(asked)
-"""
 # a copy without .git has no version to be asked for
 VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
 
@@ -60,9 +50,6 @@ class Built(Model):
     backend: str = ""
     problem: str = ""
     wheel: str = ""
-    bytes: int = 0
-    files: int = 0
-    absent: tuple[str, ...] = ()
     compiled: bool = False
 
 
@@ -76,9 +63,7 @@ def started(
         raise EvidenceUnavailable(f"{argv[0]!r} cannot be started: {error}") from error
 
 
-def built_wheel(
-    project: dict[str, Any] | None, stems: Sequence[str], context: Context, folder: Path
-) -> tuple[Built, list[ProcessRun]]:
+def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) -> tuple[Built, list[ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
     says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
@@ -102,13 +87,13 @@ def built_wheel(
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
             wheel = Path(builder.build("wheel", target))
-        return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(wheel, stems)}), runs
+        return Built(ending=BuildEnding.BUILT, backend=backend, wheel=wheel.name), runs
     except BuildBackendException as error:
         unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
-        if absent := _needed(builder, context, folder):
-            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(absent)}"), runs
+        if absent := _needed(builder):
+            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(sorted(absent))}"), runs
         if apart := _built_by_pip(source, target, context):
-            return Built.model_validate({"backend": backend, "ending": BuildEnding.BUILT, **_wheel(apart, stems)}), runs
+            return Built(ending=BuildEnding.BUILT, backend=backend, wheel=apart.name), runs
         ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
@@ -119,18 +104,15 @@ def built_wheel(
         shutil.rmtree(target, ignore_errors=True)
 
 
-def _needed(builder: Any, context: Context, folder: Path) -> list[str]:  # noqa: ANN401  # a ProjectBuilder
-    """Return what a build that failed needs and the project's interpreter does not have."""
+def _needed(builder: Any) -> set[str]:  # noqa: ANN401  # a ProjectBuilder
+    """Return what a build that failed needs and this interpreter does not have."""
+    from build import check_dependency
+
+    absent: set[str] = set()
     with suppress(Exception):  # where its hook fails, too, that is why the build did
-        asked = builder.build_system_requires
-        return _absent(asked, context, folder) or _absent(builder.get_requires_for_build("wheel"), context, folder)
-    return []
-
-
-def _absent(requirements: Collection[str], context: Context, folder: Path) -> list[str]:
-    """Return the requirements that nothing in the project's interpreter meets."""
-    asked = [context.python, "-c", INSTALLED, *sorted(requirements)]
-    return started(asked, context.root, context, folder.with_name("needed")).stdout.tail.splitlines()
+        absent = {chain[0] for one in builder.build_system_requires for chain in check_dependency(one)}
+        absent |= {chain[0] for one in builder.get_requires_for_build("wheel") for chain in check_dependency(one)}
+    return absent
 
 
 def _built_by_pip(source: Path, target: Path, context: Context) -> Path | None:
@@ -160,25 +142,10 @@ def _error_in(ended: ProcessRun) -> str:
     return named[-1][:300] if named else ended.last_words
 
 
-def _wheel(path: Path, stems: Sequence[str]) -> dict[str, object]:
-    """Return what is to be said of a wheel: its size, and the modules of the implementation that it lacks."""
-    with zipfile.ZipFile(path) as wheel:
-        names = set(wheel.namelist())
-    absent = [stem for stem in stems if not {f"{stem}.py", f"{stem}/__init__.py"} & names]
-    editable = not any(name.endswith(".py") for name in names)
-    return {"wheel": path.name, "bytes": path.stat().st_size, "files": len(names),
-            "absent": () if editable else tuple(absent)}  # fmt: skip
-
-
 def table(said: dict[str, Any] | None, name: str) -> dict[str, Any]:
     """Return a table of a TOML file, empty where there is none of that name."""
     found = (said or {}).get(name)
     return found if isinstance(found, dict) else {}
-
-
-def texts(value: object) -> list[str]:
-    """Return the texts of a list in a TOML file."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
 # what of the standard library is there on some platforms only
@@ -195,17 +162,16 @@ class Ending(StrEnum):
     UNSEEN = "not seen"
 
 
-def ended_as(fact: dict[str, Any], *, own: set[str], required: set[str]) -> tuple[Ending, str]:
+def ended_as(fact: dict[str, Any], own: set[str]) -> tuple[Ending, str]:
     """Return how an import ended, and the module that is missing, if one is.
 
-    A defect is a module of the project or of its requirements that is not there, a name that is not defined, a cycle,
-    a syntax error. A module that raises an error by its own will, or one that speaks of its surroundings (a variable,
-    a file, a setting, a platform, something optional), is left aside.
+    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
+    that raises an error by its own will, or that speaks of its surroundings, is left aside.
     """
     if "kinds" not in fact:
         return Ending.UNSEEN, ""
     for name in map(str, fact.get("missing", ())):
-        if name.split(".")[0] not in own | required:
+        if name.split(".")[0] not in own:
             return Ending.ASIDE, name
         if not fact.get("refused"):
             return Ending.BROKEN, name
@@ -257,7 +223,7 @@ class Startup(Evidence):
         folder = context.folder("startup").evidence
         imports = _imported(plan, context, folder)
         told = imports.of("module")
-        built, builds = built_wheel(plan.project, plan.stems, context, folder / "wheel")
+        built, builds = built_wheel(plan.project, context, folder / "wheel")
         unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
         runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
@@ -293,14 +259,6 @@ class _Plan:
         for root in self.roots:  # what lies beside the implementation is the project's too
             self.own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
         self.preload = sorted(used - self.own - sys.stdlib_module_names)
-        self.stems = [name.replace(".", "/") for name in self.modules.values()]
-
-    @property
-    def required(self) -> set[str]:
-        """Return the packages whose absence is a defect: what the project says that it requires."""
-        plain = [text for text in texts(table(self.project, "project").get("dependencies", ())) if ";" not in text]
-        wanted = {_normalised(re.split(r"[^\w.-]", text)[0]) for text in plain}
-        return {name for name in self.preload if any(_normalised(name) in want for want in wanted)}
 
 
 def _imported(plan: _Plan, context: Context, folder: Path) -> Probed:
@@ -316,12 +274,10 @@ def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
     path, name = str(fact["path"]), printable(str(fact["name"]))
     if "error" not in fact:
         return Imported(path=path, name=name, ending=Ending.IMPORTED)
-    ending, missing = ended_as(fact, own=plan.own, required=plan.required)
+    ending, missing = ended_as(fact, plan.own)
     message = ": ".join(part for part in (str(fact["error"]), str(fact.get("message", ""))) if part)
-    return Imported(
-        path=path, name=name, ending=ending, error=printable(message), missing=printable(missing),
-        location=frame_of(fact, context) or Location(path=path),
-    )  # fmt: skip
+    place, told = frame_of(fact, context) or Location(path=path), {"error": printable(message)}
+    return Imported(path=path, name=name, ending=ending, missing=printable(missing), location=place, **told)
 
 
 def _warnings(facts: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
@@ -353,7 +309,3 @@ def _pyproject(root: Path) -> dict[str, Any] | None:
         return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError):
         return None
-
-
-def _normalised(name: str) -> str:
-    return re.sub(r"[-_.]+", "", name).lower()

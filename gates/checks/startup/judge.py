@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import PurePath, PurePosixPath
 
 from gates.check import Check, EvidenceSet
@@ -68,12 +69,10 @@ def warned_of(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
 def _startup_section(seen: Startup) -> Section:
     built = seen.build
     imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
-    told = built.problem or f"{built.wheel}, {built.files} files, {built.bytes} bytes"
-    absent = (("Not in the wheel", ", ".join(built.absent[:10])),) if built.absent else ()
     others = [w for w in seen.warnings if owner_of(w.location) != OURS]
+    by = f" ({built.backend})" if built.backend else ""
     facts = (
-        ("Build", f"{built.ending.value}{f' ({built.backend})' if built.backend else ''}: {told}"),
-        *absent,
+        ("Build", f"{built.ending.value}{by}: {built.problem or built.wheel}"),
         ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
         ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
@@ -104,8 +103,8 @@ RULES = (
         id="EX008",
         title="Each module imports by itself",
         meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and "
-        "missing required modules are high. Needs of something optional or another platform are "
-        "listed.",
+        "missing modules of the project are high. Needs of something that is not here or of another "
+        "platform are listed.",
     ),
     RuleText(
         id="EX009",
@@ -140,60 +139,65 @@ def _build(seen: Startup) -> Finding:
     built = seen.build
     if built.ending is BuildEnding.UNSEEN:
         return _unseen("EX007", "build", f"The package was not built: {built.problem}")
-    facts = {"rule": "EX007", "check": "build", "level": Level.SHOULD, "actual": built.ending.value, "evidence": RAW}
+    said = partial(Finding, rule="EX007", check="build", level=Level.SHOULD, actual=built.ending.value)
     if built.ending is BuildEnding.NONE:
-        return Finding.model_validate(
-            {**facts, "outcome": Outcome.NOT_APPLICABLE, "message": f"There is no package to build: {built.problem}."}
-        )
-    if built.ending is BuildEnding.FAILED:
-        return Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "severity": Severity.MEDIUM if built.compiled else Severity.HIGH,
-            "location": Location(path="pyproject.toml") if built.backend else None, "expected": "a wheel",
-            "message": f"{built.backend} built no wheel: {built.problem}", "evidence": "startup/build.stderr.txt",
-            "impact": "Nobody can install this version.", "remediation": "Mend what the backend names.",
-            "command": "python -m pip wheel --no-deps .",
-        })  # fmt: skip
-    return Finding.model_validate(
-        {**facts, "outcome": Outcome.PASSED, "message": f"{built.backend} built {built.wheel}, {built.files} files."}
+        message = f"There is no package to build: {built.problem}."
+        return said(outcome=Outcome.NOT_APPLICABLE, message=message, evidence=RAW)
+    if built.ending is BuildEnding.BUILT:
+        return said(outcome=Outcome.PASSED, message=f"{built.backend} built {built.wheel}.", evidence=RAW)
+    return said(
+        outcome=Outcome.FAILED,
+        severity=Severity.MEDIUM if built.compiled else Severity.HIGH,
+        location=Location(path="pyproject.toml") if built.backend else None,
+        message=f"{built.backend} built no wheel: {built.problem}",
+        expected="a wheel",
+        impact="Nobody can install this version.",
+        remediation="Mend what the backend names.",
+        command="python -m pip wheel --no-deps .",
+        evidence="startup/build.stderr.txt",
     )
 
 
 def _imports(seen: Startup) -> Iterator[Finding]:
-    facts = {"rule": "EX008", "check": "imports", "evidence": RAW, "expected": "imported"}
+    said = partial(Finding, rule="EX008", check="imports", evidence=RAW)
     broken = _by_cause([module for module in seen.modules if module.ending is Ending.BROKEN])
     for module, others in broken[:NAMED]:
-        yield Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "severity": Severity.HIGH, "level": Level.SHOULD,
-            "location": module.location, "subject": module.name, "actual": module.error,
-            "message": f"{module.name}{others} does not import by itself: {module.error}",
-            "impact": "Whoever imports it first meets this error.", "remediation": "Mend the import.",
-            "command": f"python -c 'import {module.name}'",
-        })  # fmt: skip
+        yield said(
+            outcome=Outcome.FAILED,
+            severity=Severity.HIGH,
+            level=Level.SHOULD,
+            location=module.location,
+            subject=module.name,
+            expected="imported",
+            actual=module.error,
+            message=f"{module.name}{others} does not import by itself: {module.error}",
+            impact="Whoever imports it first meets this error.",
+            remediation="Mend the import.",
+            command=f"python -c 'import {module.name}'",
+        )
     aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
     for module, others in aside[:NAMED]:
         why = _why_aside(module, others)
         yield _unseen("EX008", "imports", why, location=module.location, subject=module.name)
     ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
     for warned in ours[:NAMED]:
-        yield Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "level": Level.ADVISORY,
-            "location": warned.location, "subject": f"{warned.category}: {warned.message}", "actual": warned.category,
-            "message": f"Importing it warns: {warned.category}: {warned.message}", "expected": "no warning",
-            "remediation": "Mend what the warning speaks of.",
-        })  # fmt: skip
+        told = f"{warned.category}: {warned.message}"
+        what = {"subject": told, "message": f"Importing it warns: {told}", "actual": warned.category}
+        fix = {"expected": "no warning", "remediation": "Mend what the warning speaks of."}
+        yield said(outcome=Outcome.FAILED, level=Level.ADVISORY, location=warned.location, **what, **fix)
     over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
     if over:
         yield _unseen("EX008", "imports", f"{over} more modules or warnings are in {RAW}.", subject="more")
     if seen.problem:
         yield _unseen("EX008", "imports", seen.problem, subject="unreached")
     elif not broken and not aside and not ours:
-        known = Outcome.PASSED if seen.modules else Outcome.NOT_APPLICABLE
-        yield Finding.model_validate({
-            **facts, "outcome": known, "level": Level.SHOULD,
-            "actual": f"{len(seen.modules)} imported",
-            "message": f"{len(seen.modules)} modules import by themselves, without a warning of their own code."
-            if seen.modules else "The implementation holds no module of a package.",
-        })  # fmt: skip
+        count = len(seen.modules)
+        alone = f"{count} modules import by themselves, without a warning of their own code."
+        message = alone if count else "The implementation holds no module of a package."
+        outcome = Outcome.PASSED if count else Outcome.NOT_APPLICABLE
+        yield said(
+            outcome=outcome, level=Level.SHOULD, message=message, expected="imported", actual=f"{count} imported"
+        )
 
 
 def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
@@ -208,33 +212,28 @@ def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
 
 def _why_aside(module: Imported, others: str) -> str:
     if module.missing:
-        return f"{module.name}{others} was not imported: it needs {module.missing}, which is not here and not required"
+        return f"{module.name}{others} was not imported: it needs {module.missing}, which is not here"
     if module.ending is Ending.UNSEEN:
         return f"{module.name}{others} was not seen importing: {module.error}"
     return f"{module.name}{others} refuses to be imported alone: {module.error}"
 
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
-    facts = {"rule": "EX009", "check": "deprecations", "level": Level.ADVISORY}
+    said = partial(Finding, rule="EX009", check="deprecations", level=Level.ADVISORY)
     warned = [warned for _, warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:
-        yield Finding.model_validate({
-            **facts, "outcome": Outcome.FAILED, "location": one.location,
-            "subject": key, "expected": "no deprecated use", "actual": one.category,
-            "message": f"Deprecated use: {one.category}: {one.message}", "impact": "A later version drops it.",
-            "remediation": "Use what the warning names instead.",
-        })  # fmt: skip
+        what = {"subject": key, "actual": one.category, "message": f"Deprecated use: {one.category}: {one.message}"}
+        fix = {"impact": "A later version drops it.", "remediation": "Use what the warning names instead."}
+        yield said(outcome=Outcome.FAILED, location=one.location, expected="no deprecated use", **what, **fix)
     if ours:
         return
     looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
-    message = f"No line of the implementation caused a deprecation warning; {len(warned)} came from elsewhere."
-    yield Finding.model_validate({
-        **facts, "outcome": Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN,
-        "severity": Severity.INFO, "actual": "none" if looked else "not seen",
-        "message": message if looked else "Neither tests nor imports were seen, and so no warning of them.",
-    })  # fmt: skip
+    none = f"No line of the implementation caused a deprecation warning; {len(warned)} came from elsewhere."
+    message = none if looked else "Neither tests nor imports were seen, and so no warning of them."
+    outcome = Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN
+    yield said(outcome=outcome, severity=Severity.INFO, actual="none" if looked else "not seen", message=message)
 
 
 def _is_test(location: Location) -> bool:
@@ -243,11 +242,9 @@ def _is_test(location: Location) -> bool:
 
 
 def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
-    return Finding(
-        rule=rule, check=check, outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message,
-        location=location, subject=subject, actual="not seen", evidence=RAW,
-        remediation="Run it where what it needs is installed.",
-    )  # fmt: skip
+    said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, level=Level.ADVISORY, evidence=RAW)
+    fix = "Run it where what it needs is installed."
+    return said(message=message, location=location, subject=subject, actual="not seen", remediation=fix)
 
 
 CHECK = Check(

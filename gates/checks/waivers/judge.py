@@ -48,16 +48,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """List the waivers with reason, owner and day."""
     seen = evidence.get(RunDate)
-    if task.waivers:
-        yield Section(
-            title="Waivers",
-            columns=("Standing", "Criterion", "Rule", "Reason", "Owner", "Expires"),
-            rows=tuple(
-                (w.standing(seen.today).value if seen else "not known", w.criterion, w.rule or "all", w.reason, w.owner,
-                 w.expires.isoformat())
-                for w in task.waivers
-            ),
-        )  # fmt: skip
+    rows = []
+    for one in task.waivers:
+        standing = one.standing(seen.today).value if seen else "not known"
+        rows.append((standing, one.criterion, one.rule or "all", one.reason, one.owner, one.expires.isoformat()))
+    if rows:
+        columns = ("Standing", "Criterion", "Rule", "Reason", "Owner", "Expires")
+        yield Section(title="Waivers", columns=columns, rows=tuple(rows))
 
 
 def _is_double(task: Task, waiver: Waiver) -> bool:

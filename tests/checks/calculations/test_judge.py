@@ -21,7 +21,7 @@ from gates.checks.calculations.spec import Calculation, EdgeCase
 from gates.criteria import stand
 from gates.model import Finding, Level, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages.gate import BUSINESS_LOGIC as GATE
+from gates.stages import BUSINESS_LOGIC as GATE
 from gates.task.selection import narrowed
 from gates.task.task import Task
 

@@ -20,7 +20,7 @@ from gates.evidence.source_tree import SourceTree, Watchful
 from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
-from gates.stages.gate import BUSINESS_LOGIC as GATE
+from gates.stages import BUSINESS_LOGIC as GATE
 from gates.task.selection import narrowed
 from gates.task.task import Task
 

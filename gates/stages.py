@@ -73,7 +73,5 @@ EXECUTION = Gate("execution", "Execution Verification", stage=2, weight=40, code
 BUSINESS_LOGIC = Gate(
     "business-logic", "Business Logic Verification", stage=2, weight=30, code="BL", checks=checks_of("business-logic")
 )
-PERFORMANCE = Gate(
-    "performance", "Performance Verification", stage=4, weight=30, code="PF", checks=checks_of("performance"),
-    nothing_asked=("PF001", "The task sets no performance target."),
-)  # fmt: skip
+NO_TARGET = ("PF001", "The task sets no performance target.")
+PERFORMANCE = Gate("performance", "Performance Verification", 4, 30, "PF", checks_of("performance"), NO_TARGET)
