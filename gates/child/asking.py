@@ -15,7 +15,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from hmac import digest
-from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
@@ -60,9 +59,9 @@ class Places:
         """Return path and line of the innermost frame that lies in the project."""
         return next(((path, each.f_lineno) for path, each in self._around(frame)), None)
 
-    def stack(self, frame: FrameType | None) -> list[list[object]]:
-        """Return the project's lines of a stack, from the innermost outwards."""
-        return [[path, each.f_lineno, each.f_code.co_qualname] for path, each in islice(self._around(frame), 5)]
+    def line_of(self, frame: FrameType | None) -> list[object] | None:
+        """Return the same with the name of the function."""
+        return next(([path, each.f_lineno, each.f_code.co_qualname] for path, each in self._around(frame)), None)
 
     def _around(self, frame: FrameType | None) -> Iterator[tuple[str, FrameType]]:
         for _ in range(DEEPEST):

@@ -23,11 +23,11 @@ class Differed(Model):
 
 
 class Stood(Model):
-    """Where a thread stood still: the project's lines of its stack, the innermost first."""
+    """Where a thread stood still: the innermost line of the project, and its function."""
 
     worker: int
-    places: tuple[Location, ...] = ()
-    functions: tuple[str, ...] = ()
+    location: Location | None = None
+    function: str = ""
 
 
 class Together(Model):
@@ -37,7 +37,6 @@ class Together(Model):
     place: Location | None = None
     unclear: str = ""
     complete: bool = False
-    alone: str = ""
     rounds: int = 0
     met: int = 0
     forced: int = 0
@@ -86,17 +85,26 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
     rounds = probed.of("round")
     own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
     stood = next(iter(probed.of("stood")), {})
+    threads = stood.get("threads")
     return {
-        "problem": probed.trouble, "unclear": _unclear(one, alone, probed),
+        "unclear": _unclear(one, alone, probed),
         "complete": not probed.trouble and bool(alone),
-        "alone": next((shown(value, 80) for value in alone.values()), ""),
-        "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
+        "rounds": len(own),
+        "met": sum(number(r["overlap_s"]) > 0 for r in own),
+        "forced": len(forced),
         "pauses": sum(int(number(r["pauses"])) for r in forced),
         "failed": len({d.number for d in differed if not d.forced}),
-        "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
-        "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),
+        "failed_forced": len({d.number for d in differed if d.forced}),
+        "differed": tuple(differed[:KEPT]),
+        "stood": tuple(_stood(*each) for each in threads) if isinstance(threads, list) else (),
+        "slow": bool(stood.get("slow")),
+        "stood_forced": bool(stood.get("forced")),
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
-    }  # fmt: skip
+    }
+
+
+def _stood(worker: int, line: list[object] | None) -> Stood:
+    return Stood(worker=worker, location=location(line), function=str(line[2])) if line else Stood(worker=worker)
 
 
 def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
@@ -133,12 +141,3 @@ def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> st
 
 def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
     return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
-
-
-def _stood(entry: Entry) -> list[Stood]:
-    threads = entry.get("threads")
-    found = []
-    for worker, stack in threads if isinstance(threads, list) else ():
-        places = [(place, str(each[2])) for each in stack if (place := location(each))]
-        found.append(Stood(worker=worker, places=tuple(p for p, _ in places), functions=tuple(f for _, f in places)))
-    return found
