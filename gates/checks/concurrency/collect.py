@@ -2,9 +2,8 @@
 
 import json
 
-from gates.child.likeness import Unseen, differences
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.values import shown
+from gates.child.values import Unseen, differences, shown
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Concurrent
