@@ -7,7 +7,6 @@ The journal ends with what came of the call.
 
 import functools
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -150,14 +149,13 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 class Hidden:
-    """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
+    """Tells once of each device that is asked for and hidden, and whether that ended the run."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._asked: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str | None]] = set()
         self._refusal: BaseException | None = None
         around(scene, autocast, "__init__", self._autocast)
-        around(scene, GradScaler, "__init__", self._scaler)
         torch.cuda._lazy_init = self._refusing(torch.cuda._lazy_init)  # noqa: SLF001  # all ways to CUDA lead here
 
     def ended_by(self, error: BaseException) -> None:
@@ -166,36 +164,23 @@ class Hidden:
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
-        self,
-        _context: autocast,
-        device_type: str,
-        dtype: torch.dtype | None = None,
-        enabled: object = True,
-        cache_enabled: object = None,  # noqa: ARG002  # as torch calls it
+        self, _context: autocast, device_type: str, dtype: torch.dtype | None = None, enabled: object = True, *_: object
     ) -> None:
         if enabled:
-            wanted = dtype or torch.get_autocast_dtype(device_type)
-            self._tell(device_type, "autocast", lambda: autocast(device_type, dtype), dtype=dtype_name(wanted))
+            self._tell(device_type, dtype_name(dtype or torch.get_autocast_dtype(device_type)))
 
-    def _scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
+    def scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
+        """Tell of a scaler's device."""
         if kwargs.get("enabled", args[4] if len(args) > 4 else True):
-            self._tell(device, "scaler", lambda: GradScaler(device))
+            self._tell(device, None)
 
-    def _tell(self, device: str, kind: str, ask: Callable[[], object], **facts: object) -> None:
-        module: Any = getattr(torch, device.partition(":")[0], None)
+    def _tell(self, device: str, dtype: str | None) -> None:
+        kind = device.partition(":")[0]
+        module: Any = getattr(torch, kind, None)
         absent = hasattr(module, "is_available") and not module.is_available()
-        if not absent or (device, kind) in self._asked:
-            return
-        self._asked.add((device, kind))
-        self._scene.here.paused = True
-        try:
-            with warnings.catch_warnings(record=True) as answers:
-                warnings.simplefilter("always")
-                ask()
-        finally:
-            self._scene.here.paused = False
-        for answer in answers[:1]:
-            self._scene.journal.tell("hidden", what=str(answer.message), **facts)
+        if absent and (device, dtype) not in self._asked:
+            self._asked.add((device, dtype))
+            self._scene.journal.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
 
     def _refusing(self, original: Callable[[], None]) -> Callable[[], None]:
         @functools.wraps(original)
@@ -214,7 +199,7 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
     scene = Scene(Journal(tell, asked["root"]))
     hidden = Hidden(scene)
-    Calls(scene), Steps(scene), Forwards(scene)
+    Calls(scene), Steps(scene, hidden.scaler), Forwards(scene)
     trackers = Trackers(scene)
     scene.journal.watched = trackers.look
     scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]

@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..asking import HERE, Place, Places, Teller, leave, named, program
-from .observing import Journal, held, is_looking, returned_by
+from .observing import Journal, as_location, held, is_looking, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
@@ -178,17 +178,13 @@ class Round:
 
     def facts(self) -> dict[str, Any]:
         """Return all but the optimizers, as JSON has it."""
-        lines = [{"location": _as_location(place), "count": count} for place, count in self.lines.items()]
+        lines = [{"location": as_location(place), "count": count} for place, count in self.lines.items()]
         reads = [
-            {"call": one.call, "location": _as_location(one.place), "by": one.by, "device": one.device, "count": count}
+            {"call": one.call, "location": as_location(one.place), "by": one.by, "device": one.device, "count": count}
             for one, count in self.reads.items()
         ]
         about = {"seconds": self.seconds, "waited": self.waited, "device": self.device}
         return {**about, "lines": lines, "reads": reads}
-
-
-def _as_location(place: Place | None) -> dict[str, object] | None:
-    return {"path": place[0], "line": place[1]} if place else None
 
 
 class HotPath:
