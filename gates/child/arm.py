@@ -25,7 +25,7 @@ from .asking import Unreachable, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
 
 PROTOCOL = "gates.worker/1"
-FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+FLAGS = {"amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f"}
 NATIVE = {"bf16": {"amx_bf16", "avx512_bf16", "bf16"}, "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"}}
 AT = " at 0x"
 PLAIN = {type(None), bool, int, float, complex, str, bytes}
@@ -34,29 +34,18 @@ Told = dict[str, Any]
 
 
 def main() -> None:
-    """Make the step, then do as told until told to stop."""
-    orders, replies = pipes()
-    asked = json.loads(sys.argv[1])
-    import_from(asked["paths"])
-    serve(asked, orders, replies)
-
-
-def pipes() -> tuple[int, int]:
-    """Return where orders come from and where answers go, neither of which the project gets to see."""
-    orders, replies = os.dup(0), int(os.environ.pop("GATES_WORKER"))
-    os.set_inheritable(replies, False)
+    """Make the step, then do as told until told to stop; the project does not see the pipes."""
+    orders = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(int(os.environ.pop("GATES_WORKER")), "w", encoding="utf-8")
+    os.set_inheritable(replies.fileno(), False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    return orders, replies
-
-
-def serve(asked: Told, orders_from: int, replies_to: int) -> None:
-    """Make the step that is asked for, then do as told until told to stop."""
-    orders, replies = os.fdopen(orders_from, encoding="utf-8"), os.fdopen(replies_to, "w", encoding="utf-8")
 
     def say(told: Told) -> None:
         replies.write(json.dumps(told) + "\n")
         replies.flush()
 
+    asked = json.loads(sys.argv[1])
+    import_from(asked["paths"])
     try:
         worker = Worker(asked)
         say(worker.hello())
@@ -97,12 +86,8 @@ class Worker:
 
     def hello(self) -> Told:
         """Tell where the step runs."""
-        return {
-            "hello": PROTOCOL,
-            "device": self._device(),
-            "environment": self._environment(),
-            "threads": self._threads,
-        }
+        about = {"device": self._device(), "environment": self._environment(), "threads": self._threads}
+        return {"hello": PROTOCOL, **about}
 
     def run(self, steps: int, discard: int) -> Told:
         """Take steps that nobody times, then those that are timed together."""
@@ -127,10 +112,15 @@ class Worker:
         device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
         halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
         told: Told = {
-            "ran": steps, "wall_s": end - wall, "cpu_s": cpu_end - cpu, "device_s": device[1] if device else None,
-            "first_s": first, "halves_s": halves if half else None, "digest": "" if result is None else digest(result),
+            "ran": steps,
+            "wall_s": end - wall,
+            "cpu_s": cpu_end - cpu,
+            "device_s": device[1] if device else None,
+            "first_s": first,
+            "halves_s": halves if half else None,
+            "digest": "" if result is None else digest(result),
             "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
-        }  # fmt: skip
+        }
         if self._items is not None:
             told["items"] = self._items * steps
         return told
@@ -231,7 +221,6 @@ def _processor() -> tuple[str, list[str]]:
             key, _, value = line.partition(":")
             fields.setdefault(key.strip(), value.strip())
     flags = set(fields.get("flags", fields.get("Features", "")).split())
-    native = [dtype for dtype, instructions in NATIVE.items() if instructions & flags]
-    return fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU", sorted(
-        {*native, *(flag for flag in FLAGS if flag in flags)}
-    )
+    native = {dtype for dtype, instructions in NATIVE.items() if instructions & flags}
+    name = fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU"
+    return name, sorted(native | (flags & FLAGS))

@@ -1,9 +1,7 @@
 """Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
 
-import ctypes
 import os
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -11,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -27,11 +25,8 @@ R = TypeVar("R")
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
-PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
-_LIVE: dict[str, int] = {}  # the mark and the process of each run that is under way
-_STARTING = threading.Lock()  # no child is looked at by another run before it is known
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 
 
@@ -40,7 +35,6 @@ class Stream(Model):
 
     bytes: int
     tail: str
-    truncated: bool
 
 
 class ProcessRun(Model):
@@ -58,7 +52,6 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
-    orphans: int
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -86,59 +79,68 @@ class ProcessRun(Model):
 
 
 def run(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None,
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    timeout_s: float,
+    log: Path,
+    env: Mapping[str, str] | None = None,
     channel: Channel | None = None,
-) -> ProcessRun:  # fmt: skip
+) -> ProcessRun:
     """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
 
-    The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
-    command cannot be started.
+    The process and everything that it starts are gone when this returns or raises, but for what clears its environment
+    and leaves its group. Raises `OSError` where the command cannot be started.
     """
     mark, started, killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
     child: subprocess.Popen[bytes] | None = None
     streams: list[_Reader] = []
-    _adopt_orphans()
-    before = {process.pid for process in psutil.Process().children()}
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, env or {}, channel, mark)
-            streams = [
-                _Reader(child.stdout, log.with_suffix(".stdout.txt")),
-                _Reader(child.stderr, log.with_suffix(".stderr.txt")),
-            ]
+            pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+            streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            late, orphans = _sweep(child, mark, before) if child else (None, 0)
-            _LIVE.pop(mark, None)  # not before: until then, no other run may take its orphans for its own
+            late = _sweep(child, mark) if child else None
             if channel:
                 channel.close()
             for stream in streams:
                 stream.close()
     code = None if timed_out else child.returncode
     return ProcessRun(
-        argv=tuple(argv), exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(-code) if code is not None and code < 0 else None, timed_out=timed_out,
-        timeout_s=timeout_s, duration_s=round(duration, 3), stdout=streams[0].result(), stderr=streams[1].result(),
-        orphans=orphans, peak_memory_bytes=peak or late, out_of_memory=_oom_kills() > killed,
-    )  # fmt: skip
+        argv=tuple(argv),
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=_signal_name(-code) if code is not None and code < 0 else None,
+        timed_out=timed_out,
+        timeout_s=timeout_s,
+        duration_s=round(duration, 3),
+        stdout=streams[0].result(),
+        stderr=streams[1].result(),
+        peak_memory_bytes=peak or late,
+        out_of_memory=_oom_kills() > killed,
+    )
 
 
 def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], channel: Channel | None, mark: str
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, by a mark that all that it starts inherits."""
-    told = {**environment(), **env, **(channel.env if channel else {})}
-    with _STARTING:
-        child = subprocess.Popen(
-            list(argv), cwd=cwd, env={**told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            pass_fds=channel.theirs if channel else (),
-        )  # fmt: skip
-        _LIVE[mark] = child.pid
+    marked = {MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+    child = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env={**environment(), **env, **(channel.env if channel else {}), **marked},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=channel.theirs if channel else (),
+    )
     if channel:
         channel.started()
     return child
@@ -149,36 +151,22 @@ def _reaped(
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
     limit, delay = time.monotonic() + timeout_s, 0.0005
-    with _end_of(child.pid) as ends:
-        while child.returncode is None:
-            meanwhile()
-            try:
-                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
-                child.returncode = -signal.SIGKILL
-                return None
-            if pid:
-                child.returncode = os.waitstatus_to_exitcode(status)
-                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-            left = limit - time.monotonic()
-            if left <= 0:
-                break
-            delay = min(delay * 2, left, 0.05)
-            select.select(ends, [], [], delay)
+    while child.returncode is None:
+        meanwhile()
+        try:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+        except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
+            child.returncode = -signal.SIGKILL
+            return None
+        if pid:
+            child.returncode = os.waitstatus_to_exitcode(status)
+            return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        left = limit - time.monotonic()
+        if left <= 0:
+            break
+        delay = min(delay * 2, left, 0.02)
+        time.sleep(delay)
     return None
-
-
-@contextmanager
-def _end_of(pid: int) -> Iterator[list[int]]:
-    """Yield what can be read once a process has ended; nothing where the system has no such thing."""
-    ends = []
-    with suppress(AttributeError, OSError):
-        ends = [os.pidfd_open(pid)]
-    try:
-        yield ends
-    finally:
-        for end in ends:
-            os.close(end)
 
 
 def _oom_kills() -> int:
@@ -229,11 +217,7 @@ class _Reader:
 
     def result(self) -> Stream:
         kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
-        return Stream(
-            bytes=self._size,
-            tail=kept.decode("utf-8", errors="backslashreplace"),
-            truncated=self._size > len(self._head) + len(self._tail),
-        )
+        return Stream(bytes=self._size, tail=kept.decode("utf-8", errors="backslashreplace"))
 
 
 def environment() -> dict[str, str]:
@@ -242,8 +226,8 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple[int | None, int]:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory."""
     peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
@@ -251,36 +235,12 @@ def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = {process.pid: process for process in (*_marked(mark), *_adopted(mark, before)) if process.pid != child.pid}
-    for process in left.values():
+    left = list(_marked(mark))
+    for process in left:
         with suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(list(left.values()), timeout=GRACE_S)
-    return peak, len(left)
-
-
-def _adopt_orphans() -> None:
-    """On Linux, become the parent of what our children leave behind, whatever it does to its environment."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _adopted(mark: str, before: set[int]) -> Iterator[psutil.Process]:
-    """Return the children that were not there before, and their children, but not those of other runs."""
-    with _STARTING:
-        others = {other: pid for other, pid in list(_LIVE.items()) if other != mark}
-        new = [each for each in psutil.Process().children() if each.pid not in before]
-        left = [each for each in new if each.pid not in others.values() and not any(_marks(each, o) for o in others)]
-    for process in left:
-        yield process
-        with suppress(psutil.Error):
-            yield from process.children(recursive=True)
-
-
-def _marks(process: psutil.Process, mark: str) -> bool:
-    with suppress(psutil.Error, OSError):
-        return mark in process.environ().get(MARK, "")
-    return False
+    psutil.wait_procs(left, timeout=GRACE_S)
+    return peak
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
@@ -298,7 +258,7 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
     """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if _marks(process, mark) and process.status() != psutil.STATUS_ZOMBIE:
+            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
 
