@@ -34,7 +34,8 @@ sys.path[: sys.path[:1] == [""]] = [here]
 from importlib import import_module, util
 made = util.spec_from_file_location("gates_probe", f"{here}/__init__.py", submodule_search_locations=[here])
 sys.modules["gates_probe"] = util.module_from_spec(made)
-import_module(f"gates_probe.{sys.argv.pop(1)}").main()
+name, _, what = sys.argv.pop(1).partition(":")
+getattr(import_module(f"gates_probe.{name}"), what or "main")()
 """
 DONE = 77  # how a fork ends that did all of its work
 
@@ -74,13 +75,9 @@ class Places:
 
     def innermost(self, trace: TracebackType | None) -> list[object] | None:
         """Return the innermost line of the project in a traceback."""
-        found: list[object] | None = None
-        while trace is not None:
-            shown = self.shown(trace.tb_frame.f_code.co_filename)
-            if shown is not None:
-                found = [shown, trace.tb_lineno, trace.tb_frame.f_code.co_qualname]
-            trace = trace.tb_next
-        return found
+        frames = [(self.shown(frame.f_code.co_filename), line, frame) for frame, line in traceback.walk_tb(trace)]
+        found: list[list[object]] = [[path, line, frame.f_code.co_qualname] for path, line, frame in frames if path]
+        return found[-1] if found else None
 
 
 class Unreachable(Exception):

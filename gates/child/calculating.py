@@ -1,6 +1,7 @@
 """Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
 
     python -m gates_probe.calculating QUESTION
+    python -m gates_probe.calculating:once QUESTION
 
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
@@ -20,12 +21,27 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
-from .asking import DONE, Teller, Unreachable, in_fork, message_of, program, resolve, said
+from .asking import (
+    DONE,
+    Teller,
+    Unreachable,
+    asked,
+    ended,
+    give_up,
+    in_fork,
+    message_of,
+    named,
+    print_without_us,
+    program,
+    resolve,
+    said,
+)
 from .values import BOUND, TooMuch, encode, plain
 
 TWICE_S = 2.0
 ITEMS = 20_000
 MOST_LINES = 50
+MOST_TEXT = 2000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
 
 
@@ -249,3 +265,32 @@ def _holds_device() -> bool:
     """Return whether the device is held by this process: no fork of it could use it."""
     torch = sys.modules.get("torch")
     return bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized())
+
+
+def once() -> None:
+    """Call one function, as an entry point does, and run what it returns to its end.
+
+    An exception is raised on, so that its traceback reaches stderr.
+    """
+    question, tell = asked()
+    sys.excepthook = print_without_us
+    try:
+        _, function = named(question["call"])
+    except Unreachable as error:
+        give_up(tell, str(error))
+    try:
+        returned = ended(function(*question["args"]))
+    except SystemExit as error:
+        tell("returned", text=_repr_of(error))
+        raise
+    is_number = isinstance(returned, int) and not isinstance(returned, bool)
+    status = 0 if returned is None else int(returned) if isinstance(returned, int) else 1  # as `sys.exit` has it
+    tell("returned", text=_repr_of(returned), number=is_number, status=status)
+
+
+def _repr_of(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  # a broken repr is no crash of the entry point
+        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode()[:MOST_TEXT]

@@ -15,7 +15,7 @@ import math
 import pathlib
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -35,9 +35,9 @@ class TooMuch(ValueError):
     """A value is larger or deeper than what is written down."""
 
 
-def encode(value: object) -> Any:  # noqa: ANN401  # JSON
-    """Return a value as JSON; raise `TooMuch` for one that is too large or holds itself."""
-    return _Writer().written(value, 0)
+def encode(value: object, array: Callable[[Any], object] | None = None) -> Any:  # noqa: ANN401  # JSON
+    """Return a value as JSON, the items of arrays as `array` has them; raise `TooMuch` for one that is too large."""
+    return _Writer(array).written(value, 0)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
@@ -54,8 +54,8 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
 class _Writer:
     """Writes one value, and counts its parts."""
 
-    def __init__(self) -> None:
-        self._parts = 0
+    def __init__(self, array: Callable[[Any], object] | None) -> None:
+        self._parts, self._array = 0, array
 
     def written(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
         self._parts += 1
@@ -82,9 +82,11 @@ class _Writer:
             pairs = [[self.written(key, depth), self.written(item, depth)] for key, item in value.items()]
             return {FORM: "dict", "items": pairs}
         if hasattr(value, "tolist") and not inspect.isclass(value):
-            if (parts := math.prod(getattr(value, "shape", ()))) > MOST:
-                raise TooMuch(f"it has {parts} parts, more than {MOST}")
-            dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
+            shape, dtype = [*getattr(value, "shape", ())], str(getattr(value, "dtype", "")).rpartition(".")[2]
+            if self._array:
+                return [dtype, shape, self._array(value)]
+            if math.prod(shape) > MOST:
+                raise TooMuch(f"it has {math.prod(shape)} parts, more than {MOST}")
             return {FORM: "array", "dtype": dtype, "items": self.written(value.tolist(), depth)}
         names = _fields(value)
         if isinstance(value, Sequence | ValuesView) and names is None:

@@ -158,7 +158,7 @@ def _exceeds(scale: Scale, seen: Scaled) -> bool:
         found = seen.power()
     except ValueError:
         return False
-    return scale.exponent.at_most is not None and found.low > scale.exponent.at_most
+    return found.low > scale.exponent.at_most
 
 
 def _grown(scale: Scale, probed: Probed) -> Grown | None:
@@ -167,7 +167,7 @@ def _grown(scale: Scale, probed: Probed) -> Grown | None:
     least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
     if least is None or not most:
         return None
-    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most or 0.0
+    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most
     whole = sum(most.values()) or 1.0
     floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
     found: list[tuple[float, float, Grown]] = []

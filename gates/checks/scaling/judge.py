@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gates.check import Said
-from gates.checks.scaling.collect import Power, Scaled, Scaling
+from gates.checks.scaling.collect import Scaled, Scaling
 from gates.evidence._probes import Aspect, ProbeCheck, unknown
 from gates.model import Outcome, RuleText
 from gates.report import Section
@@ -30,13 +30,19 @@ WIDER = "Choose larger sizes, so that the constant part is small beside them, or
 def _said(scale: Scale, seen: Scaled) -> Said:
     if why := _why_not(scale, seen):
         return unknown(why, location=seen.place)
-    found, asked = seen.power(), scale.exponent.bound
-    outcome = _compare(scale, found)
+    found, most = seen.power(), scale.exponent.at_most
+    asked = _asked(scale)
     told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
-    if outcome is Outcome.UNKNOWN:
-        return unknown(f"{told}, asked is {asked}", str(found), remedy=WIDER)
-    said = Said(outcome, told, str(found), expected=asked)
-    return said if outcome is Outcome.PASSED else replace(said, **_where(scale, seen, told))
+    said = Said(Outcome.PASSED, told, str(found), expected=asked)
+    if found.high <= most:
+        return said
+    if found.low > most:
+        return replace(said, outcome=Outcome.FAILED, **_where(scale, seen, told))
+    return unknown(f"{told}, asked is {asked}", str(found), remedy=WIDER)
+
+
+def _asked(scale: Scale) -> str:
+    return f"<= {scale.exponent.at_most:g}"
 
 
 def _where(scale: Scale, seen: Scaled, told: str) -> dict[str, Any]:
@@ -69,16 +75,6 @@ def _why_not(scale: Scale, seen: Scaled) -> str:
     return ""
 
 
-def _compare(scale: Scale, found: Power) -> Outcome:
-    most, least = scale.exponent.at_most, scale.exponent.at_least
-    if most is not None:
-        good, bad = found.high <= most, found.low > most
-    else:
-        assert least is not None
-        good, bad = found.low >= least, found.high < least
-    return Outcome.PASSED if good else Outcome.FAILED if bad else Outcome.UNKNOWN
-
-
 def _middle(seen: Scaled) -> list[float]:
     """Return the median of each size, over all rounds."""
     rows = [row for rounds in seen.starts for row in rounds]
@@ -100,7 +96,7 @@ def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
     sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
     rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
     function = str(seen.grown.place) if seen.grown else "-"
-    found = (said.outcome.value, said.actual, scale.exponent.bound)
+    found = (said.outcome.value, said.actual, _asked(scale))
     return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
 
 
@@ -112,7 +108,7 @@ CHECK = ProbeCheck[Scale, Scaled](
     evidence=Scaling,
     aspects=(
         Aspect(
-            lambda scale: f"{scale.name} grows with an exponent {scale.exponent.bound}",
+            lambda scale: f"{scale.name} grows with an exponent {_asked(scale)}",
             "it grows no faster than it may",
             lambda scale, seen: [_said(scale, seen)],
         ),
