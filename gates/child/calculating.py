@@ -16,7 +16,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
@@ -177,20 +177,11 @@ def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anythin
     """
     if inspect.iscoroutine(returned):
         return run_to_end(asyncio.run(returned), take)
-    if not isinstance(returned, Iterator | AsyncIterator) or (take and hasattr(returned, take)):
+    if not isinstance(returned, Iterator) or (take and hasattr(returned, take)):
         return returned
-    items = asyncio.run(_awaited(returned)) if isinstance(returned, AsyncIterator) else [*islice(returned, ITEMS + 1)]
+    items = [*islice(returned, ITEMS + 1)]
     if len(items) > ITEMS:
         raise TooMuch(f"it yields more than {ITEMS} items")
-    return items
-
-
-async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
-    items: list[Any] = []
-    async for item in returned:
-        items.append(item)
-        if len(items) > ITEMS:
-            break
     return items
 
 

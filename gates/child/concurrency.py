@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from random import Random
 from types import FrameType
 from typing import Any
@@ -173,17 +172,6 @@ class Forcing:
         return self._stepped
 
 
-@dataclass
-class Round:
-    """What came of a round: the results, errors by worker, for how long all were at it, and who stands still."""
-
-    results: list[tuple[int, str]] = field(default_factory=list)
-    errors: list[tuple[int, str, list[object] | None]] = field(default_factory=list)
-    overlap_s: float = 0.0
-    stood: list[tuple[int, list[object] | None]] = field(default_factory=list)
-    slow: bool = False
-
-
 class _Worker:
     """One thread of a round, which begins when all are there."""
 
@@ -228,41 +216,49 @@ class AtOnce:
         until, own = began + self._asked["budget_s"], began + OWN_SHARE * self._asked["budget_s"]
         met = failed = number = 0
         while met < self._asked["rounds"] and failed < FAILED and (time.monotonic() < own or number < 1):
-            seen = self._round()
-            met, failed, number = met + (seen.overlap_s > 0), failed + self._say(seen, number), number + 1
+            seen = self._round(number)
+            met, failed, number = met + (seen["overlap_s"] > 0), failed + bool(seen["unlike"]), number + 1
         chance, found = 0.02, 0
         for number in range(FORCED):
             forcing = Forcing(self._places, number, chance, until)
-            found += self._say(self._round(forcing), number, forcing)
+            found += bool(self._round(number, forcing)["unlike"])
             chance = forcing.next_chance()
             if found >= FAILED - 1 or time.monotonic() > until or (failed and number):
                 break
 
-    def _round(self, forcing: Forcing | None = None) -> Round:
-        """Run one round; where a thread does not come to its end, it cannot be followed by another."""
+    def _round(self, number: int, forcing: Forcing | None = None) -> dict[str, Any]:
+        """Run and tell of one round; where a thread does not come to its end, it cannot be followed by another."""
         self._work.fresh()
         here: list[int] = []
         enough_s = 0.0 if forcing else self._work.enough_s
         lot = [_Worker(i, self._work, here, enough_s, forcing) for i in range(self._work.workers)]
         for worker in lot:
             worker.thread.start()
-        seen = Round()
-        if not self._ended(lot, seen, 20 if forcing else 1):
-            return seen
-        seen.errors = [self._raised(worker.number, worker.error) for worker in lot if worker.error]
-        seen.overlap_s = min(worker.end for worker in lot) - max(worker.start for worker in lot)
-        if not seen.errors:
-            try:
-                seen.results = self._work.told([worker.returned for worker in lot])
-            except Exception as error:  # noqa: BLE001  # what is read runs the project's code
-                seen.errors = [self._raised(0, error)]
+        stood, slow = self._stood(lot, 20 if forcing else 1)
+        unlike = [] if stood else self._unlike(lot)
+        overlap_s = 0.0 if stood else min(worker.end for worker in lot) - max(worker.start for worker in lot)
+        about = {"round": number, "forced": forcing is not None, "pauses": forcing.pauses if forcing else 0}
+        seen = {**about, "overlap_s": overlap_s, "unlike": unlike, "stood": stood, "slow": slow}
+        self._tell("round", **seen)
+        if stood:
+            self._tell("end")
+            leave()
         return seen
 
-    def _raised(self, worker: int, error: BaseException) -> tuple[int, str, list[object] | None]:
-        return worker, said(error), self._places.innermost(error.__traceback__)
+    def _unlike(self, lot: list[_Worker]) -> list[dict[str, object]]:
+        """Return each result that is another than alone, and each error."""
+        raised = [(worker.number, worker.error) for worker in lot if worker.error]
+        if not raised:
+            try:
+                results = self._work.told([worker.returned for worker in lot])
+                return [{"worker": at, "result": text} for at, text in results if text != self._first.get(at)]
+            except Exception as error:  # noqa: BLE001  # what is read runs the project's code
+                raised = [(0, error)]
+        innermost = self._places.innermost
+        return [{"worker": at, "error": said(error), "place": innermost(error.__traceback__)} for at, error in raised]
 
-    def _ended(self, lot: list[_Worker], seen: Round, slower: int) -> bool:
-        """Wait for all; say whether they ended, or else where they are."""
+    def _stood(self, lot: list[_Worker], slower: int) -> tuple[list[tuple[int, list[object] | None]], bool]:
+        """Wait for all; return where those are that do not end, and whether they are only slow."""
         began = still_since = time.monotonic()
         before: object = None
         while alive := [worker for worker in lot if worker.thread.is_alive()]:
@@ -274,26 +270,10 @@ class AtOnce:
             state = ([(number, id(frame), frame and frame.f_lasti) for number, frame in at], round(cpu / IDLE_S))
             if state != before or now - began < STILL_S:
                 before, still_since = state, now
-            seen.slow = now - began > self._limit_s * slower
-            if seen.slow or now - still_since > self._still_s:
-                seen.stood = [(number, self._places.line_of(frame)) for number, frame in at]
-                return False
-        return True
-
-    def _say(self, seen: Round, number: int, forcing: Forcing | None = None) -> bool:
-        """Tell of a round, and whether it failed; leave where one can go no further."""
-        about = {"round": number, "forced": forcing is not None}
-        self._tell("round", **about, overlap_s=seen.overlap_s, pauses=forcing.pauses if forcing else 0)
-        unlike = [(worker, text) for worker, text in seen.results if text != self._first.get(worker)]
-        for worker, text in unlike:
-            self._tell("unlike", worker=worker, **about, result=text)
-        for worker, error, place in seen.errors:
-            self._tell("unlike", worker=worker, **about, error=error, place=place)
-        if seen.stood:
-            self._tell("stood", slow=seen.slow, **about, threads=seen.stood)
-            self._tell("end")
-            leave()
-        return bool(unlike or seen.errors)
+            slow = now - began > self._limit_s * slower
+            if slow or now - still_since > self._still_s:
+                return [(number, self._places.line_of(frame)) for number, frame in at], slow
+        return [], False
 
 
 @program

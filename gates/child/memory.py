@@ -10,7 +10,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import _lru_cache_wrapper, cache
+from functools import _lru_cache_wrapper
 from gc import collect, freeze, get_objects, get_referents
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -95,14 +95,6 @@ def tensors_among(objects: Iterable[object]) -> list[Any]:
     return [] if kind is None else [each for each in objects if issubclass(type(each), kind)]
 
 
-def _of(thing: Any, name: str) -> Any:  # noqa: ANN401
-    """Return what a tensor or node tells of itself; nothing where its kind has none, or it was freed."""
-    try:
-        return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001  # torch raises what it likes
-        return None
-
-
 def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
     """Return the storages of a tensor as identity and bytes; none for one that has none, such as a fake one."""
     try:
@@ -113,32 +105,19 @@ def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
         return []
 
 
-def _nodes(tensors: Iterable[Any]) -> dict[Any, None]:
-    """Return each node of a graph that a tensor leads back to, once."""
-    found: dict[Any, None] = {}
-    left = [_of(tensor, "grad_fn") for tensor in tensors]
+def _nodes(tensors: Iterable[Any]) -> int:
+    """Return how many nodes the graphs have that tensors lead back to."""
+    found: set[Any] = set()
+    left: list[Any] = []
+    for tensor in tensors:
+        with suppress(Exception):  # a tensor of a kind that has none: torch raises what it likes
+            left.append(tensor.grad_fn)
     while left:
         node = left.pop()
         if node is not None and node not in found:
-            found[node] = None
+            found.add(node)
             left += [before for before, _ in node.next_functions]
-    return found
-
-
-@cache
-def _raw(kind: type[object]) -> tuple[str, ...]:
-    return tuple(name for name in dir(kind) if name.startswith("_raw_saved"))
-
-
-def _saved(node: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Yield the tensors that a node has saved and not yet freed, without unpacking what hooks have packed."""
-    kind: Any = type(node)
-    for name in _raw(kind):
-        packed = _of(node, name)
-        for each in packed if isinstance(packed, tuple | list) else (packed,):
-            data = _of(each, "data")
-            if hasattr(data, "untyped_storage"):
-                yield data
+    return len(found)
 
 
 def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
@@ -147,12 +126,8 @@ def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
     if torch is None:
         return {}
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # no subclass is asked
-        nodes = _nodes(tensors)
-        # a gradient that nobody has looked at yet is no object of Python before that
-        more = [grad for tensor in tensors if _of(tensor, "is_leaf") and (grad := _of(tensor, "grad")) is not None]
-        every = [*tensors, *more, *(data for node in nodes for data in _saved(node))]
-        held = dict(pair for tensor in every for pair in storage_of(tensor))
-    return {"tensors": sum(held.values()), "graph": len(nodes)}
+        held = dict(pair for tensor in tensors for pair in storage_of(tensor))
+        return {"tensors": sum(held.values()), "graph": _nodes(tensors)}
 
 
 SAMPLE = 20

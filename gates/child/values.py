@@ -202,12 +202,12 @@ class _Comparison:
         expected, actual = _opened(expected), _as_written(_opened(actual), expected)
         wanted, found = number(expected), number(actual)
         forms = {_form(expected), _form(actual)}
+        if "set" in forms:
+            expected, actual = _items(expected), _items(actual)
         if wanted is not None and found is not None:
             yield from self._numbers(wanted, found, at, share)
         elif isinstance(expected, list) and isinstance(actual, list):
             yield from self._lists(expected, actual, at, share)
-        elif "set" in forms:
-            yield from self._sets(expected, actual, at, share)
         elif forms <= {"dict", "object"}:
             yield from self._mappings(expected, actual, at, share)
         elif _nowhere(actual) or _nowhere(expected):
@@ -236,20 +236,6 @@ class _Comparison:
             return
         for i, (one, other) in enumerate(zip(expected, actual, strict=True)):
             yield from self.unlike(one, other, f"{at}[{i}]", share)
-
-    def _sets(self, expected: Any, actual: Any, at: str, share: float) -> Iterator[str]:  # noqa: ANN401  # JSON
-        wanted, left = _items(expected), _items(actual)
-        if wanted is None or left is None or len(wanted) != len(left):
-            yield _told(at, expected, actual)
-            return
-        for item in wanted:
-            found = [[*self.unlike(item, other, at, share)] for other in left]
-            if [] not in found:
-                text = f"{_place(at)}no {shown(item)}, expected it"
-                unseen = any(all(isinstance(one, Unseen) for one in unlike) for unlike in found)
-                yield Unseen(text) if unseen else text
-                return
-            del left[found.index([])]
 
     def _mappings(self, expected: Any, actual: Any, at: str, share: float) -> Iterator[str]:  # noqa: ANN401  # JSON
         if _form(expected) == _form(actual) == "object" and expected["type"] != actual["type"]:
@@ -337,8 +323,10 @@ def _rounded(off: Number) -> str:
         return "inf" if off > 0 else "-inf"
 
 
-def _items(value: Any) -> list[Any] | None:  # noqa: ANN401  # JSON
-    return [*value] if isinstance(value, list) else [*value["items"]] if _form(value) == "set" else None
+def _items(value: Any) -> Any:  # noqa: ANN401  # JSON
+    """Return the items of a set, or of a list that is compared with one, in an order of their own."""
+    items = value["items"] if _form(value) == "set" else value
+    return sorted(items, key=repr) if isinstance(items, list) else items
 
 
 def _named(value: Any) -> dict[str, Any]:  # noqa: ANN401  # JSON

@@ -181,11 +181,6 @@ def forever():
     return itertools.count()
 
 
-async def later(n):
-    for i in range(n):
-        yield i
-
-
 class Steps:
     def __init__(self, n):
         self._n = n
@@ -327,8 +322,6 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "own list": (table("pkg.edges:own_list", expected=[1, 2]), PASSED),
     "own list, wrong": (table("pkg.edges:own_list", expected=[1, 3]), FAILED),
     "endless": (table("pkg.edges:forever", expected=[1, 2]), UNKNOWN),
-    "async generator": (table("pkg.edges:later", 2, expected=[0, 1]), PASSED),
-    "async generator, wrong": (table("pkg.edges:later", 2, expected=[0, 2]), FAILED),
     "nothing that could be compared": (table("pkg.edges:closed", expected=[1, 2]), UNKNOWN),
     "something that could": (table("pkg.edges:closed_beside", expected=[2, 2]), FAILED),
     "json.dumps replaced": (table("pkg.edges:quick", 3, expected=3), PASSED),
