@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.leaks.collect import Allocated, Holder, LeakRun, Leaks, Rung, Watched
+from gates.checks.leaks.collect import Holder, LeakRun, Leaks, Rung, Watched
 from gates.model import Location
 from gates.task.task import Task
 
@@ -43,9 +43,7 @@ def a_holder(**changes: Any) -> Holder:
     return Holder.model_validate({**facts, **changes})
 
 
-def an_allocation() -> Allocated:
-    """A line that allocates what is kept."""
-    return Allocated(location=Location(path="pkg/model.py", line=3))
+ALLOCATED = Location(path="pkg/model.py", line=3)
 
 
 def leaked(first: Watched | None = None, longer: Watched | None = None, **changes: Any) -> Leaks:

@@ -174,8 +174,8 @@ class Locating:
 
     def allocated(self) -> Iterator[dict[str, Any]]:
         """Yield the lines of the project with what they allocated since and is there, most first."""
-        for (path, line), size in (self._by_line() - self._before).most_common(MOST):
-            yield {"path": path, "line": line, "size": size}
+        for (path, line), _ in (self._by_line() - self._before).most_common(MOST):
+            yield {"path": path, "line": line}
 
     def holders(self, epoch: Callable[[], None]) -> Iterator[dict[str, Any]]:
         """Yield what is known of each container that grew with every epoch, the heaviest first."""
@@ -185,12 +185,12 @@ class Locating:
         del grew
         lines = Watch(chosen, self._places).lines_of(epoch)
         for (weight, _), line, each in zip(weighed, lines, chosen, strict=True):
-            path, number = line or (None, None)
+            place = {"path": line[0], "line": line[1]} if line else None
             sizes = self._sizes[id(each)]
             rate = (sizes[-1] - sizes[0]) / (len(sizes) - 1)
             graphs = any(tensor.grad_fn is not None for tensor in tensors_among(reached(_newest(each))))
             told = {"kind": type(each).__name__, "rate": rate, "size": rate * weight / NEWEST, "graphs": graphs}
-            yield {**told, "path": path, "line": number}
+            yield {**told, "location": place}
 
     def _containers(self) -> Iterator[object]:
         mine = (self._sizes, self._before)

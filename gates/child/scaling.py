@@ -24,11 +24,14 @@ from .memory import peak, reset_peak, resident, trim
 SEGMENT_S = 0.005
 WARM = 3
 LEAST, MOST = 4, 60
+PAGE = 4096  # memory is never less
 Step = Callable[[], object]
 
 
-def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: Teller) -> None:
-    """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+def times_of(
+    make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, clock: int, tell: Teller
+) -> None:
+    """Tell of rounds, in each of which every size is timed once, in an order of its own, by one of two clocks."""
     began = time.monotonic()
     steps = {size: make(size) for size in sizes}
     counts = {size: _warmed(step) for size, step in steps.items()}
@@ -42,7 +45,7 @@ def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, sha
         order = list(sizes)
         shuffle(order)
         took = {size: _timed(steps[size], counts[size]) for size in order}
-        tell("round", restart=number, wall=[took[n][0] for n in sizes], cpu=[took[n][1] for n in sizes])
+        tell("round", restart=number, values=[took[size][clock] for size in sizes])
 
 
 def peak_of(make: Callable[[], Step]) -> float:
@@ -58,8 +61,8 @@ def peak_of(make: Callable[[], Step]) -> float:
         called(step)
     if torch := _cuda():
         torch.cuda.synchronize()
-        return float(torch.cuda.max_memory_allocated())
-    return float(max(0, peak() - before))
+        return float(max(PAGE, torch.cuda.max_memory_allocated()))
+    return float(max(PAGE, peak() - before))
 
 
 def calls_of(make: Callable[[], Step]) -> float:
@@ -77,7 +80,7 @@ def calls_of(make: Callable[[], Step]) -> float:
         step()
     finally:
         sys.setprofile(None)
-    return float(count)
+    return float(max(1, count))
 
 
 def called(step: Step) -> object:
@@ -149,6 +152,7 @@ def _is_ours(code: object, places: Places) -> bool:
 
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
+CLOCKS = ("step_time_s", "step_cpu_time_s")
 VALUES = {"peak_memory_bytes": peak_of, "python_calls": calls_of}
 
 
@@ -188,11 +192,11 @@ class Sizing:
         measure = VALUES.get(self._of)
         if measure is None:
             share_s = self._question["budget_s"] / self._question["restarts"]
-            times_of(self.step, self._sizes, number, share_s, self._tell)
+            times_of(self.step, self._sizes, number, share_s, CLOCKS.index(self._of), self._tell)
             return
         called(self.step(self._sizes[0]))  # what is loaded or made once is no part of a step
-        for size in self._sizes:
-            self._tell("value", size=size, restart=number, value=measure(partial(self.step, size)))
+        values = [measure(partial(self.step, size)) for size in self._sizes]
+        self._tell("round", restart=number, values=values)
 
     def functions(self, size: int) -> None:
         """Tell which functions take the step at a size."""

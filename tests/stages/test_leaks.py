@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from building import evidence
-from leaking import MB, a_holder, a_leaking_task, a_watch, an_allocation, growing, leaked, level
+from leaking import ALLOCATED, MB, a_holder, a_leaking_task, a_watch, growing, leaked, level
 
 from gates.check import EvidenceSet
 from gates.checks.leaks.collect import Filling, Leaks, Watched
@@ -31,7 +31,7 @@ def test_memory_that_stays_passes_with_its_slopes() -> None:
 
 
 def test_leak_is_laid_to_the_line_that_keeps_it() -> None:
-    seen = leaked(a_watch(), a_watch(90, **LEAKS), holders=[a_holder()], allocated=[an_allocation()])
+    seen = leaked(a_watch(), a_watch(90, **LEAKS), holders=[a_holder()], allocated=[ALLOCATED])
     finding = found(seen)
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.CRITICAL, "pkg/train.py:9")
     assert finding.actual == "live tensors by 1 MB [1 MB, 1 MB] an epoch"
@@ -53,7 +53,7 @@ def test_leak_is_laid_to_the_line_that_keeps_it() -> None:
 )
 def test_container_that_cannot_hold_it_is_not_blamed(rung: str, holder: Any, place: str) -> None:
     longer = a_watch(90, **{rung: growing(epochs=90)})
-    finding = found(leaked(a_watch(), longer, holders=[holder], allocated=[an_allocation()]))
+    finding = found(leaked(a_watch(), longer, holders=[holder], allocated=[ALLOCATED]))
     assert (finding.outcome, str(finding.location)) == (F, place)
 
 

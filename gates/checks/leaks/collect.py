@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from gates.child.probing import Entry, Probe, Probed, location
+from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Leak
@@ -159,12 +159,6 @@ class Watched(Model):
         return found
 
 
-class Allocated(Model):
-    """A line of the project that allocated what was kept over some epochs."""
-
-    location: Location
-
-
 class Holder(Model):
     """A container that grew with every epoch: by how many entries, and the line after which it was larger.
 
@@ -183,7 +177,7 @@ class LeakRun(Model):
 
     first: Watched
     longer: Watched | None = None
-    allocated: tuple[Allocated, ...] = ()
+    allocated: tuple[Location, ...] = ()
     holders: tuple[Holder, ...] = ()
 
     @property
@@ -240,8 +234,8 @@ def _watched(probed: Probed, asked: int) -> Watched:
 def _located(probed: Probed) -> dict[str, object]:
     try:
         return {
-            "allocated": tuple(_placed(Allocated, each) for each in probed.of("allocated")),
-            "holders": tuple(_placed(Holder, each) for each in probed.of("holder")),
+            "allocated": tuple(_known(Location, each) for each in probed.of("allocated")),
+            "holders": tuple(_known(Holder, each) for each in probed.of("holder")),
         }
     except ValidationError:  # what is known of where does not change that it leaks
         return {}
@@ -258,9 +252,6 @@ def _rungs(series: list[Entry]) -> list[dict[str, object]]:
     ]
 
 
-def _placed(kind: type[M], entry: Entry) -> M:
-    """Return what an entry tells of a kind, with its location."""
-    place = location([entry.get("path"), entry.get("line")])
-    return kind.model_validate(
-        {**{name: entry[name] for name in kind.model_fields if name in entry}, "location": place}
-    )
+def _known(kind: type[M], entry: Entry) -> M:
+    """Return what an entry tells of a kind."""
+    return kind.model_validate({name: entry[name] for name in kind.model_fields if name in entry})

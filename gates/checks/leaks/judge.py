@@ -130,7 +130,7 @@ def place_of(run: LeakRun, rung: str, growth: float) -> tuple[Location | None, s
     """Return the line where a rung's growth is kept, or else allocated, and both in words; `growth` is an epoch's."""
     fitting = [each for each in run.holders if each.graphs or (rung != "graph" and each.size >= PLAUSIBLE * growth)]
     holder = max(fitting, key=lambda each: each.location is not None, default=None)
-    allocated = next((each.location for each in run.allocated), None)
+    allocated = next(iter(run.allocated), None)
     words = []
     if holder:
         at = f" at {holder.location}" if holder.location else ""

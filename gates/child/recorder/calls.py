@@ -26,25 +26,32 @@ def nothing(*_args: object, **_kwargs: object) -> None:
     """Say nothing of a call before it is made."""
 
 
-def around(scene: Scene, owner: Any, name: str, before: Before, after: Before | None = None) -> None:  # noqa: ANN401
+def around(
+    scene: Scene,
+    owner: Any,  # noqa: ANN401  # a class or a module
+    name: str,
+    before: Before,
+    after: Before | None = None,
+    *,
+    key: tuple[str, int] | None = None,
+) -> None:
     """Put a call between `before(*args)` and `after(result, *args)`; what it calls on the same object is its own."""
     original: Call = vars(owner)[name]
-    word = f"{getattr(owner, '__name__', owner)}.{name}" if not isinstance(owner, type) else name
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        key = (word, id(args[0]) if args and isinstance(owner, type) else 0)
-        if scene.paused or key in scene.active:
+        own = key or (name, id(args[0]) if args and isinstance(owner, type) else 0)
+        if scene.paused or own in scene.active:
             return original(*args, **kwargs)
-        scene.active.add(key)
+        scene.active.add(own)
         try:
-            safely(scene.journal, word, lambda: before(*args, **kwargs), None)
+            safely(scene.journal, name, lambda: before(*args, **kwargs), None)
             result = original(*args, **kwargs)
             if after is not None:
-                safely(scene.journal, word, lambda: after(result, *args, **kwargs), None)
+                safely(scene.journal, name, lambda: after(result, *args, **kwargs), None)
             return result
         finally:
-            scene.active.discard(key)
+            scene.active.discard(own)
 
     setattr(owner, name, wrapped)
 

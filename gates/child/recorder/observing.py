@@ -138,13 +138,14 @@ class Reached:
 class Thread(threading.local):
     """What is under way in one thread: calls, and a look of the recorder.
 
-    `differentiated` is whether gradients were themselves made part of a graph.
+    `differentiated` is whether gradients were themselves made part of a graph, `reached` what a backward call leads to.
     """
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
         self.paused = False
         self.differentiated = False
+        self.reached: Reached | None = None
 
 
 @dataclass

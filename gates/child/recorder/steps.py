@@ -43,8 +43,8 @@ class Steps:
                 "update": (self._update, self._updated),
             },
         )
-        self._wrap_backward(Tensor)
-        self._wrap_backward(torch.autograd)
+        for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
+            around(scene, owner, "backward", self._backward, self._backward_ended, key=("backward", 0))
         around(scene, torch.autograd, "grad", self._grad)
         register_optimizer_step_pre_hook(self._pre)
         register_optimizer_step_post_hook(self._post)
@@ -69,27 +69,9 @@ class Steps:
     def _grad(self, *args: object, **kwargs: object) -> None:
         self._scene.here.differentiated |= bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
 
-    def _wrap_backward(self, owner: Any) -> None:  # noqa: ANN401
-        original, scene = owner.backward, self._scene
-
-        @functools.wraps(original)
-        def wrapped(tensors: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-            if scene.paused or ("backward", 0) in scene.active:  # a tensor's method calls autograd's function
-                original(tensors, *args, **kwargs)
-                return
-            scene.active.add(("backward", 0))
-            try:
-                reached = safely(scene.journal, "backward", lambda: self._backward(tensors), None)
-                original(tensors, *args, **kwargs)
-            finally:
-                scene.active.discard(("backward", 0))
-            if reached is not None:
-                scene.let_know("after_backward", reached)
-
-        owner.backward = wrapped
-
-    def _backward(self, tensors: object) -> Reached:
+    def _backward(self, tensors: object, *_args: object, **_kwargs: object) -> None:
         scene = self._scene
+        scene.here.reached = None
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots, self._scalers)
         optimizers = scene.holding(reached.params) if reached.whole else scene.optimizers
@@ -103,7 +85,11 @@ class Steps:
             share=reached.share,
         )
         scene.let_know("before_backward", reached)
-        return reached
+        scene.here.reached = reached
+
+    def _backward_ended(self, *_args: object, **_kwargs: object) -> None:
+        if reached := self._scene.here.reached:
+            self._scene.let_know("after_backward", reached)
 
     def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         if not any(word == "step" for word, _ in self._scene.active):  # a step unscales by itself what was not
