@@ -86,7 +86,7 @@ def a_measure(**changes: Any) -> dict[str, Any]:
 
 def a_process(exit_code: int | None = 0, **changes: Any) -> ProcessRun:
     """A process that ended by itself, with exit code 0, and wrote nothing."""
-    silent = Stream(bytes=0, tail="", truncated=False)
+    silent = Stream(bytes=0, tail="")
     facts: dict[str, Any] = {
         "argv": ("python",),
         "exit_code": exit_code,
@@ -96,7 +96,6 @@ def a_process(exit_code: int | None = 0, **changes: Any) -> ProcessRun:
         "duration_s": 1.0,
         "stdout": silent,
         "stderr": silent,
-        "orphans": 0,
     }
     return ProcessRun.model_validate({**facts, **changes})
 

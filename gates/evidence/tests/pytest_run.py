@@ -11,8 +11,7 @@ from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
-from gates.child.channel import Channel
-from gates.child.process import ProcessRun
+from gates.child.process import Channel, ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
