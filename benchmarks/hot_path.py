@@ -12,8 +12,8 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.hot_path import judge as _hot_path
 from gates.checks.hot_path.collect import HotPaths
+from gates.checks.hot_path.judge import CHECK
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import HotPath, Limits
@@ -84,7 +84,7 @@ def judged(case: Case) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=300)
         paths = HotPaths.collect(task, context)
-    findings = list(_hot_path.judge(task, EvidenceSet({HotPaths: paths})))
+    findings = list(CHECK.judge(task, EvidenceSet({HotPaths: paths})))
     seen = paths.seen[0]
     bad = [f"{aspect_of(f)} {f.outcome.value} at {f.location}" for f in findings if f.outcome is not Outcome.PASSED]
     return (

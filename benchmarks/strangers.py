@@ -2,10 +2,13 @@
 
 `python -m benchmarks.strangers` downloads source distributions, makes an environment for each under a temporary folder,
 and writes benchmarks/results/strangers.md; 1 if the gate stops a suite that is sound. It needs a package index.
+Beside it, the CPU time of the execution gate and of `pytest --cov --cov-context=test`, which tells the lines of each
+test as the gate does.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import tarfile
@@ -17,7 +20,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results" / "strangers.md"
 TIMEOUT_S = 900
-TOOLS = ("pytest", "pytest-json-report", "coverage")
+TOOLS = ("pytest", "pytest-json-report", "pytest-cov")
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ STRANGERS = (
     ),
 )
 
+GATES = (sys.executable, *f"-m gates run S1 --fresh --timeout {TIMEOUT_S}".split())
 TASK = """\
 id: S1
 title: {name} {version}
@@ -101,6 +105,8 @@ class Seen:
     blocking: tuple[str, ...]
     open_execution: tuple[str, ...]
     doubts: tuple[str, ...]
+    covered_cpu_s: float = 0.0
+    execution_cpu_s: float = 0.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -126,15 +132,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _see(stranger: Stranger, folder: Path) -> Seen:
     root, python = _prepared(stranger, folder)
     begun = time.monotonic()
-    bare = _run(
-        [str(python), "-m", "pytest", stranger.tests, "-q", "-p", "no:cacheprovider", f"--rootdir={root}"], root
-    )
+    pytest = [str(python), "-m", "pytest", stranger.tests, "-q", "-p", "no:cacheprovider", f"--rootdir={root}"]
+    bare = _run([*pytest, "-p", "no:cov"], root)
     bare_s = time.monotonic() - begun
     out = folder / "reports"
     begun = time.monotonic()
-    words = ["run", "S1", "--python", str(python), "--out", str(out), "--timeout", str(TIMEOUT_S), "--keep-going"]
-    gate = _run([sys.executable, "-m", "gates", *words], root)
+    gates = [*GATES, "--python", str(python)]
+    gate = _run([*gates, "--out", str(out), "--keep-going"], root)
     gate_s = time.monotonic() - begun
+    covered_s = _cpu_s([*pytest, f"--cov={stranger.package}", "--cov-context=test"], root)
+    execution_s = _cpu_s([*gates, "--out", str(folder / "execution"), "--gate", "execution"], root)
     last = (bare.stdout.strip().splitlines() or ["nothing"])[-1].strip("= ")
     path = out / "result.json"
     if gate.returncode not in {0, 1, 3} or not path.is_file():
@@ -149,7 +156,10 @@ def _see(stranger: Stranger, folder: Path) -> Seen:
     doubts = [f"{f['rule']} {f['message']}" for f in findings if f["outcome"] in told and f["level"] != "must"]
     open_ = tuple(text for text in told["unknown"] if text.startswith(("EX", "GT")))
     decision = result["verdict"]["decision"]
-    return Seen(stranger, last, bare.returncode, bare_s, decision, gate_s, tuple(told["failed"]), open_, tuple(doubts))
+    return Seen(
+        stranger, last, bare.returncode, bare_s, decision, gate_s, tuple(told["failed"]), open_, tuple(doubts),
+        covered_s, execution_s,
+    )  # fmt: skip
 
 
 def _prepared(stranger: Stranger, folder: Path) -> tuple[Path, Path]:
@@ -190,6 +200,14 @@ def _run(words: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]
     )  # fmt: skip
 
 
+def _cpu_s(words: Sequence[str], folder: Path) -> float:
+    """Return the CPU seconds of a command and all that it started."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _run(words, folder)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def _told(row: Seen) -> str:
     lines = [f"{row.stranger.name}: bare {row.bare} ({row.bare_s:.1f} s); gate {row.verdict} ({row.gate_s:.1f} s)"]
     lines += [f"  FAILED {one[:300]}" for one in row.blocking]
@@ -204,16 +222,18 @@ def _page(rows: Sequence[Seen]) -> list[str]:
         "# Strangers' suites",
         "",
         "Written by `python -m benchmarks.strangers`: source distributions as they are, each in an environment of its",
-        "own. `must` findings of the gate stop a change; notes are advisory.",
+        "own. `must` findings of the gate stop a change; notes are advisory. Last come CPU seconds: of `pytest --cov`",
+        "with `--cov-context=test`, of `gates run --gate execution --fresh`, and their ratio.",
         "",
-        "| Package | bare pytest | s | gate | s | must, failed | must, unknown (execution) | notes |",
-        "|---|---|---|---|---|---|---|---|",
+        "| Package | bare pytest | s | gate | s | failed | unknown (execution) | notes | cov | gate | ratio |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         name = f"{row.stranger.name} {row.stranger.version}"
         bare = f"{row.bare} (exit code {row.bare_code})".replace("|", " ")
         counts = f"{len(row.blocking)} | {len(row.open_execution)} | {len(row.doubts)}"
-        lines.append(f"| {name} | {bare} | {row.bare_s:.1f} | {row.verdict} | {row.gate_s:.1f} | {counts} |")
+        cpu = f"{row.covered_cpu_s:.1f} | {row.execution_cpu_s:.1f} | {row.execution_cpu_s / row.covered_cpu_s:.2f}"
+        lines.append(f"| {name} | {bare} | {row.bare_s:.1f} | {row.verdict} | {row.gate_s:.1f} | {counts} | {cpu} |")
     for row in rows:
         if row.blocking or row.open_execution or row.doubts:
             lines += ["", f"## {row.stranger.name}", ""]

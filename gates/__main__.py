@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from gates.child.interrupts import end, interrupted, listen, stop_if_interrupted
+from gates.child.guardian import end, interrupted, listen, stop_if_interrupted
 
 USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 

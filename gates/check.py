@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 from pydantic_core import PydanticSerializationError
 
 from gates import registry
-from gates.child.interrupts import stop_if_interrupted
+from gates.child.guardian import stop_if_interrupted
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText, Severity

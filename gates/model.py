@@ -77,11 +77,14 @@ class Location(Model):
     line: int | None = Field(default=None, ge=1)
     last_line: int | None = Field(default=None, ge=1)
 
+    @property
+    def lines(self) -> range:
+        """Return the numbers of its lines; of a whole file the first."""
+        return range(self.line or 1, (self.last_line or self.line or 1) + 1)
+
     def meets(self, other: "Location") -> bool:
         """Return whether two places have a line in common."""
-        first, last = self.line or 1, self.last_line or self.line or 1
-        start, end = other.line or 1, other.last_line or other.line or 1
-        return self.path == other.path and first <= end and start <= last
+        return self.path == other.path and self.lines[0] <= other.lines[-1] and other.lines[0] <= self.lines[-1]
 
     def __str__(self) -> str:
         if self.line is None:

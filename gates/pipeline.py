@@ -107,7 +107,7 @@ def run(
         whole,
         tuple(reports),
         evidence,
-        findings=(*changed, *what_was_read.without_source(ran), *looked, *left_out(whole, task)),
+        findings=(*changed, *looked, *left_out(whole, task)),
         revision=what_was_read.of_what_ran(before, ran),
         environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 from pydantic import ValidationError
 
-from gates.child.interrupts import stop_if_interrupted, uninterrupted
+from gates.child.guardian import stop_if_interrupted, uninterrupted
 from gates.errors import GatesError, UsageError
 from gates.report import Report
 

@@ -6,8 +6,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from gates.checks.policy.change import Move, Part
 from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.tests import Move, Part
 from gates.evidence.run_date import RunDate
 from gates.model import Location
 

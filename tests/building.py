@@ -21,7 +21,6 @@ from gates.check import Evidence, EvidenceSet
 from gates.checks.assertions.collect import TestFiles
 from gates.checks.base_tests.collect import BaseTests
 from gates.checks.changed_lines.collect import ChangedLines
-from gates.checks.criteria.collect import KnownCriteria
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context
@@ -87,7 +86,7 @@ def a_measure(**changes: Any) -> dict[str, Any]:
 
 def a_process(exit_code: int | None = 0, **changes: Any) -> ProcessRun:
     """A process that ended by itself, with exit code 0, and wrote nothing."""
-    silent = Stream(bytes=0, tail="", truncated=False)
+    silent = Stream(bytes=0, tail="")
     facts: dict[str, Any] = {
         "argv": ("python",),
         "exit_code": exit_code,
@@ -97,7 +96,6 @@ def a_process(exit_code: int | None = 0, **changes: Any) -> ProcessRun:
         "duration_s": 1.0,
         "stdout": silent,
         "stderr": silent,
-        "orphans": 0,
     }
     return ProcessRun.model_validate({**facts, **changes})
 
@@ -212,7 +210,7 @@ def evidence(*pieces: Evidence) -> EvidenceSet:
 def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     """Everything that a task asks for, seen and good, save for the pieces given instead."""
     good: list[Evidence] = [
-        a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(), known_criteria(task),
+        a_run(), a_tree(task), entries(task), measured(), executed(), started(), unmoved(),
         missed(), called(task), TestFiles(how="read", asserted=(), linted=(), names={}),
         BaseTests(how="git", base="main", commit="b" * 40, changed=()),
         ChangedLines(how="mutants", base="main", tried=3),
@@ -250,12 +248,6 @@ def called(task: Task) -> CalledCode:
         for criterion in task.criteria for one in standing_for(task, criterion)
     )  # fmt: skip
     return CalledCode(how="in a copy", calls=calls)
-
-
-def known_criteria(task: Task, *more: str, unread: tuple[str, ...] = ()) -> KnownCriteria:
-    """The criteria of a task and some of others, as their files name them."""
-    own = [f"{task.id}/{criterion.id}" for criterion in task.criteria]
-    return KnownCriteria(how="the task files in tasks", names=(*own, *more), unread=unread)
 
 
 def a_finding(outcome: Outcome = Outcome.PASSED, **changes: Any) -> Finding:

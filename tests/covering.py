@@ -9,27 +9,25 @@ from gates.model import Location
 TEST = "tests/test_core.py::test_double"
 
 
-def a_function(name: str = "double", *, line: int = 1, ran: bool = True, **changes: Any) -> FunctionLines:
-    """A public function of two lines in pkg/core.py, of which the second ran in the first set of contexts."""
+def a_function(name: str = "double", *, line: int = 1, **changes: Any) -> FunctionLines:
+    """A public function of two lines in pkg/core.py, of which the second is its body."""
     facts: dict[str, Any] = {
         "name": name,
         "location": Location(path="pkg/core.py", line=line, last_line=line + 1),
-        "first": line + 1,
-        "last": line + 1,
+        "body": Location(path="pkg/core.py", line=line + 1, last_line=line + 1),
         "counts": True,
-        "told": True,
         "wrapped": False,
-        "lines": {line + 1: 0} if ran else {},
     }
     return FunctionLines.model_validate({**facts, **changes})
 
 
-def executed(*functions: FunctionLines, **changes: Any) -> ExecutedLines:
-    """Lines of one function that one test ran, where nothing else is given."""
+def executed(*functions: FunctionLines, ran: tuple[int, ...] = (2,), **changes: Any) -> ExecutedLines:
+    """One function and the lines of pkg/core.py that one test ran, where nothing else is given."""
     facts: dict[str, Any] = {
         "how": "coverage",
         "version": "7.6",
         "functions": functions or (a_function(),),
+        "lines": {"pkg/core.py": dict.fromkeys(ran, 0)},
         "contexts": (f"test:{TEST}",),
         "sets": ("0",),
     }

@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.leaks.collect import Allocated, Holder, LeakRun, Leaks, Rung, Watched
+from gates.checks.leaks.collect import Holder, LeakRun, Leaks, Rung, Watched
 from gates.model import Location
 from gates.task.task import Task
 
@@ -29,24 +29,21 @@ def growing(by: float = MB, epochs: int = 30) -> list[float]:
 
 def a_watch(epochs: int = 30, **changes: Any) -> Watched:
     """A run to its end in which no rung grows; a rung is given by its name, or left out with `None`."""
-    names = ("tensors", "graph", "python", "heap", "private")
+    names = ("tensors", "graph", "python", "private")
     given: dict[str, Sequence[float] | None] = {name: changes.pop(name, level(epochs=epochs)) for name in names}
     rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
-    facts: dict[str, Any] = {"form": "returned", "asked": epochs,
-                             "epochs": epochs, "rungs": rungs}  # fmt: skip
+    facts: dict[str, Any] = {"form": "returned", "asked": epochs, "epochs": epochs, "rungs": rungs}
     return Watched.model_validate({**facts, **changes})
 
 
 def a_holder(**changes: Any) -> Holder:
     """A list that gets a tensor of 1 MB in each epoch."""
-    facts: dict[str, Any] = {"kind": "list", "rate": 1.0, "entry": float(MB), "tensors": 8,
-                             "graphs": 0, "location": Location(path="pkg/train.py", line=9)}  # fmt: skip
+    place = Location(path="pkg/train.py", line=9)
+    facts: dict[str, Any] = {"kind": "list", "rate": 1.0, "size": float(MB), "graphs": False, "location": place}
     return Holder.model_validate({**facts, **changes})
 
 
-def an_allocation(rung: str = "python", size: int = 4 * MB) -> Allocated:
-    """A line that allocates what is kept."""
-    return Allocated(rung=rung, location=Location(path="pkg/model.py", line=3), size=size)
+ALLOCATED = Location(path="pkg/model.py", line=3)
 
 
 def leaked(first: Watched | None = None, longer: Watched | None = None, **changes: Any) -> Leaks:

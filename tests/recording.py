@@ -7,8 +7,16 @@ from building import a_process, a_task
 
 from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.child.probing import read_entries
-from gates.evidence.recorded_step import Attempt, Compared, Happened, Logged, Overflowed, Recorded, as_recorded
-from gates.evidence.runtime_orders import runtime_orders
+from gates.evidence.recorded_step import (
+    Attempt,
+    Compared,
+    Happened,
+    Logged,
+    Overflowed,
+    Recorded,
+    as_recorded,
+    runtime_orders,
+)
 from gates.model import Location
 from gates.scan.loading import load_rules
 from gates.task.task import Task

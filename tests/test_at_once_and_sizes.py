@@ -44,7 +44,7 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
         ('scaling: [{call: "a:b", over: {n: [1, 4, 2]}, exponent: {at_most: 1}}]', "from the least to the largest"),
         ('scaling: [{call: "a:b", over: {n: [4, 5, 6]}, exponent: {at_most: 1}}]', "4 times the least, or more"),
         ('scaling: [{call: "a:b", over: {}, exponent: {at_most: 1}}]', "needs one name with its sizes"),
-        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, exponent: {}}]', "expected either 'at_most' or 'at_least'"),
+        ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, exponent: {at_least: 1}}]', "'at_least' is gone"),
         ('scaling: [{call: "a:b", over: {n: [1, 2, 4]}, kwargs: {n: 1}, exponent: {at_most: 1}}]', "in 'kwargs'"),
     ],
 )

@@ -80,7 +80,7 @@ program.main()
 def test_interrupt_is_held_back_and_not_lost() -> None:
     done = ended(
         "import os, signal, time\n"
-        "from gates.child.interrupts import listen, uninterrupted\n"
+        "from gates.child.guardian import listen, uninterrupted\n"
         "listen()\n"
         "with uninterrupted():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"

@@ -154,7 +154,6 @@ ENDINGS = (
         {
             **it(),
             "gates_pytest_witness.py": "",
-            "gates_pytest_coverage.py": "",
         },
     ),
     Ending(

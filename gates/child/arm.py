@@ -7,7 +7,6 @@ the descriptor that `GATES_WORKER` names. Where the project has loaded torch, it
 timed by events of its stream with one synchronisation a segment.
 """
 
-import dataclasses
 import gc
 import hashlib
 import json
@@ -23,12 +22,12 @@ from typing import Any
 
 from .asking import Unreachable, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
+from .values import encode
 
 PROTOCOL = "gates.worker/1"
-FLAGS = ("amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f")
+FLAGS = {"amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f"}
 NATIVE = {"bf16": {"amx_bf16", "avx512_bf16", "bf16"}, "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"}}
 AT = " at 0x"
-PLAIN = {type(None), bool, int, float, complex, str, bytes}
 perf_counter, process_time = time.perf_counter, time.process_time  # as they are before the project is imported
 Told = dict[str, Any]
 
@@ -97,12 +96,8 @@ class Worker:
 
     def hello(self) -> Told:
         """Tell where the step runs."""
-        return {
-            "hello": PROTOCOL,
-            "device": self._device(),
-            "environment": self._environment(),
-            "threads": self._threads,
-        }
+        about = {"device": self._device(), "environment": self._environment(), "threads": self._threads}
+        return {"hello": PROTOCOL, **about}
 
     def run(self, steps: int, discard: int) -> Told:
         """Take steps that nobody times, then those that are timed together."""
@@ -127,10 +122,15 @@ class Worker:
         device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
         halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
         told: Told = {
-            "ran": steps, "wall_s": end - wall, "cpu_s": cpu_end - cpu, "device_s": device[1] if device else None,
-            "first_s": first, "halves_s": halves if half else None, "digest": "" if result is None else digest(result),
+            "ran": steps,
+            "wall_s": end - wall,
+            "cpu_s": cpu_end - cpu,
+            "device_s": device[1] if device else None,
+            "first_s": first,
+            "halves_s": halves if half else None,
+            "digest": "" if result is None else digest(result),
             "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
-        }  # fmt: skip
+        }
         if self._items is not None:
             told["items"] = self._items * steps
         return told
@@ -181,47 +181,19 @@ class Worker:
 def digest(value: object) -> str:
     """Return a digest of all that a step returned: the same for equal results, in this process and in another.
 
-    It is empty where some part of it says no more of itself than where it lies in memory.
+    It is empty where some part of it says no more of itself than where it lies in memory, or where it is too large.
     """
     with suppress(Exception):
-        told = repr(_plain(value, frozenset()))
-        return hashlib.sha256(told.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+        told = json.dumps(encode(value, array=_bits))
+        return "" if AT in told else hashlib.sha256(told.encode()).hexdigest()[:16]
     return ""
 
 
-def _plain(value: Any, around: frozenset[int]) -> object:  # noqa: ANN401  # whatever a project returns
-    """Return a value as plain data; raise `TypeError` where it can't be told from others of its class."""
-    if type(value) in PLAIN:
-        return value
-    if id(value) in around:
-        return "itself"
-    within = around | {id(value)}
-    if isinstance(value, dict):
-        return [(_plain(key, within), _plain(item, within)) for key, item in value.items()]
-    if isinstance(value, list | tuple):
-        is_plain = set(map(type, value)) <= PLAIN  # a long one is told as fast as it is printed
-        return list(value) if is_plain else [_plain(item, within) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted(repr(_plain(item, within)) for item in value)
-    if hasattr(value, "tolist") and hasattr(value, "shape"):
-        return [list(value.shape), str(value.dtype), _items(value)]
-    name = type(value).__qualname__
-    if dataclasses.is_dataclass(value):
-        return [name, *(_plain(getattr(value, field.name), within) for field in dataclasses.fields(value))]
-    if "__repr__" in {key for base in type(value).__mro__[:-1] for key in vars(base)} and AT not in repr(value):
-        return [name, repr(value)]  # a path, a date, a decimal, a member of an enumeration
-    if hasattr(value, "__dict__"):
-        return [name, _plain(vars(value), within)]
-    raise TypeError(type(value).__name__)
-
-
-def _items(array: Any) -> object:  # noqa: ANN401  # an array of whatever library
-    """Return a digest of the elements of an array, bit by bit where its library tells them so."""
+def _bits(array: Any) -> str:  # noqa: ANN401  # an array of whatever library
+    """Return a digest of the elements of an array, bit by bit."""
     whole = array.detach().cpu() if hasattr(array, "detach") else array
-    with suppress(Exception):
-        plain = whole.float() if "bfloat16" in str(whole.dtype) else whole  # which is exact
-        return hashlib.sha256(memoryview(plain.numpy() if hasattr(plain, "numpy") else plain).tobytes()).hexdigest()
-    return whole.tolist()
+    plain = whole.float() if "bfloat16" in str(whole.dtype) else whole  # which is exact
+    return hashlib.sha256(memoryview(plain.numpy() if hasattr(plain, "numpy") else plain).tobytes()).hexdigest()
 
 
 def _processor() -> tuple[str, list[str]]:
@@ -231,7 +203,6 @@ def _processor() -> tuple[str, list[str]]:
             key, _, value = line.partition(":")
             fields.setdefault(key.strip(), value.strip())
     flags = set(fields.get("flags", fields.get("Features", "")).split())
-    native = [dtype for dtype, instructions in NATIVE.items() if instructions & flags]
-    return fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU", sorted(
-        {*native, *(flag for flag in FLAGS if flag in flags)}
-    )
+    native = {dtype for dtype, instructions in NATIVE.items() if instructions & flags}
+    name = fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU"
+    return name, sorted(native | (flags & FLAGS))

@@ -15,7 +15,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from hmac import digest
-from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
@@ -35,7 +34,8 @@ sys.path[: sys.path[:1] == [""]] = [here]
 from importlib import import_module, util
 made = util.spec_from_file_location("gates_probe", f"{here}/__init__.py", submodule_search_locations=[here])
 sys.modules["gates_probe"] = util.module_from_spec(made)
-import_module(f"gates_probe.{sys.argv.pop(1)}").main()
+name, _, what = sys.argv.pop(1).partition(":")
+getattr(import_module(f"gates_probe.{name}"), what or "main")()
 """
 DONE = 77  # how a fork ends that did all of its work
 
@@ -60,9 +60,9 @@ class Places:
         """Return path and line of the innermost frame that lies in the project."""
         return next(((path, each.f_lineno) for path, each in self._around(frame)), None)
 
-    def stack(self, frame: FrameType | None) -> list[list[object]]:
-        """Return the project's lines of a stack, from the innermost outwards."""
-        return [[path, each.f_lineno, each.f_code.co_qualname] for path, each in islice(self._around(frame), 5)]
+    def line_of(self, frame: FrameType | None) -> list[object] | None:
+        """Return the same with the name of the function."""
+        return next(([path, each.f_lineno, each.f_code.co_qualname] for path, each in self._around(frame)), None)
 
     def _around(self, frame: FrameType | None) -> Iterator[tuple[str, FrameType]]:
         for _ in range(DEEPEST):
@@ -75,13 +75,9 @@ class Places:
 
     def innermost(self, trace: TracebackType | None) -> list[object] | None:
         """Return the innermost line of the project in a traceback."""
-        found: list[object] | None = None
-        while trace is not None:
-            shown = self.shown(trace.tb_frame.f_code.co_filename)
-            if shown is not None:
-                found = [shown, trace.tb_lineno, trace.tb_frame.f_code.co_qualname]
-            trace = trace.tb_next
-        return found
+        frames = [(self.shown(frame.f_code.co_filename), line, frame) for frame, line in traceback.walk_tb(trace)]
+        found: list[list[object]] = [[path, line, frame.f_code.co_qualname] for path, line, frame in frames if path]
+        return found[-1] if found else None
 
 
 class Unreachable(Exception):

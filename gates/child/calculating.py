@@ -1,14 +1,13 @@
 """Makes calls of functions of the tested project, each in a fork of its own, and tells of each as it begins and ends.
 
     python -m gates_probe.calculating QUESTION
+    python -m gates_probe.calculating:once QUESTION
 
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
 
 import asyncio
 import contextlib
-import faulthandler
-import importlib
 import inspect
 import os
 import signal
@@ -17,20 +16,32 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from types import (
-    CodeType,
-    FrameType,
-)
-from typing import Any, Self
+from types import CodeType, FrameType
+from typing import Any
 
-from .asking import DONE, Teller, Unreachable, in_fork, message_of, program, resolve, said
-from .values import BOUND, TooMuch, encode, is_record, plain
+from .asking import (
+    DONE,
+    Teller,
+    Unreachable,
+    asked,
+    ended,
+    give_up,
+    in_fork,
+    message_of,
+    named,
+    print_without_us,
+    program,
+    resolve,
+    said,
+)
+from .values import BOUND, TooMuch, encode, plain
 
 TWICE_S = 2.0
 ITEMS = 20_000
 MOST_LINES = 50
+MOST_TEXT = 2000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
 
 
@@ -107,44 +118,30 @@ def called(target: Target, args: list[Any], kwargs: dict[str, Any], limit_s: flo
     started = time.monotonic()
     told = _once(target, args, kwargs)
     if "returned" in told and time.monotonic() - started < min(TWICE_S, limit_s / 3):
-        with Ran() as ran:
-            again = _once(target, args, kwargs)
-        told["ran"] = ran.told()
+        again, told["ran"] = _watched(lambda: _once(target, args, kwargs))
         if again.get("returned") != told["returned"] or "error" in again:
             told["again"] = again
     return told
 
 
-class Ran:
-    """The functions that run while it watches; nothing of a process that is started meanwhile."""
+def _watched(call: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], list[list[Any]] | None]:
+    """Make a call; return also the functions that ran, `None` where another process may have run more."""
+    seen: set[CodeType] = set()
+    children: list[str] = []
 
-    def __init__(self) -> None:
-        self._seen: set[CodeType] = set()
-        self._children = False
-        self._on = True
-        sys.addaudithook(self._audit)
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            seen.add(frame.f_code)
 
-    def told(self) -> list[list[Any]] | None:
-        """Return the file and first line of each function, `None` where another process may have run more."""
-        return None if self._children else [[code.co_filename, code.co_firstlineno] for code in self._seen]
-
-    def __enter__(self) -> Self:
-        sys.setprofile(self._note)
-        threading.setprofile(self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
+    sys.setprofile(note)
+    threading.setprofile(note)
+    try:
+        again = call()
+    finally:
         sys.setprofile(None)
         threading.setprofile(None)
-        self._on = False
-
-    def _note(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            self._seen.add(frame.f_code)
-
-    def _audit(self, event: str, _: object) -> None:
-        if self._on and event in CHILDREN:
-            self._children = True
+    return again, None if children else [[code.co_filename, code.co_firstlineno] for code in seen]
 
 
 def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -176,26 +173,15 @@ def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, 
 def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
     """Run a coroutine to its end, and a generator, or another iterator, to the list of what it yields.
 
-    One that tells of itself by its attributes, or of which an attribute is to be taken, is left as it is.
+    One of which an attribute is to be taken is left as it is.
     """
     if inspect.iscoroutine(returned):
         return run_to_end(asyncio.run(returned), take)
-    if not isinstance(returned, Iterator | AsyncIterator) or is_record(returned) or (take and hasattr(returned, take)):
+    if not isinstance(returned, Iterator) or (take and hasattr(returned, take)):
         return returned
-    if isinstance(returned, AsyncIterator):
-        return asyncio.run(_awaited(returned))
     items = [*islice(returned, ITEMS + 1)]
     if len(items) > ITEMS:
         raise TooMuch(f"it yields more than {ITEMS} items")
-    return items
-
-
-async def _awaited(returned: AsyncIterator[Any]) -> list[Any]:
-    items: list[Any] = []
-    async for item in returned:
-        items.append(item)
-        if len(items) > ITEMS:
-            raise TooMuch(f"it yields more than {ITEMS} items")
     return items
 
 
@@ -221,48 +207,49 @@ IMPORT_S = 120.0
 
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
-    """Make every call; whatever still runs when the last has been told of is left."""
-    session = _Session(tell, question["stacks"])
+    """Make every call; tell of each, so that what was seen stays seen when the process dies in an import."""
     for call in question["calls"]:
-        session.imported(call)
-        session.make(call)
-
-
-class _Session:
-    """Tells of each import and call as it begins or ends, so that what was seen stays seen when the process dies."""
-
-    def __init__(self, tell: Teller, stacks: str) -> None:
-        self._tell = tell
-        self._stacks = open(stacks, "w+", encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115  # for all calls
-
-    def imported(self, call: dict[str, Any]) -> None:
-        """Import the module of a call; a process that dies in it is told by the line that says that it began."""
-        module = call.get("call", "").partition(":")[0]
-        if module in sys.modules or not module:
-            return
-        self._tell("importing", module=module)
-        faulthandler.dump_traceback_later(IMPORT_S, exit=True, file=self._stacks)
-        with contextlib.suppress(BaseException):  # the call says why
-            importlib.import_module(module)
-        faulthandler.cancel_dump_traceback_later()
-        self._tell("imported", module=module)
-
-    def make(self, call: dict[str, Any]) -> None:
-        """Make a call in a fork, and tell how that ended where it did not live to do so itself."""
-        at = self._stacks.seek(0, os.SEEK_END)
+        target, told = (None, {}) if "build" in call else _target(call, tell)
+        place = target.place() if target else None
         if _holds_device():
-            self._tell("call", id=call["id"], problem="its module takes the CUDA device when it is imported")
-            return
-        code = in_fork(self._tell, lambda: self._in_fork(call))
-        self._stacks.seek(at)
-        if code != DONE:
+            told = {"problem": "its module takes the CUDA device when it is imported"}
+        if told:
+            tell("call", id=call["id"], **told)
+            continue
+        code = in_fork(tell, lambda call=call, target=target: _make(call, target, tell))  # type: ignore[misc]
+        if code == -signal.SIGALRM:
+            tell("call", id=call["id"], late=True, place=place)
+        elif code != DONE:
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            self._tell("call", id=call["id"], died=how, code=code, stacks=self._stacks.read()[-20_000:])
+            tell("call", id=call["id"], died=how, code=code, place=place)
 
-    def _in_fork(self, call: dict[str, Any]) -> None:
-        faulthandler.enable(file=self._stacks)
-        faulthandler.dump_traceback_later(call["limit_s"], exit=True, file=self._stacks)
-        self._tell("call", id=call["id"], **_made(call, self._tell))
+
+def _target(call: dict[str, Any], tell: Teller) -> tuple[Target | None, dict[str, Any]]:
+    """Return what is to be called, or how its import ended; the journal says that it began."""
+    tell("importing", module=call["call"].partition(":")[0])
+    signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
+    try:
+        return Target(call["call"], call["instance"], call["take"]), {}
+    except Unreachable as error:
+        return None, {"problem": str(error)}
+    except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
+        return None, {**raised(error), "importing": True}
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _make(call: dict[str, Any], target: Target | None, tell: Teller) -> None:
+    """Make a call in this process, which ends by a signal when its time is up."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, call["limit_s"])
+    try:
+        if target is None:
+            told = {"returned": encode(built(call["build"]))}
+        else:
+            told = {**called(target, call["args"], call["kwargs"], call["limit_s"]), "place": target.place()}
+    except Exception as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
+        told = {"problem": f"it could not be carried out: {brief(error)}"}
+    tell("call", id=call["id"], **told)
 
 
 def _holds_device() -> bool:
@@ -271,18 +258,30 @@ def _holds_device() -> bool:
     return bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized())
 
 
-def _made(call: dict[str, Any], tell: Teller) -> dict[str, Any]:
+def once() -> None:
+    """Call one function, as an entry point does, and run what it returns to its end.
+
+    An exception is raised on, so that its traceback reaches stderr.
+    """
+    question, tell = asked()
+    sys.excepthook = print_without_us
     try:
-        if "build" in call:
-            return {"returned": encode(built(call["build"]))}
-        target = Target(call["call"], call["instance"], call["take"])
+        _, function = named(question["call"])
     except Unreachable as error:
-        return {"problem": str(error)}
-    except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
-        return {**raised(error), "importing": True}
-    tell("reached", id=call["id"], place=target.place())
+        give_up(tell, str(error))
     try:
-        told = called(target, call["args"], call["kwargs"], call["limit_s"])
-    except BaseException as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
-        told = {"problem": f"it could not be carried out: {brief(error)}"}
-    return {**told, "place": target.place()}
+        returned = ended(function(*question["args"]))
+    except SystemExit as error:
+        tell("returned", text=_repr_of(error))
+        raise
+    is_number = isinstance(returned, int) and not isinstance(returned, bool)
+    status = 0 if returned is None else int(returned) if isinstance(returned, int) else 1  # as `sys.exit` has it
+    tell("returned", text=_repr_of(returned), number=is_number, status=status)
+
+
+def _repr_of(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # noqa: BLE001  # a broken repr is no crash of the entry point
+        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode()[:MOST_TEXT]

@@ -3,14 +3,12 @@
 python -m gates_probe.concurrency QUESTION
 """
 
-import faulthandler
 import inspect
 import json
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from random import Random
 from types import FrameType
 from typing import Any
@@ -23,7 +21,6 @@ LOOK_S = 0.05
 STILL_S = 2.0
 PATIENCE = 10.0
 IDLE_S = 0.01  # CPU time that threads which stand still may use
-ENOUGH_S = 0.01  # of work of each thread in a round
 MOST = 2000
 PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
@@ -32,13 +29,12 @@ SWITCH_S = 1e-6
 OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take
 FORCED = 12
 FAILED = 3  # rounds that failed are enough
-LATE = 0.9  # of the time limit: then every thread's place is written down
 
 
 class Calls:
     """Each calls the same function, with arguments made afresh; each result is compared with that of its own alone."""
 
-    repeated = True  # in a round, where it takes no time
+    enough_s = 0.01  # of work of each thread in a round: what takes less is repeated
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self._target = Target(asked["call"], None, asked["take"])
@@ -61,7 +57,7 @@ class Calls:
 class Uses:
     """All use one object, which is made afresh for each round; what is read of it afterwards is compared."""
 
-    repeated = False
+    enough_s = 0.0
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self._make, self._use, self._read = (found(asked[name]) for name in ("shared", "use", "read"))
@@ -108,30 +104,6 @@ def _takes_two(function: Callable[..., object]) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Alone:
-    """The results by worker, those of later times, how long it takes, and for how long it is repeated in a round."""
-
-    results: dict[int, str]
-    again: dict[int, str]
-    seconds: float
-    enough_s: float
-
-
-def alone(work: Work, enough_s: float) -> Alone:
-    """Do the work of each by itself, in a thread, as it is done at once; raise what it raises.
-
-    It is repeated as in a round, so that what changes with each call is seen to.
-    """
-    first, _ = _done(work, 0.0)
-    again, seconds = _done(work, 0.0)
-    results, last = dict(first), dict(again)
-    if work.repeated and seconds < enough_s:
-        again += _done(work, enough_s)[0]
-    last |= {worker: text for worker, text in again if text != results[worker]}
-    return Alone(results, last, seconds, enough_s if work.repeated else 0.0)
-
-
 def repeated(work: Work, worker: int, enough_s: float) -> Iterator[object]:
     """Yield what comes of the work of one, done until it took long enough, once at least."""
     until = time.monotonic() + enough_s
@@ -141,7 +113,11 @@ def repeated(work: Work, worker: int, enough_s: float) -> Iterator[object]:
             return
 
 
-def _done(work: Work, enough_s: float) -> tuple[list[tuple[int, str]], float]:
+def alone(work: Work, enough_s: float) -> tuple[list[tuple[int, str]], float]:
+    """Do the work of each by itself, in a thread, as it is done at once; return what came of it, and how long one took.
+
+    What it raises is raised on.
+    """
     work.fresh()
     returned: list[list[object]] = []
     raised: list[BaseException] = []
@@ -156,10 +132,9 @@ def _done(work: Work, enough_s: float) -> tuple[list[tuple[int, str]], float]:
     thread = threading.Thread(target=run, name="alone", daemon=True)
     thread.start()
     thread.join()
-    seconds = (time.monotonic() - began) / work.workers
     if raised:
         raise raised[0]
-    return work.told(returned), seconds
+    return work.told(returned), (time.monotonic() - began) / work.workers
 
 
 class Forcing:
@@ -176,19 +151,12 @@ class Forcing:
         self.pauses = 0
         self._until = until
 
-    def begin(self) -> None:
-        """Look at each step of this thread from now on."""
-        sys.settrace(self._entered)
-
-    def end(self) -> None:
-        """Look away."""
-        sys.settrace(None)
-
     def next_chance(self) -> float:
         """Return how often the next round should pause, so that it is given about as many pauses as it can bear."""
         return min(OFTEN, max(1e-5, PAUSES / max(1, self.steps)))
 
-    def _entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+    def entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+        """Look at each step of the project's code."""
         if self._places.shown(frame.f_code.co_filename) is None or time.monotonic() > self._until:
             return None
         frame.f_trace_opcodes = True
@@ -202,17 +170,6 @@ class Forcing:
             self.pauses += 1
             time.sleep(PAUSE_S)
         return self._stepped
-
-
-@dataclass
-class Round:
-    """What came of a round: the results, errors by worker, for how long all were at it, and who stands still."""
-
-    results: list[tuple[int, str]] = field(default_factory=list)
-    errors: list[tuple[int, str, list[object] | None]] = field(default_factory=list)
-    overlap_s: float = 0.0
-    stood: list[tuple[int, list[list[object]]]] = field(default_factory=list)
-    slow: bool = False
 
 
 class _Worker:
@@ -232,24 +189,23 @@ class _Worker:
             pass
         self.start = time.monotonic()
         if self._forcing:
-            self._forcing.begin()
+            sys.settrace(self._forcing.entered)
         try:
             self.returned.extend(repeated(self._work, self.number, self._enough_s))
         except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
             self.error = error
         finally:
-            if self._forcing:
-                self._forcing.end()
+            sys.settrace(None)
             self.end = time.monotonic()
 
 
 class AtOnce:
     """Runs all rounds, and tells of each; a failure is looked for until it was seen a few times."""
 
-    def __init__(self, asked: dict[str, Any], work: Work, first: Alone, tell: Teller) -> None:
+    def __init__(self, asked: dict[str, Any], work: Work, first: dict[int, str], took_s: float, tell: Teller) -> None:
         self._asked, self._work, self._first, self._tell = asked, work, first, tell
         self._places = Places(asked["root"])
-        expected = (first.seconds + first.enough_s) * work.workers
+        expected = (took_s + work.enough_s) * work.workers
         self._still_s = STILL_S + 5 * expected
         self._limit_s = PATIENCE + 50 * expected
 
@@ -260,41 +216,49 @@ class AtOnce:
         until, own = began + self._asked["budget_s"], began + OWN_SHARE * self._asked["budget_s"]
         met = failed = number = 0
         while met < self._asked["rounds"] and failed < FAILED and (time.monotonic() < own or number < 1):
-            seen = self._round()
-            met, failed, number = met + (seen.overlap_s > 0), failed + self._say(seen, number), number + 1
+            seen = self._round(number)
+            met, failed, number = met + (seen["overlap_s"] > 0), failed + bool(seen["unlike"]), number + 1
         chance, found = 0.02, 0
         for number in range(FORCED):
             forcing = Forcing(self._places, number, chance, until)
-            found += self._say(self._round(forcing), number, forcing)
+            found += bool(self._round(number, forcing)["unlike"])
             chance = forcing.next_chance()
             if found >= FAILED - 1 or time.monotonic() > until or (failed and number):
                 break
 
-    def _round(self, forcing: Forcing | None = None) -> Round:
-        """Run one round; where a thread does not come to its end, it cannot be followed by another."""
+    def _round(self, number: int, forcing: Forcing | None = None) -> dict[str, Any]:
+        """Run and tell of one round; where a thread does not come to its end, it cannot be followed by another."""
         self._work.fresh()
         here: list[int] = []
-        enough_s = 0.0 if forcing else self._first.enough_s
+        enough_s = 0.0 if forcing else self._work.enough_s
         lot = [_Worker(i, self._work, here, enough_s, forcing) for i in range(self._work.workers)]
         for worker in lot:
             worker.thread.start()
-        seen = Round()
-        if not self._ended(lot, seen, 20 if forcing else 1):
-            return seen
-        seen.errors = [self._raised(worker.number, worker.error) for worker in lot if worker.error]
-        seen.overlap_s = min(worker.end for worker in lot) - max(worker.start for worker in lot)
-        if not seen.errors:
-            try:
-                seen.results = self._work.told([worker.returned for worker in lot])
-            except Exception as error:  # noqa: BLE001  # what is read runs the project's code
-                seen.errors = [self._raised(0, error)]
+        stood, slow = self._stood(lot, 20 if forcing else 1)
+        unlike = [] if stood else self._unlike(lot)
+        overlap_s = 0.0 if stood else min(worker.end for worker in lot) - max(worker.start for worker in lot)
+        about = {"round": number, "forced": forcing is not None, "pauses": forcing.pauses if forcing else 0}
+        seen = {**about, "overlap_s": overlap_s, "unlike": unlike, "stood": stood, "slow": slow}
+        self._tell("round", **seen)
+        if stood:
+            self._tell("end")
+            leave()
         return seen
 
-    def _raised(self, worker: int, error: BaseException) -> tuple[int, str, list[object] | None]:
-        return worker, said(error), self._places.innermost(error.__traceback__)
+    def _unlike(self, lot: list[_Worker]) -> list[dict[str, object]]:
+        """Return each result that is another than alone, and each error."""
+        raised = [(worker.number, worker.error) for worker in lot if worker.error]
+        if not raised:
+            try:
+                results = self._work.told([worker.returned for worker in lot])
+                return [{"worker": at, "result": text} for at, text in results if text != self._first.get(at)]
+            except Exception as error:  # noqa: BLE001  # what is read runs the project's code
+                raised = [(0, error)]
+        innermost = self._places.innermost
+        return [{"worker": at, "error": said(error), "place": innermost(error.__traceback__)} for at, error in raised]
 
-    def _ended(self, lot: list[_Worker], seen: Round, slower: int) -> bool:
-        """Wait for all; say whether they ended, or else where they are."""
+    def _stood(self, lot: list[_Worker], slower: int) -> tuple[list[tuple[int, list[object] | None]], bool]:
+        """Wait for all; return where those are that do not end, and whether they are only slow."""
         began = still_since = time.monotonic()
         before: object = None
         while alive := [worker for worker in lot if worker.thread.is_alive()]:
@@ -306,38 +270,24 @@ class AtOnce:
             state = ([(number, id(frame), frame and frame.f_lasti) for number, frame in at], round(cpu / IDLE_S))
             if state != before or now - began < STILL_S:
                 before, still_since = state, now
-            seen.slow = now - began > self._limit_s * slower
-            if seen.slow or now - still_since > self._still_s:
-                seen.stood = [(number, self._places.stack(frame)) for number, frame in at]
-                return False
-        return True
-
-    def _say(self, seen: Round, number: int, forcing: Forcing | None = None) -> bool:
-        """Tell of a round, and whether it failed; leave where one can go no further."""
-        about = {"round": number, "forced": forcing is not None}
-        self._tell("round", **about, overlap_s=seen.overlap_s, pauses=forcing.pauses if forcing else 0)
-        unlike = [(worker, text) for worker, text in seen.results if text != self._first.results.get(worker)]
-        for worker, text in unlike:
-            self._tell("unlike", worker=worker, **about, result=text)
-        for worker, error, place in seen.errors:
-            self._tell("unlike", worker=worker, **about, error=error, place=place)
-        if seen.stood:
-            self._tell("stood", slow=seen.slow, **about, threads=[[n, stack] for n, stack in seen.stood])
-            self._tell("end")
-            leave()
-        return bool(unlike or seen.errors)
+            slow = now - began > self._limit_s * slower
+            if slow or now - still_since > self._still_s:
+                return [(number, self._places.line_of(frame)) for number, frame in at], slow
+        return [], False
 
 
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
-    """Do it alone, and then at once."""
-    faulthandler.dump_traceback_later(LATE * question["limit_s"], exit=True)
+    """Do it alone, and then at once; alone also as in a round, so that what changes with each call is seen to."""
     work = Calls(question) if question["call"] else Uses(question)
     try:
-        first = alone(work, ENOUGH_S)
+        results, took_s = alone(work, 0.0)
+        again, _ = alone(work, work.enough_s)
     except TooMuch as error:
         raise Unreachable(f"what it returns cannot be compared: {error}") from error
-    for worker, text in first.results.items():
-        tell("alone", worker=worker, result=text, again=first.again[worker])
-    AtOnce(question, work, first, tell).run()
+    first = dict(results)
+    last = dict(again) | {worker: text for worker, text in again if text != first[worker]}
+    for worker, text in first.items():
+        tell("alone", worker=worker, result=text, again=last[worker])
+    AtOnce(question, work, first, took_s, tell).run()
     tell("threading", free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)())

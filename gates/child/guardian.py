@@ -1,22 +1,97 @@
-"""A child that outlives `gates` by a moment: where that is killed and cannot clean up, the child does.
+"""What ends a run before its time: Ctrl-C and SIGTERM, wherever in it they come, and being killed.
 
-It is run by its path, and imports what it needs only when it is needed: starting it costs a run next to nothing.
+Python raises the first two as an exception in whatever is under way. What is called back from C (the validators that
+are built while modules are loaded, `__set_name__`, finalizers) turns that into another exception, or drops it. So it is
+noted, too, and asked for where there is time to stop.
+
+Where `gates` is killed and cannot clean up, a child does that outlives it by a moment. It is run by the path of this
+file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
 """
 
 import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import psutil
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+_come: list[int] = []  # which of the two have come
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM. Not `KeyboardInterrupt` itself, after which Python would end itself by that signal."""
+
+
+def listen() -> None:
+    """Take up both signals; one that the shell wants ignored stays so."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it was ignored, every child would seem to end with code 0
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def end() -> None:
+    """Take no notice of either signal any more: the run is ending as they ask."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, _ignore)  # a function, as below
+
+
+def interrupted() -> bool:
+    """Return whether a signal has come, even if what it interrupted took no notice."""
+    return bool(_come)
+
+
+def stop_if_interrupted() -> None:
+    """Raise `Interrupted` where a signal has come."""
+    if _come:
+        raise Interrupted
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold both signals back while something must be done as a whole; they come after it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    # a function, not SIG_IGN: a child that is started meanwhile would inherit that it ignores the signal
+    def hold(number: int, _frame: FrameType | None) -> None:
+        held.append(number)
+
+    before = {number: signal.signal(number, hold) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if held:
+        _interrupt(held[0], None)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    return None
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    _come.append(number)
+    raise Interrupted
+
 
 MARK = "GATES_RUN_ID"
 DONE = b"done\n"
@@ -31,8 +106,6 @@ def guarded_folder() -> Iterator[Path]:
     is dead. Processes are told by a mark in their environment, which they inherit. A folder within a folder lies beside
     it, and needs no guardian of its own.
     """
-    from gates.child.interrupts import uninterrupted
-
     token = secrets.token_hex(16)
     if _guarded:
         with _fresh(Path(f"{_guarded[0]}-{token[:12]}")) as folder:
@@ -57,8 +130,6 @@ def guarded_folder() -> Iterator[Path]:
 
 @contextmanager
 def _fresh(folder: Path) -> Iterator[Path]:
-    from gates.child.interrupts import uninterrupted
-
     folder.mkdir(mode=0o700)
     try:
         yield folder

@@ -12,6 +12,7 @@ import gc
 import linecache
 import signal
 import sys
+import traceback
 import warnings
 from types import ModuleType
 from typing import Any
@@ -74,11 +75,7 @@ def _failure(error: BaseException) -> Facts:
         if isinstance(chain, ModuleNotFoundError) and chain.name:
             missing.append(chain.name)
         chain = chain.__cause__ or chain.__context__
-    frames: list[tuple[str, int]] = []
-    at = error.__traceback__
-    while at is not None:
-        frames.append((at.tb_frame.f_code.co_filename, at.tb_lineno))
-        at = at.tb_next
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:
         frames.append((error.filename, error.lineno or 1))
     owner = error.name if isinstance(error, ImportError) else None
@@ -87,10 +84,14 @@ def _failure(error: BaseException) -> Facts:
         owner = of.__name__
     code = linecache.getline(*frames[-1]).strip() if frames else ""
     return {
-        "error": type(error).__name__, "kinds": [kind.__name__ for kind in type(error).__mro__],
-        "message": str(error).split("\n")[0][:BOUND], "missing": missing, "of": owner or "",
-        "frames": frames[-50:], "refused": code.startswith("raise"),
-    }  # fmt: skip
+        "error": type(error).__name__,
+        "kinds": [kind.__name__ for kind in type(error).__mro__],
+        "message": str(error).split("\n")[0][:BOUND],
+        "missing": missing,
+        "of": owner or "",
+        "frames": frames[-50:],
+        "refused": code.startswith("raise"),
+    }
 
 
 def _warned(one: warnings.WarningMessage) -> Facts:

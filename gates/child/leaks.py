@@ -10,23 +10,17 @@ import functools
 import gc
 import inspect
 import io
-import linecache
-import re
 import sys
 import time
-import traceback
 import tracemalloc
 import types
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .asking import HERE, Place, Places, Teller, Unreachable, found, program
-from .leak_rungs import Rungs, bound_of, held_by, reached
-from .memory import Graphs, tensors_among, torch_of_project
+from .asking import Place, Places, Teller, Unreachable, found, program
+from .memory import Rungs, bound_of, held_by, reached, tensors_among, torch_of_project
 
-FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.BuiltinMethodType,
-             functools.partial, functools.partialmethod)  # fmt: skip
 UNUSED = ("__enter__", "__anext__")
 CALLED, RETURNED, STEPPED = "called", "returned", "stepped"
 
@@ -36,7 +30,7 @@ class Epochs:
 
     def __init__(self, call: Callable[..., object], args: list[object]) -> None:
         self._call = functools.partial(call, *args)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner = asyncio.Runner()
         self._epoch: Callable[[], object] | None = None
         self.form = CALLED
         self.done = 0
@@ -45,50 +39,42 @@ class Epochs:
         """Run one epoch, and keep nothing of what it returns."""
         if self._epoch is None:
             self._begin()
-        else:
-            self._ended(self._epoch())
+        if self._epoch is not None and (self.done or self.form != CALLED):  # else the first call was the first epoch
+            self._run(self._epoch)
         self.done += 1
 
     def _begin(self) -> None:
         """Make the call that is the first epoch, or that returns what an epoch is."""
         given: Any = self._ended(self._call())
         self._epoch = self._call
-        if any(hasattr(type(given), name) for name in UNUSED) and not isinstance(given, io.IOBase):
+        if isinstance(given, io.IOBase):
+            return
+        if any(hasattr(type(given), name) for name in UNUSED):
             what = type(given).__name__
             raise Unreachable(f"it returned a {what}, which nobody enters or awaits: return a function or a generator")
-        if hasattr(type(given), "__next__") and not isinstance(given, io.IOBase):
-            self.form, self._epoch = STEPPED, functools.partial(self._step, given)
+        if hasattr(type(given), "__next__"):
+            self.form, self._epoch = STEPPED, given.__next__
         elif _is_epoch(given):
             self.form, self._epoch = RETURNED, given
-        if self.form != CALLED:
-            self.run()
-            self.done -= 1
 
-    def _step(self, iterator: Any) -> None:  # noqa: ANN401
+    def _run(self, epoch: Callable[[], object]) -> None:
         try:
-            next(iterator)
+            self._ended(epoch())
         except StopIteration:
             raise Unreachable(f"it came to its end after {self.done} epochs") from None
 
     def _ended(self, returned: Any) -> Any:  # noqa: ANN401
         """Return what a coroutine comes to; not begun, it would have run nothing."""
-        if not inspect.isawaitable(returned):
-            return returned
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._loop)
 
         async def result() -> Any:  # noqa: ANN401
             return await returned
 
-        return self._loop.run_until_complete(result())
+        return self._runner.run(result()) if inspect.isawaitable(returned) else returned
 
 
 def _is_epoch(given: object) -> bool:
     """Return whether something that was returned can be called once an epoch: no class, no model."""
-    if isinstance(given, type) or not callable(given):
-        return False
-    if not isinstance(given, FUNCTIONS) and hasattr(given, "forward"):
+    if isinstance(given, type) or not callable(given) or hasattr(given, "forward"):
         return False
     try:
         inspect.signature(given).bind()
@@ -102,56 +88,14 @@ MOST_NAMED = 6
 NEWEST = 8
 
 
-class Growing:
-    """Notes the sizes of all containers, epoch by epoch."""
-
-    def __init__(self) -> None:
-        self._sizes: dict[int, list[int]] = {}
-
-    def look(self) -> None:
-        """Note the size of each container that grew since it was last seen; forget the others."""
-        first = not self._sizes
-        seen: dict[int, list[int]] = {}
-        for each in gc.get_objects():
-            if issubclass(type(each), KINDS) and each is not self._sizes:
-                before = self._sizes.get(id(each))
-                size = _length(each)
-                if first or (before is not None and size > before[-1]):
-                    seen[id(each)] = [*(before or []), size]
-        self._sizes = seen
-
-    def told(self, epoch: Callable[[], None], places: Places) -> "Iterator[dict[str, Any]]":
-        """Yield what is known of each container that grew with every epoch, the heaviest first."""
-        grew = [each for each in gc.get_objects() if issubclass(type(each), KINDS) and self._grew(each)]
-        weighed = sorted(((held_by(_newest(each)), i) for i, each in enumerate(grew)), reverse=True)[:MOST_NAMED]
-        chosen = [grew[i] for _, i in weighed]
-        del grew
-        lines = Watch(chosen, places).lines_of(epoch)
-        for (size, _), line, each in zip(weighed, lines, chosen, strict=True):
-            rate = (self._sizes[id(each)][-1] - self._sizes[id(each)][0]) / (len(self._sizes[id(each)]) - 1)
-            path, number = line or (None, None)
-            tensors = [one for one in reached(_newest(each)) if hasattr(type(one), "untyped_storage")]
-            graphs = sum(getattr(one, "grad_fn", None) is not None for one in tensors)
-            yield {"kind": type(each).__name__, "rate": rate, "entry": size / NEWEST, "path": path,
-                   "line": number, "tensors": len(tensors), "graphs": graphs}  # fmt: skip
-
-    def _grew(self, each: object) -> bool:
-        sizes = self._sizes.get(id(each), [])
-        return each is not self._sizes and len(sizes) > 2 and not bound_of(each)
-
-
 def _length(each: Any) -> int:  # noqa: ANN401
     """Return the size of a container, whatever a subclass says of it."""
-    if type(each) in KINDS:
-        return len(each)
     kind: Any = next(kind for kind in KINDS if issubclass(type(each), kind))
     return int(kind.__len__(each))
 
 
 def _newest(each: Any) -> list[Any]:  # noqa: ANN401
-    if isinstance(each, dict):
-        return [*each.values()][-NEWEST:]
-    return [*each][-NEWEST:]
+    return [*(each.values() if isinstance(each, dict) else each)][-NEWEST:]
 
 
 class Watch:
@@ -161,17 +105,17 @@ class Watch:
         self._watched = watched
         self._places = places
         self._sizes = [_length(each) for each in watched]
-        self._grown: list[dict[Place, int]] = [{} for _ in watched]
+        self._grown: list[Counter[Place]] = [Counter() for _ in watched]
         self._at: dict[int, Place] = {}
 
-    def lines_of(self, epoch: Callable[[], None]) -> "list[Place | None]":
+    def lines_of(self, epoch: Callable[[], None]) -> list[Place | None]:
         """Run one epoch and return, for each container, the line after which it had grown most often."""
         sys.settrace(self._trace)
         try:
             epoch()
         finally:
             sys.settrace(None)
-        return [max(grown, key=lambda line: grown[line], default=None) for grown in self._grown]
+        return [next((line for line, _ in grown.most_common(1)), None) for grown in self._grown]
 
     def _trace(self, frame: types.FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
         """Compare after each line; what grew by the time that a function is called grew in the line that calls it."""
@@ -191,29 +135,24 @@ class Watch:
         for i, each in enumerate(self._watched):
             size = _length(each)
             if size > self._sizes[i]:
-                self._grown[i][line] = self._grown[i].get(line, 0) + size - self._sizes[i]
+                self._grown[i][line] += size - self._sizes[i]
             self._sizes[i] = size
 
 
 FRAMES = 40
-FRAME = re.compile(r'^\s*File "([^"\n]+)", line (\d+)', re.MULTILINE)
 MOST = 5
 
 
 class Locating:
-    """Compares what is there with what was there when it began."""
+    """Finds the lines that allocate what stays, and the containers that grow with each epoch."""
 
     def __init__(self, root: str) -> None:
-        self.places = Places(root)
-        self._graphs = Graphs()
-        self._growing = Growing()
-        # the last two make the texts that nodes of graphs know their lines by
-        self._makers = (HERE, tracemalloc.__file__, traceback.__file__, linecache.__file__)
-        self._lines: dict[str, Place | None] = {}
-        self._before: dict[str, Counter[Place]] = {}
+        self._places = Places(root)
+        self._sizes: dict[int, list[int]] = {}
+        self._before: Counter[Place] = Counter()
 
     def begin(self) -> None:
-        """Trace from now on: allocations know their stack, nodes of graphs the line that made them."""
+        """Trace from now on; torch then writes down where each node of a graph is made, which Python allocates."""
         torch = torch_of_project()
         if torch is not None:
             torch.autograd.set_detect_anomaly(True, check_nan=False)
@@ -222,50 +161,50 @@ class Locating:
     def mark(self) -> None:
         """Take what was allocated by now as given; it is what each epoch has, once."""
         self._before = self._by_line()
-        self._growing.look()
+        self.look()
 
     def look(self) -> None:
-        """Note the sizes of all containers."""
-        self._growing.look()
+        """Note the size of each container that grew since it was last seen; forget the others."""
+        first, seen = not self._sizes, dict[int, list[int]]()
+        for each in self._containers():
+            before, size = self._sizes.get(id(each)), _length(each)
+            if first or (before and size > before[-1]):
+                seen[id(each)] = [*(before or []), size]
+        self._sizes = seen
 
-    def allocated(self) -> "Iterator[dict[str, Any]]":
-        """Yield, for each rung, the lines of the project with what they allocated since and is there, most first."""
-        for rung, sizes in self._by_line().items():
-            grown = sizes - self._before.get(rung, Counter())
-            for (path, line), size in grown.most_common(MOST):
-                yield {"rung": rung, "path": path, "line": line, "size": size}
+    def allocated(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines of the project with what they allocated since and is there, most first."""
+        for (path, line), _ in (self._by_line() - self._before).most_common(MOST):
+            yield {"path": path, "line": line}
 
-    def holders(self, epoch: Callable[[], None]) -> "Iterator[dict[str, Any]]":
-        """Yield the containers that grew with each epoch, and the lines that make them grow."""
-        yield from self._growing.told(epoch, self.places)
+    def holders(self, epoch: Callable[[], None]) -> Iterator[dict[str, Any]]:
+        """Yield what is known of each container that grew with every epoch, the heaviest first."""
+        grew = [each for each in self._containers() if len(self._sizes.get(id(each), [])) > 2 and not bound_of(each)]
+        weighed = sorted(((held_by(_newest(each)), i) for i, each in enumerate(grew)), reverse=True)[:MOST_NAMED]
+        chosen = [grew[i] for _, i in weighed]
+        del grew
+        lines = Watch(chosen, self._places).lines_of(epoch)
+        for (weight, _), line, each in zip(weighed, lines, chosen, strict=True):
+            place = {"path": line[0], "line": line[1]} if line else None
+            sizes = self._sizes[id(each)]
+            rate = (sizes[-1] - sizes[0]) / (len(sizes) - 1)
+            graphs = any(tensor.grad_fn is not None for tensor in tensors_among(reached(_newest(each))))
+            told = {"kind": type(each).__name__, "rate": rate, "size": rate * weight / NEWEST, "graphs": graphs}
+            yield {**told, "location": place}
 
-    def _by_line(self) -> "dict[str, Counter[Place]]":
+    def _containers(self) -> Iterator[object]:
+        mine = (self._sizes, self._before)
+        return (each for each in gc.get_objects() if issubclass(type(each), KINDS) and not any(each is m for m in mine))
+
+    def _by_line(self) -> Counter[Place]:
+        """Return the bytes that are there, by the innermost line of the project that led to them."""
         gc.collect()
-        found = {"python": Counter[Place]()}
+        found = Counter[Place]()
         for each in tracemalloc.take_snapshot().statistics("traceback"):
-            line = self._innermost((frame.filename, frame.lineno) for frame in each.traceback)
-            if line is not None and not each.traceback[-1].filename.startswith(self._makers):
-                found["python"][line] += each.size
-        nodes = self._graphs.nodes(tensors_among(gc.get_objects()))
-        return {**found, "graph": Counter(line for node in nodes if (line := self._made(node)) is not None)}
-
-    def _made(self, node: Any) -> "Place | None":  # noqa: ANN401
-        """Return the line that made a node; one from before tracing began knows none."""
-        stack = node.metadata.get("traceback_")
-        if not stack:
-            return None
-        text = "".join(stack)
-        if text not in self._lines:
-            self._lines[text] = self._innermost((path, int(line)) for path, line in FRAME.findall(text))
-        return self._lines[text]
-
-    def _innermost(self, frames: "Iterable[tuple[str, int]]") -> "Place | None":
-        """Return the last of some frames, oldest first, that lies in the project."""
-        found = None
-        for filename, line in frames:
-            shown = self.places.shown(filename)
-            if shown is not None:
-                found = (shown, line)
+            for frame in reversed(each.traceback):
+                if shown := self._places.shown(frame.filename):
+                    found[shown, frame.lineno] += each.size
+                    break
         return found
 
 

@@ -1,96 +1,44 @@
-"""What this process holds: by the system's and the C library's word, and in the storages of live tensors."""
+"""What this process holds: by the system's word, by Python's, by devices', and in live tensors and their graphs."""
 
 import ctypes
 import os
 import resource
 import sys
-from collections.abc import Iterable, Iterator
+import tracemalloc
+import weakref
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import _lru_cache_wrapper
+from gc import collect, freeze, get_objects, get_referents
+from itertools import islice
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
-
-FIELDS = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
-
-
-class _Heap(ctypes.Structure):
-    """The numbers of `mallinfo2`, see malloc.h of glibc."""
-
-    _fields_ = [(name, ctypes.c_size_t) for name in FIELDS]
-
-
-def _heap_reader() -> "tuple[object, object] | None":
-    """Return glibc's functions that trim the heap and count it, where they are there and count."""
-    if not sys.platform.startswith("linux"):
-        return None
-    try:
-        library = ctypes.CDLL(None)
-        count, trim = library.mallinfo2, library.malloc_trim
-    except (OSError, AttributeError):
-        return None
-    count.restype = _Heap
-    trim.argtypes = [ctypes.c_size_t]
-    return (trim, count) if count().uordblks else None  # another allocator may have taken its place
-
-
-_READER = _heap_reader()
 
 
 def trim() -> None:
-    """Give back to the system what the C library holds for later."""
-    if _READER:
-        _READER[0](0)  # type: ignore[operator]  # a function of ctypes
+    """Give back to the system what the C library holds for later, where it is glibc."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
-def heap_bytes() -> "int | None":
-    """Return the bytes that the C library has given out and not got back, or `None` where it does not say."""
-    if not _READER:
-        return None
-    told = _READER[1]()  # type: ignore[operator]  # a function of ctypes
-    return int(told.uordblks) + int(told.hblkhd)
-
-
-def private_bytes() -> "int | None":
+def private_bytes() -> int | None:
     """Return the bytes that this process has written, in memory or swapped out, or `None` where nothing says.
 
     Pages that it shares with workers that it forked are counted, too: else each would seem new when it is written to.
     """
-    try:
-        with open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
-            lines = file.read().splitlines()
-    except OSError:
-        return _private_elsewhere()
     kinds = ("Anonymous:", "Pss_Shmem:", "Swap:")
-    if not any(line.startswith(kinds[0]) for line in lines):
-        return _private_elsewhere()
-    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(kinds))
-
-
-def _private_elsewhere() -> "int | None":
-    try:
+    with suppress(OSError), open("/proc/self/smaps_rollup", encoding="ascii") as file:  # noqa: PTH123
+        sizes = [int(line.split()[1]) for line in file if line.startswith(kinds)]
+        if sizes:
+            return 1024 * sum(sizes)
+    with suppress(ImportError):
         import psutil
-    except ImportError:
-        return None
-    try:
-        return int(psutil.Process(os.getpid()).memory_full_info().uss)
-    except (psutil.Error, OSError, AttributeError):
-        return None
 
-
-def available_bytes() -> "int | None":
-    """Return how much memory the machine, or the group of processes that this one is in, has left."""
-    found = []
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123
-            found += [1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable:")]
-        most, used = (_number(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-        found.append(most - used)
-    except (OSError, ValueError):  # "max" is no number: there is no limit
-        pass
-    return min(found, default=None)
-
-
-def _number(path: str) -> int:
-    with open(path, encoding="ascii") as file:  # noqa: PTH123
-        return int(file.read())
+        with suppress(psutil.Error):
+            return int(psutil.Process().memory_full_info().uss)
+    return None
 
 
 def _field(name: str) -> int:
@@ -120,108 +68,13 @@ def reset_peak() -> None:
         os.close(file)
 
 
-Node = Any
-
-
 def torch_of_project() -> Any:  # noqa: ANN401
     """Return torch, where the project has imported all of it."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and hasattr(torch, "Tensor") and hasattr(torch, "autograd") else None
 
 
-def tensors_among(objects: Iterable[object]) -> list[Any]:
-    """Return the tensors among some objects, without asking them."""
-    kind = getattr(sys.modules.get("torch"), "Tensor", None)
-    return [] if kind is None else [each for each in objects if issubclass(type(each), kind)]
-
-
-class Graphs:
-    """Walks the autograd graphs that live tensors hold, without unpacking what hooks have packed."""
-
-    def __init__(self) -> None:
-        self._names: dict[type, tuple[str, ...]] = {}
-
-    def nodes(self, tensors: Iterable[Any]) -> dict[Node, None]:
-        """Return each node that a tensor leads back to, once."""
-        found: dict[Node, None] = {}
-        left = [node for tensor in tensors for node in (_grad_fn(tensor),) if node is not None]
-        while left:
-            node = left.pop()
-            if node not in found:
-                found[node] = None
-                left += [before for before, _ in node.next_functions if before is not None]
-        return found
-
-    def saved(self, nodes: Iterable[Node]) -> Iterator[tuple[Node, Any]]:
-        """Yield the tensors that nodes have saved and not yet freed."""
-        for node in nodes:
-            for name in self._raw(type(node)):
-                packed = getattr(node, name, None)
-                for each in packed if isinstance(packed, (tuple, list)) else (packed,):
-                    data = _data(each)
-                    if data is not None and hasattr(data, "untyped_storage"):
-                        yield node, data
-
-    def _raw(self, kind: type) -> tuple[str, ...]:
-        if kind not in self._names:
-            self._names[kind] = tuple(name for name in dir(kind) if name.startswith("_raw_saved"))
-        return self._names[kind]
-
-
-def _data(packed: Any) -> Any:  # noqa: ANN401
-    """Return what was saved; nothing where it was freed."""
-    try:
-        return getattr(packed, "data", None)
-    except RuntimeError:
-        return None
-
-
-def _grad_fn(tensor: Any) -> Node:  # noqa: ANN401
-    try:
-        return tensor.grad_fn
-    except Exception:  # noqa: BLE001  # a tensor of a kind that has none
-        return None
-
-
-def storage_of(tensor: Any) -> "list[tuple[int, int]]":  # noqa: ANN401
-    """Return the storages of a tensor as identity and bytes; none for one that has none, such as a fake one."""
-    try:
-        parts = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)  # noqa: SLF001
-        storages = [part.untyped_storage() for part in parts if part.device.type != "meta"]
-        return [(int(storage._cdata), int(storage.nbytes())) for storage in storages]  # noqa: SLF001
-    except Exception:  # noqa: BLE001  # a subclass without a storage, or one that was freed
-        return []
-
-
-class Tensors:
-    """Counts, at each look, the bytes of distinct storages and the nodes of autograd graphs."""
-
-    def __init__(self) -> None:
-        self._graphs = Graphs()
-
-    def read(self, tensors: list[Any]) -> "tuple[int, int] | None":
-        """Return the bytes in the storages of live tensors and the number of nodes, or `None` without torch."""
-        torch = torch_of_project()
-        if torch is None:
-            return None
-        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # no subclass is asked
-            nodes = self._graphs.nodes(tensors)
-            held = dict(pair for tensor in tensors for pair in storage_of(tensor))
-            held.update(pair for tensor in tensors for pair in _of_gradient(tensor))
-            held.update(pair for _, tensor in self._graphs.saved(nodes) for pair in storage_of(tensor))
-        return sum(held.values()), len(nodes)
-
-
-def _of_gradient(tensor: Any) -> "list[tuple[int, int]]":  # noqa: ANN401
-    """Return the storages of a gradient that nobody has looked at yet: it is no object of Python before that."""
-    try:
-        gradient = tensor.grad if tensor.is_leaf else None
-    except Exception:  # noqa: BLE001  # a tensor of a kind that has none
-        return []
-    return [] if gradient is None else storage_of(gradient)
-
-
-def device_bytes() -> "dict[str, int]":
+def device_bytes() -> dict[str, int]:
     """Return what the allocator of each accelerator in use has given out."""
     torch = torch_of_project()
     found: dict[str, int] = {}
@@ -231,7 +84,157 @@ def device_bytes() -> "dict[str, int]":
         module = getattr(torch, name, None)
         if module is not None and module.is_available() and module.is_initialized():
             found |= {f"{name}:{i}": int(module.memory_allocated(i)) for i in range(module.device_count())}
-    mps = getattr(torch, "mps", None)
-    if mps is not None and torch.backends.mps.is_available():
-        found["mps"] = int(mps.current_allocated_memory())
+    if torch.backends.mps.is_available():
+        found["mps"] = int(torch.mps.current_allocated_memory())
     return found
+
+
+def tensors_among(objects: Iterable[object]) -> list[Any]:
+    """Return the tensors among some objects, without asking them."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return [] if kind is None else [each for each in objects if issubclass(type(each), kind)]
+
+
+def storage_of(tensor: Any) -> list[tuple[int, int]]:  # noqa: ANN401
+    """Return the storages of a tensor as identity and bytes; none for one that has none, such as a fake one."""
+    try:
+        parts = (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,)  # noqa: SLF001
+        storages = [part.untyped_storage() for part in parts if part.device.type != "meta"]
+        return [(int(storage._cdata), int(storage.nbytes())) for storage in storages]  # noqa: SLF001
+    except Exception:  # noqa: BLE001  # a subclass without a storage, or one that was freed
+        return []
+
+
+def _nodes(tensors: Iterable[Any]) -> int:
+    """Return how many nodes the graphs have that tensors lead back to."""
+    found: set[Any] = set()
+    left: list[Any] = []
+    for tensor in tensors:
+        with suppress(Exception):  # a tensor of a kind that has none: torch raises what it likes
+            left.append(tensor.grad_fn)
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left += [before for before, _ in node.next_functions]
+    return len(found)
+
+
+def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
+    """Return the bytes in the storages of live tensors and the number of nodes, or nothing without torch."""
+    torch = torch_of_project()
+    if torch is None:
+        return {}
+    with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # no subclass is asked
+        held = dict(pair for tensor in tensors for pair in storage_of(tensor))
+        return {"tensors": sum(held.values()), "graph": _nodes(tensors)}
+
+
+SAMPLE = 20
+MOST_REACHED = 5_000
+SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
+
+
+def reached(roots: Iterable[object]) -> list[object]:
+    """Return some objects and what they lead to, code and modules left out, so many at most."""
+    left, seen = list(roots), dict[int, object]()
+    while left and len(seen) < MOST_REACHED:
+        each = left.pop()
+        if id(each) not in seen and not isinstance(each, SHARED):
+            seen[id(each)] = each
+            left += get_referents(each)
+    return list(seen.values())
+
+
+def held_by(roots: Iterable[object]) -> int:
+    """Return about how many bytes some objects hold, with what they lead to."""
+    found = reached(roots)
+    storages = dict(pair for each in tensors_among(found) for pair in storage_of(each))
+    return sum(sys.getsizeof(each, 0) for each in found) + sum(storages.values())
+
+
+def bound_of(each: object) -> int | None:
+    """Return how many entries a cache or queue may hold, or `None` where it is none or has no bound."""
+    if type(each) is deque:
+        return each.maxlen
+    return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
+
+
+def _size_of(each: Any) -> int:  # noqa: ANN401
+    return len(each) if type(each) is deque else each.cache_info().currsize
+
+
+def _filling(each: Any, sizes: Sequence[int]) -> dict[str, object] | None:  # noqa: ANN401
+    """Return a cache or queue that grew to the last and is not full, with about the bytes that it grew by at a time."""
+    size, late = _size_of(each), sizes[-max(len(sizes) // 3, 2) :]
+    if len(late) < 2 or late[-1] <= late[0] or size >= (bound_of(each) or 0):
+        return None
+    name, kept = f"a deque of at most {bound_of(each)}", each
+    if type(each) is not deque:
+        name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
+        kept = next((inner for inner in get_referents(each) if type(inner) is dict), {}).values()
+    entries = list(islice(reversed(kept), SAMPLE))
+    weight = held_by(entries) / max(len(entries), 1)
+    return {"name": name, "size": size, "most": bound_of(each), "rate": weight * (late[-1] - late[0]) / (len(late) - 1)}
+
+
+MOST_GROWTH = 2 * 1024**3
+MOST_NAMED = 5
+
+
+class Rungs:
+    """Reads what is held: by devices, in tensors, in graphs, by Python, by the process."""
+
+    def __init__(self) -> None:
+        self._sentinel: object = None
+        self._private: list[int] = []
+        self._bounded: dict[int, array[int]] = {}
+        self._old: list[weakref.ref[object]] = []
+        self._own = 0
+        self.troubles: set[str] = set()
+
+    def begin(self) -> None:
+        """Begin to trace, and leave what is there out of each search: it does not grow, save for tensors and caches."""
+        collect()
+        kept = [*tensors_among(get_objects()), *(each for each in get_objects() if bound_of(each))]
+        self._old = [weakref.ref(each) for each in kept]
+        freeze()
+        tracemalloc.start(1)
+        self._sentinel = bytearray(64)
+
+    def read(self) -> dict[str, int]:
+        """Return what each rung shows, once garbage is collected and the C library has given back what it can."""
+        collect()
+        trim()
+        found: dict[str, int] = {}
+        if tracemalloc.get_object_traceback(self._sentinel) is None:
+            self.troubles.add("the project stopped tracemalloc, or cleared its traces")
+        else:
+            found["python"] = tracemalloc.get_traced_memory()[0] - self._own
+        if (private := private_bytes()) is not None:
+            self._private = [*self._private[:1], private]
+            found["private"] = private
+        self._look_at_bounded()
+        devices = {f"device {name}": size for name, size in device_bytes().items()}
+        return {**devices, **_held_by_torch(tensors_among(self._objects())), **found}
+
+    def crowded(self) -> bool:
+        """Return whether the process holds so much more than at first that it must not go on."""
+        return bool(self._private) and self._private[-1] - self._private[0] > MOST_GROWTH
+
+    def filling(self) -> list[dict[str, object]]:
+        """Return the caches and queues that are still filling."""
+        told = (_filling(each, self._bounded[id(each)]) for each in self._objects() if id(each) in self._bounded)
+        return [each for each in told if each][:MOST_NAMED]
+
+    def _look_at_bounded(self) -> None:
+        before = tracemalloc.get_traced_memory()[0]
+        for each in self._objects():
+            if bound_of(each):
+                self._bounded.setdefault(id(each), array("q")).append(_size_of(each))
+        self._own += tracemalloc.get_traced_memory()[0] - before
+
+    def _objects(self) -> Iterator[object]:
+        """Yield all objects that may matter."""
+        yield from (each for ref in self._old if (each := ref()) is not None)
+        yield from get_objects()

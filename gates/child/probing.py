@@ -6,6 +6,7 @@ import math
 import secrets
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -64,25 +65,28 @@ class Probe:
         self.commands: list[CommandRecord] = []
 
     def ask(
-        self, program: str, name: str, asked: Mapping[str, object], limit_s: float, *, threads: int | None = 1,
+        self,
+        program: str,
+        name: str,
+        asked: Mapping[str, object],
+        limit_s: float,
+        *,
+        threads: int | None = 1,
         env: Mapping[str, str] = NO_ENV,
-    ) -> Probed:  # fmt: skip
+    ) -> Probed:
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
         env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
         argv = command(self.context.python, program, str(question.path))
-        log = self.folder / name
         try:
             with question:
-                run = process.run(argv, cwd=self.context.root, timeout_s=limit_s, log=log, env=env)
+                run = process.run(argv, cwd=self.context.root, timeout_s=limit_s, log=self.folder / name, env=env)
         except OSError as error:
             return Probed(problem=f"it cannot be started: {error.strerror or error}")
-        about = str(asked.get("call") or asked.get("shared") or "")
+        about = filter(None, [str(asked.get("call") or asked.get("shared") or "")])
         known = program.removesuffix(".__main__").rpartition(".")[2]
-        run = run.model_copy(
-            update={"argv": ("python", "-m", f"gates_{known}", *filter(None, [about]), f"{name}.jsonl")}
-        )
+        run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
         self.commands.append(run.as_command(known.replace("_", " ")))
         entries, foreign = question.answer()
         seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
@@ -153,18 +157,9 @@ def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
     for line in told:
         seal, _, text = line.partition(b" ")
         if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
-            entries += _entry(text)
-    return entries, len(told) - len(entries)
-
-
-def _entry(text: bytes) -> list[Entry]:
-    try:
-        entry = json.loads(text.decode("utf-8", "backslashreplace"), parse_constant=lambda _: None)
-    except ValueError:
-        return []
-    if not isinstance(entry, dict) or not isinstance(entry.get("word"), str):
-        return []
-    return [{str(name): _clean(value) for name, value in entry.items()}]
+            with suppress(ValueError):
+                entries.append(json.loads(text.decode("utf-8", "backslashreplace"), parse_constant=lambda _: None))
+    return [{name: _clean(value) for name, value in entry.items()} for entry in entries], len(told) - len(entries)
 
 
 def _clean(value: object) -> object:

@@ -1,7 +1,12 @@
-"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
+"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind.
 
-import ctypes
+It may tell what happens in it on a pipe, which is drained into a file, whatever becomes of it.
+"""
+
+import fcntl
+import json
 import os
+import re
 import secrets
 import select
 import signal
@@ -17,9 +22,7 @@ from typing import IO, TypeVar
 
 import psutil
 
-from gates.child.channel import Channel
-from gates.child.guardian import MARK
-from gates.child.interrupts import stop_if_interrupted, uninterrupted
+from gates.child.guardian import MARK, stop_if_interrupted, uninterrupted
 from gates.model import CommandRecord, Model
 
 T = TypeVar("T")
@@ -27,12 +30,80 @@ R = TypeVar("R")
 KEEP_HEAD = 1024 * 1024
 KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
-PR_SET_CHILD_SUBREAPER = 36  # from linux/prctl.h
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
-_LIVE: dict[str, int] = {}  # the mark and the process of each run that is under way
-_STARTING = threading.Lock()  # no child is looked at by another run before it is known
+MAX_BYTES = 256 * 1024 * 1024
+ROOM = 1 << 20
+LOOK_S = 0.02
+STACKS_S = 0.8
+WRITER = re.compile(rb"^(\d+)[.+]", re.MULTILINE)
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
+
+
+class Channel:
+    """What a child is handed beside its arguments: a pipe to tell on, a secret to tell it with, a file for stacks.
+
+    The secret is read from a pipe of its own, once; neither the environment nor the arguments of the child hold it.
+    """
+
+    def __init__(self, folder: Path, *, seed: str = "", taken: str = "") -> None:
+        self.nonce = secrets.token_hex(16)
+        self.told = folder / "witness.txt"
+        self.stacks = folder / "stacks.txt"
+        self._pipe, self._kept = os.pipe()
+        self._closing = threading.Event()
+        with suppress(OSError, AttributeError):  # only Linux, and only as far as it lets us
+            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, ROOM)
+        secret, written = os.pipe()
+        again = f"/proc/{os.getpid()}/fd/{self._pipe}"  # for a child that closes all that it has, and for its workers
+        os.write(written, json.dumps({"nonce": self.nonce, "seed": seed, "again": again, "taken": taken}).encode())
+        os.close(written)
+        stacks = os.open(self.stacks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.theirs: tuple[int, ...] = (self._kept, secret, stacks)
+        self.env = {"GATES_WITNESS": ",".join(map(str, self.theirs))}
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+
+    def started(self) -> None:
+        """Give up what the child has now, and listen; the pipe stays open, so that the child may open it again."""
+        self._give_up()
+        self._thread.start()
+
+    def ask_for_stacks(self, pid: int) -> None:
+        """Have the processes of the child that tell on the pipe write down where they are."""
+        with suppress(psutil.Error):
+            family = {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
+            telling = {int(found) for found in WRITER.findall(self.told.read_bytes())}
+            for member in family & telling if hasattr(signal, "SIGRTMAX") else ():
+                with suppress(ProcessLookupError):
+                    os.kill(member, signal.SIGRTMAX - 3)
+            limit, size = time.monotonic() + STACKS_S, -1
+            while time.monotonic() < limit and (size <= 0 or size != self.stacks.stat().st_size):
+                size = self.stacks.stat().st_size
+                time.sleep(0.05)
+
+    def close(self) -> None:
+        """Stop listening; everybody who could tell is gone."""
+        self._give_up()
+        self._closing.set()
+        os.close(self._kept)
+        if self._thread.ident is not None:
+            self._thread.join(2.0)
+        with suppress(OSError):
+            os.close(self._pipe)
+
+    def _give_up(self) -> None:
+        for number in self.theirs[1:]:
+            os.close(number)
+        self.theirs = ()
+
+    def _drain(self) -> None:
+        size = 0
+        with suppress(OSError), self.told.open("wb", buffering=0) as file:
+            while chunk := os.read(self._pipe, ROOM):
+                file.write(chunk[: MAX_BYTES - size])
+                size = min(MAX_BYTES, size + len(chunk))
+                if len(chunk) < ROOM // 4:
+                    self._closing.wait(LOOK_S)  # a reader that waits in the pipe makes each line of a test dear
 
 
 class Stream(Model):
@@ -40,7 +111,6 @@ class Stream(Model):
 
     bytes: int
     tail: str
-    truncated: bool
 
 
 class ProcessRun(Model):
@@ -58,7 +128,6 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
-    orphans: int
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -86,59 +155,68 @@ class ProcessRun(Model):
 
 
 def run(
-    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None,
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    timeout_s: float,
+    log: Path,
+    env: Mapping[str, str] | None = None,
     channel: Channel | None = None,
-) -> ProcessRun:  # fmt: skip
+) -> ProcessRun:
     """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
 
-    The process and everything that it starts are gone when this returns or raises. Raises `OSError` where the
-    command cannot be started.
+    The process and everything that it starts are gone when this returns or raises, but for what clears its environment
+    and leaves its group. Raises `OSError` where the command cannot be started.
     """
     mark, started, killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
     child: subprocess.Popen[bytes] | None = None
     streams: list[_Reader] = []
-    _adopt_orphans()
-    before = {process.pid for process in psutil.Process().children()}
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, env or {}, channel, mark)
-            streams = [
-                _Reader(child.stdout, log.with_suffix(".stdout.txt")),
-                _Reader(child.stderr, log.with_suffix(".stderr.txt")),
-            ]
+            pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+            streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            late, orphans = _sweep(child, mark, before) if child else (None, 0)
-            _LIVE.pop(mark, None)  # not before: until then, no other run may take its orphans for its own
+            late = _sweep(child, mark) if child else None
             if channel:
                 channel.close()
             for stream in streams:
                 stream.close()
     code = None if timed_out else child.returncode
     return ProcessRun(
-        argv=tuple(argv), exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(-code) if code is not None and code < 0 else None, timed_out=timed_out,
-        timeout_s=timeout_s, duration_s=round(duration, 3), stdout=streams[0].result(), stderr=streams[1].result(),
-        orphans=orphans, peak_memory_bytes=peak or late, out_of_memory=_oom_kills() > killed,
-    )  # fmt: skip
+        argv=tuple(argv),
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=_signal_name(-code) if code is not None and code < 0 else None,
+        timed_out=timed_out,
+        timeout_s=timeout_s,
+        duration_s=round(duration, 3),
+        stdout=streams[0].result(),
+        stderr=streams[1].result(),
+        peak_memory_bytes=peak or late,
+        out_of_memory=_oom_kills() > killed,
+    )
 
 
 def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], channel: Channel | None, mark: str
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, by a mark that all that it starts inherits."""
-    told = {**environment(), **env, **(channel.env if channel else {})}
-    with _STARTING:
-        child = subprocess.Popen(
-            list(argv), cwd=cwd, env={**told, MARK: f"{os.environ.get(MARK, '')}:{mark}"}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            pass_fds=channel.theirs if channel else (),
-        )  # fmt: skip
-        _LIVE[mark] = child.pid
+    marked = {MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+    child = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env={**environment(), **env, **(channel.env if channel else {}), **marked},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        pass_fds=channel.theirs if channel else (),
+    )
     if channel:
         channel.started()
     return child
@@ -229,11 +307,7 @@ class _Reader:
 
     def result(self) -> Stream:
         kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
-        return Stream(
-            bytes=self._size,
-            tail=kept.decode("utf-8", errors="backslashreplace"),
-            truncated=self._size > len(self._head) + len(self._tail),
-        )
+        return Stream(bytes=self._size, tail=kept.decode("utf-8", errors="backslashreplace"))
 
 
 def environment() -> dict[str, str]:
@@ -242,8 +316,8 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple[int | None, int]:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory."""
     peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
@@ -251,36 +325,12 @@ def _sweep(child: subprocess.Popen[bytes], mark: str, before: set[int]) -> tuple
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = {process.pid: process for process in (*_marked(mark), *_adopted(mark, before)) if process.pid != child.pid}
-    for process in left.values():
+    left = list(_marked(mark))
+    for process in left:
         with suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(list(left.values()), timeout=GRACE_S)
-    return peak, len(left)
-
-
-def _adopt_orphans() -> None:
-    """On Linux, become the parent of what our children leave behind, whatever it does to its environment."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _adopted(mark: str, before: set[int]) -> Iterator[psutil.Process]:
-    """Return the children that were not there before, and their children, but not those of other runs."""
-    with _STARTING:
-        others = {other: pid for other, pid in list(_LIVE.items()) if other != mark}
-        new = [each for each in psutil.Process().children() if each.pid not in before]
-        left = [each for each in new if each.pid not in others.values() and not any(_marks(each, o) for o in others)]
-    for process in left:
-        yield process
-        with suppress(psutil.Error):
-            yield from process.children(recursive=True)
-
-
-def _marks(process: psutil.Process, mark: str) -> bool:
-    with suppress(psutil.Error, OSError):
-        return mark in process.environ().get(MARK, "")
-    return False
+    psutil.wait_procs(left, timeout=GRACE_S)
+    return peak
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
@@ -298,7 +348,7 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
     """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):
-            if _marks(process, mark) and process.status() != psutil.STATUS_ZOMBIE:
+            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
                 yield process
 
 

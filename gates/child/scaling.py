@@ -17,22 +17,25 @@ from random import Random
 from types import CodeType
 from typing import Any
 
-from .asking import DONE, Places, Teller, found, give_up, in_fork, is_lazy, program, said
+from .asking import DONE, Places, Teller, Unreachable, found, give_up, in_fork, is_lazy, program, said
 from .calculating import built
 from .memory import peak, reset_peak, resident, trim
 
 SEGMENT_S = 0.005
 WARM = 3
 LEAST, MOST = 4, 60
+PAGE = 4096  # memory is never less
 Step = Callable[[], object]
 
 
-def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, tell: Teller) -> None:
-    """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+def times_of(
+    make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, clock: int, tell: Teller
+) -> None:
+    """Tell of rounds, in each of which every size is timed once, in an order of its own, by one of two clocks."""
     began = time.monotonic()
     steps = {size: make(size) for size in sizes}
     counts = {size: _warmed(step) for size, step in steps.items()}
-    tell("device", type=_device())
+    tell("device", type="cuda" if _cuda() else "cpu")
     gc.collect()
     gc.disable()
     shuffle = Random(number).shuffle  # noqa: S311  # one of our own
@@ -42,26 +45,24 @@ def times_of(make: Callable[[int], Step], sizes: Sequence[int], number: int, sha
         order = list(sizes)
         shuffle(order)
         took = {size: _timed(steps[size], counts[size]) for size in order}
-        tell("round", restart=number, wall=[took[n][0] for n in sizes], cpu=[took[n][1] for n in sizes])
+        tell("round", restart=number, values=[took[size][clock] for size in sizes])
 
 
 def peak_of(make: Callable[[], Step]) -> float:
     """Return the most memory that making a step and doing it three times takes, above what there was before."""
     gc.collect()
     trim()
-    torch = _cuda()
     before = resident()
-    if torch:
+    if torch := _cuda():
         torch.cuda.reset_peak_memory_stats()
     reset_peak()
     step = make()
     for _ in range(3):
         called(step)
-    torch = _cuda()
-    if torch:
+    if torch := _cuda():
         torch.cuda.synchronize()
-        return float(torch.cuda.max_memory_allocated())
-    return float(max(0, peak() - before))
+        return float(max(PAGE, torch.cuda.max_memory_allocated()))
+    return float(max(PAGE, peak() - before))
 
 
 def calls_of(make: Callable[[], Step]) -> float:
@@ -79,7 +80,7 @@ def calls_of(make: Callable[[], Step]) -> float:
         step()
     finally:
         sys.setprofile(None)
-    return float(count)
+    return float(max(1, count))
 
 
 def called(step: Step) -> object:
@@ -115,13 +116,8 @@ def _cuda() -> Any:  # noqa: ANN401  # the project's torch, if it computes on a 
     return torch if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
 
 
-def _device() -> str:
-    return "cuda" if _cuda() else "cpu"
-
-
 def _synchronize() -> None:
-    torch = _cuda()
-    if torch:
+    if torch := _cuda():
         torch.cuda.synchronize()
 
 
@@ -156,73 +152,68 @@ def _is_ours(code: object, places: Places) -> bool:
 
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
-
-
-class Unfit(Exception):
-    """What was returned is no step; the message says what it is."""
+CLOCKS = ("step_time_s", "step_cpu_time_s")
+VALUES = {"peak_memory_bytes": peak_of, "python_calls": calls_of}
 
 
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
     """Measure the step, or find what takes most of it."""
-    make = found(question["call"])
     until = time.monotonic() + SHARE * question["limit_s"]
-    for name, work in _works(question, make):
-        if time.monotonic() > until or not _forked(question, tell, name, work):
+    sizing = Sizing(question, tell)
+    sizes = question["sizes"]
+    works = [(f"start {i + 1}", partial(sizing.measured, i)) for i in range(question["restarts"])]
+    if question["where"]:
+        works = [(f"size {size}", partial(sizing.functions, size)) for size in (sizes[0], sizes[-1])]
+    for name, work in works:
+        if time.monotonic() > until or not sizing.forked(name, work):
             break
 
 
-def _works(question: dict[str, Any], make: Callable[..., Any]) -> list[tuple[str, Callable[[Teller], None]]]:
-    """Return what is to be done, each in a process of its own, with its name."""
-    sizes, of = question["sizes"], question["of"]
+class Sizing:
+    """The step at each size; what is done with it is done in a fork, and told."""
 
-    def step(size: int) -> Callable[[], object]:
-        return _step(make, question, size)
+    def __init__(self, question: dict[str, Any], tell: Teller) -> None:
+        self._question, self._tell = question, tell
+        self._sizes, self._of = question["sizes"], question["of"]
+        self._make = found(question["call"])
+        self._places = Places(question["root"])
 
-    def values(number: int) -> Callable[[Teller], None]:
-        def work(tell: Teller) -> None:
-            called(step(sizes[0]))  # what is loaded or made once is no part of a step
-            measure = peak_of if of == "peak_memory_bytes" else calls_of
-            for size in sizes:
-                tell("value", size=size, restart=number, value=measure(partial(step, size)))
+    def step(self, size: int) -> Step:
+        """Return the step at a size."""
+        asked = self._question
+        made = self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size})
+        if not callable(made):
+            raise Unreachable(f"it returned {type(made).__name__}, expected the step: a function without arguments")
+        return made  # type: ignore[no-any-return]  # whatever can be called
 
-        return work
+    def measured(self, number: int) -> None:
+        """Tell what is measured at each size, in one start."""
+        measure = VALUES.get(self._of)
+        if measure is None:
+            share_s = self._question["budget_s"] / self._question["restarts"]
+            times_of(self.step, self._sizes, number, share_s, CLOCKS.index(self._of), self._tell)
+            return
+        called(self.step(self._sizes[0]))  # what is loaded or made once is no part of a step
+        values = [measure(partial(self.step, size)) for size in self._sizes]
+        self._tell("round", restart=number, values=values)
 
-    def functions(size: int) -> Callable[[Teller], None]:
-        places = Places(question["root"])
-        return lambda tell: tell("functions", size=size, functions=functions_of(step(size), of, places))
+    def functions(self, size: int) -> None:
+        """Tell which functions take the step at a size."""
+        self._tell("functions", size=size, functions=functions_of(self.step(size), self._of, self._places))
 
-    if question["where"]:
-        return [(f"size {size}", functions(size)) for size in (sizes[0], sizes[-1])]
-    share = question["budget_s"] / question["restarts"]
+    def forked(self, name: str, work: Callable[[], None]) -> bool:
+        """Do something in a fork; return whether it came to its end, and tell why not."""
 
-    def times(number: int) -> Callable[[Teller], None]:
-        return lambda tell: times_of(step, sizes, number, share, tell)
+        def told() -> None:
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
+                what = str(error) if isinstance(error, Unreachable) else f"at {name} it raises {said(error)}"
+                give_up(self._tell, what, self._places.innermost(error.__traceback__))
 
-    measured = values if of in {"peak_memory_bytes", "python_calls"} else times
-    return [(f"start {number + 1}", measured(number)) for number in range(question["restarts"])]
-
-
-def _step(make: Callable[..., Any], question: dict[str, Any], size: int) -> Callable[[], object]:
-    made = make(*built(question["args"]), **built(question["kwargs"]), **{question["argument"]: size})
-    if not callable(made):
-        raise Unfit(f"it returned {type(made).__name__}, expected the step: a function without arguments")
-    return made  # type: ignore[no-any-return]  # whatever can be called
-
-
-def _forked(question: dict[str, Any], tell: Teller, name: str, work: Callable[[Teller], None]) -> bool:
-    """Do something in a fork; return whether it came to its end, and tell why not."""
-
-    def told() -> None:
-        try:
-            work(tell)
-        except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
-            what = str(error) if isinstance(error, Unfit) else f"at {name} it raises {said(error)}"
-            give_up(tell, what, Places(question["root"]).innermost(error.__traceback__))
-
-    code = in_fork(tell, told)
-    if code < 0:
-        tell("problem", what=f"at {name} it was killed by {signal.Signals(-code).name}", place=None)
-    elif code == 0:
-        tell("problem", what=f"at {name} it ended by itself", place=None)
-    return code == DONE
+        code = in_fork(self._tell, told)
+        if code < 0 or code == 0:
+            how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
+            self._tell("problem", what=f"at {name} it {how}", place=None)
+        return code == DONE

@@ -1,8 +1,8 @@
-"""Values written down as JSON: exactly, each in a form of its own, so that another process can compare them.
+"""Values written down as JSON, each in a form of its own, and compared within a tolerance.
 
 Numbers, text, lists and `None` are themselves. Everything else is a mapping with its form under FORM: `float` (NaN,
-infinities), `ratio`, `dict`, `set`, `object` (fields by name), `enum`, `array` (tensors),
-`text` (dates, paths, bytes) and `opaque` (nothing of it can be compared).
+infinities), `dict`, `set`, `object` (fields by name), `enum`, `array` (tensors), `text` (dates, paths, bytes) and
+`opaque` (nothing of it can be compared).
 """
 
 import dataclasses
@@ -14,7 +14,8 @@ import inspect
 import math
 import pathlib
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence, ValuesView
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -23,17 +24,20 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 MOST = 20_000
 DEPTH = 60
 BOUND = 400
-DIGITS = 4000
 SPECIAL = {".nan": math.nan, ".inf": math.inf, "+.inf": math.inf, "-.inf": -math.inf}
+DOUBLE, SINGLE = 1e-9, 5e-7  # the share by which numbers may be off that were computed so exactly
+NOTHING = {DOUBLE: 1e-12, SINGLE: 1e-7, 1e-6: 1e-6, 2e-3: 1e-3, 2e-2: 1e-2}  # what is still like 0
+BY_DTYPE = {"float32": 1e-6, "complex64": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}
+Number = int | float
 
 
 class TooMuch(ValueError):
     """A value is larger or deeper than what is written down."""
 
 
-def encode(value: object) -> Any:  # noqa: ANN401  # JSON
-    """Return a value as JSON; raise `TooMuch` for one that is too large or holds itself."""
-    return _Writer().written(value, 0)
+def encode(value: object, array: Callable[[Any], object] | None = None) -> Any:  # noqa: ANN401  # JSON
+    """Return a value as JSON, the items of arrays as `array` has them; raise `TooMuch` for one that is too large."""
+    return _Writer(array).written(value, 0)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
@@ -47,95 +51,58 @@ def plain(value: Any) -> Any:  # noqa: ANN401  # JSON
     return value
 
 
-def shown(value: Any, bound: int = BOUND) -> str:  # noqa: ANN401  # JSON
-    """Return an encoded value as people read it, cut to a bounded length."""
-    text = _shown(value)
-    return text if len(text) <= bound else f"{text[: bound - 4]} ..."
-
-
 class _Writer:
     """Writes one value, and counts its parts."""
 
-    def __init__(self) -> None:
-        self._parts = 0
+    def __init__(self, array: Callable[[Any], object] | None) -> None:
+        self._parts, self._array = 0, array
 
     def written(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
         self._parts += 1
-        if self._parts > MOST or depth > DEPTH:
-            raise TooMuch(
-                f"it has more than {MOST} parts" if depth <= DEPTH else f"it is nested more than {DEPTH} deep"
-            )
+        if self._parts > MOST:
+            raise TooMuch(f"it has more than {MOST} parts")
+        if depth > DEPTH:
+            raise TooMuch(f"it is nested more than {DEPTH} deep")
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, enum.Enum):
-            return {
-                FORM: "enum",
-                "type": _name(value),
-                "name": value.name,
-                "value": self.written(value.value, depth + 1),
-            }
-        kind = type(value)
-        if issubclass(kind, float):
-            return _float(float(value))
-        if issubclass(kind, int):
-            if abs(value) >= 10**DIGITS:
-                raise TooMuch(f"it is a number of more than {DIGITS} digits")
+            named = {"type": _name(value), "name": value.name, "value": self.written(value.value, depth + 1)}
+            return {FORM: "enum", **named}
+        if isinstance(value, float | decimal.Decimal | fractions.Fraction):
+            number = float(value)
+            return number if math.isfinite(number) else {FORM: "float", "text": repr(number)}
+        if isinstance(value, int):
             return int(value)
-        if issubclass(kind, str):
+        if isinstance(value, str):
             return str.__str__(value).encode("utf-8", "backslashreplace").decode()
-        return self._structure(value, depth + 1)
+        return _text(value) or self._structure(value, depth + 1)
 
     def _structure(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
-        if isinstance(value, list | tuple | range) and not hasattr(value, "_fields"):
-            return [self.written(item, depth) for item in value]
         if isinstance(value, Mapping):
             pairs = [[self.written(key, depth), self.written(item, depth)] for key, item in value.items()]
             return {FORM: "dict", "items": pairs}
-        if isinstance(value, AbstractSet) and not is_record(value):
-            items = [self.written(item, depth) for item in value]
-            return {FORM: "set", "items": sorted(items, key=repr)}
-        scalar = _scalar(value)
-        if scalar is not None:
-            return scalar
         if hasattr(value, "tolist") and not inspect.isclass(value):
-            shape = [int(size) for size in getattr(value, "shape", ())]
+            shape, dtype = [*getattr(value, "shape", ())], str(getattr(value, "dtype", "")).rpartition(".")[2]
+            if self._array:
+                return [dtype, shape, self._array(value)]
             if math.prod(shape) > MOST:
                 raise TooMuch(f"it has {math.prod(shape)} parts, more than {MOST}")
-            return {FORM: "array", "dtype": str(getattr(value, "dtype", "")).rpartition(".")[2], "shape": shape,
-                    "items": self.written(value.tolist(), depth)}  # fmt: skip
-        return self._fielded(value, depth)
-
-    def _fielded(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
-        """Write what is told by its fields, by its items, or by both: either may be what is expected of it."""
-        more: dict[str, Any] = {}
-        fields = _fields(value)
-        if isinstance(value, Sequence | ValuesView) and not _is_declared(value):
-            more["items"] = [self.written(item, depth) for item in value]
-            if fields is None:
-                return more["items"]
-        if fields is None:
+            return {FORM: "array", "dtype": dtype, "items": self.written(value.tolist(), depth)}
+        names = _fields(value)
+        if isinstance(value, Sequence | ValuesView) and names is None:
+            return [self.written(item, depth) for item in value]
+        if isinstance(value, AbstractSet) and names is None:
+            return {FORM: "set", "items": sorted((self.written(item, depth) for item in value), key=repr)}
+        if names is None:
+            names = _attributes(value)
+        if names is None:
             return {FORM: "opaque", "type": _name(value), "text": _repr(value)}
-        named = {name: self.written(item, depth) for name, item in fields}
-        if isinstance(value, Iterator | AsyncIterator):
-            more["iterates"] = True
-        return {FORM: "object", "type": _name(value), "fields": named, "tuple": isinstance(value, tuple), **more}
+        fields = {name: self.written(getattr(value, name), depth) for name in names}
+        return {FORM: "object", "type": _name(value), "fields": fields, "tuple": isinstance(value, tuple)}
 
 
-def _float(value: float) -> Any:  # noqa: ANN401  # JSON
-    return value if math.isfinite(value) else {FORM: "float", "text": repr(value)}
-
-
-def _scalar(value: object) -> dict[str, Any] | None:
-    """Return exact numbers that JSON does not know, and what is best told by its text."""
-    if isinstance(value, complex):
-        parts = {"real": _float(value.real), "imag": _float(value.imag)}
-        return {FORM: "object", "type": "complex", "fields": parts, "tuple": False}
-    if isinstance(value, decimal.Decimal) and not value.is_finite():
-        return {FORM: "float", "text": repr(float(value))}
-    if isinstance(value, decimal.Decimal) and abs(value.adjusted()) > DIGITS:
-        return {FORM: "text", "type": "Decimal", "text": str(value)}
-    if isinstance(value, decimal.Decimal | fractions.Fraction):
-        return {FORM: "ratio", "text": str(value)}
+def _text(value: object) -> dict[str, Any] | None:
+    """Return what is best told by its text."""
     if isinstance(value, datetime.date | datetime.time):
         return {FORM: "text", "type": _name(value), "text": value.isoformat()}
     if isinstance(value, bytes | bytearray):
@@ -145,32 +112,24 @@ def _scalar(value: object) -> dict[str, Any] | None:
     return None
 
 
-def _fields(value: Any) -> Iterable[tuple[str, Any]] | None:  # noqa: ANN401  # anything
-    """Return the fields of a record: a dataclass, a named tuple, or what keeps all that it is in public attributes."""
-    if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
-        return None
-    if dataclasses.is_dataclass(value):
-        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
-    if isinstance(value, tuple):
-        return [(name, getattr(value, name)) for name in getattr(value, "_fields", ())]
-    model_fields = getattr(type(value), "model_fields", None) or getattr(type(value), "__attrs_attrs__", None)
-    if isinstance(model_fields, dict):
-        return [(name, getattr(value, name)) for name in model_fields]
-    if model_fields:
-        return [(field.name, getattr(value, field.name)) for field in model_fields]
-    own = getattr(value, "__dict__", None)
-    return [*own.items()] if own and not any(name.startswith("_") for name in own) else None
-
-
-def is_record(value: object) -> bool:
-    """Return whether a value is told by its fields."""
-    return _fields(value) is not None
-
-
-def _is_declared(value: object) -> bool:
-    """Return whether the type of a value says which fields it has."""
+def _fields(value: Any) -> Iterable[str] | None:  # noqa: ANN401  # anything
+    """Return the names of the fields that the type of a record declares."""
     kind = type(value)
-    return any(hasattr(kind, name) for name in ("__dataclass_fields__", "_fields", "model_fields", "__attrs_attrs__"))
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if kind is complex:
+        return ("real", "imag")
+    if attrs := getattr(kind, "__attrs_attrs__", None):
+        return [field.name for field in attrs]
+    found: Iterable[str] | None = getattr(kind, "_fields", None) or getattr(kind, "model_fields", None)
+    return found
+
+
+def _attributes(value: object) -> Iterable[str] | None:
+    """Return the names of the attributes of what keeps all that it is in public ones."""
+    own = getattr(value, "__dict__", None)
+    is_code = inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value)
+    return own if own and not is_code and not any(name.startswith("_") for name in own) else None
 
 
 def _name(value: object) -> str:
@@ -183,6 +142,12 @@ def _repr(value: object) -> str:
         return ADDRESS.sub(" at 0x...", text)  # another one in every process
     except Exception as error:  # noqa: BLE001  # a broken repr is no fault of the calculation
         return f"<{_name(value)} whose repr raises {type(error).__name__}>"
+
+
+def shown(value: Any, bound: int = BOUND) -> str:  # noqa: ANN401  # JSON
+    """Return an encoded value as people read it, cut to a bounded length."""
+    text = _shown(value)
+    return text if len(text) <= bound else f"{text[: bound - 4]} ..."
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401  # JSON
@@ -202,13 +167,178 @@ def _shown_form(value: dict[str, Any], form: str | None) -> str:
         return f"{value['type']}.{value['name']}"
     if form == "array":
         return f"{value['dtype'] or 'array'} {_shown(value['items'])}"
-    if "$call" in value or "$ref" in value:
-        return _shown_made(value)
-    return str(value.get("text", value))
+    if "$call" in value:
+        named = [f"{name}={_shown(item)}" for name, item in value.get("kwargs", {}).items()]
+        return f"{value['$call']}({', '.join([*map(_shown, value.get('args', [])), *named])})"
+    return str(value.get("$ref", value.get("text", value)))
 
 
-def _shown_made(value: dict[str, Any]) -> str:
-    if "$ref" in value:
-        return str(value["$ref"])
-    named = [f"{name}={_shown(item)}" for name, item in value.get("kwargs", {}).items()]
-    return f"{value['$call']}({', '.join([*map(_shown, value.get('args', [])), *named])})"
+class Unseen(str):
+    """A difference that may be none: nothing of the value can be compared."""
+
+    __slots__ = ()
+
+
+def differences(
+    expected: object, actual: object, *, tolerance: float | None = None, relative: float | None = None
+) -> list[str]:
+    """Return each place where a value is not what was expected, in words; nothing where it is.
+
+    Without a tolerance, whole numbers must be equal, and floating-point numbers to nine digits (six in float32, fewer
+    in narrower types). A list is like a tuple, a set or an array of the same items, a mapping like a record with the
+    same fields; a truth value is like no number.
+    Where nothing of a value can be compared, that is told as `Unseen`.
+    """
+    return [*_Comparison(tolerance, relative).unlike(expected, actual, "", DOUBLE)]
+
+
+class _Comparison:
+    def __init__(self, tolerance: float | None, relative: float | None) -> None:
+        self._exact = tolerance is None and relative is None
+        self._tolerance, self._relative = tolerance or 0.0, relative or 0.0
+
+    def unlike(self, expected: Any, actual: Any, at: str, share: float) -> Iterator[str]:  # noqa: ANN401  # JSON
+        share = max(share, _share(expected), _share(actual))
+        expected, actual = _opened(expected), _as_written(_opened(actual), expected)
+        wanted, found = number(expected), number(actual)
+        forms = {_form(expected), _form(actual)}
+        if "set" in forms:
+            expected, actual = _items(expected), _items(actual)
+        if wanted is not None and found is not None:
+            yield from self._numbers(wanted, found, at, share)
+        elif isinstance(expected, list) and isinstance(actual, list):
+            yield from self._lists(expected, actual, at, share)
+        elif forms <= {"dict", "object"}:
+            yield from self._mappings(expected, actual, at, share)
+        elif _nowhere(actual) or _nowhere(expected):
+            unseen = actual if _nowhere(actual) else expected
+            yield Unseen(f"{_told(at, expected, actual)}: {unseen['type']} is a type of which nothing can be compared")
+        elif type(expected) is not type(actual) or expected != actual:
+            yield _told(at, expected, actual)
+
+    def _numbers(self, wanted: Number, found: Number, at: str, share: float) -> Iterator[str]:
+        if wanted == found or repr(wanted) == repr(found):  # NaN, too
+            return
+        told = f"{_place(at)}{shown(encode(found), 60)}, expected {shown(encode(wanted), 60)}"
+        if not all(-math.inf < one < math.inf for one in (wanted, found)):
+            yield told
+            return
+        off, limit = _distance(found, wanted), max(self._tolerance, self._relative * abs(wanted))
+        if self._exact and (isinstance(wanted, float) or isinstance(found, float)):
+            share = max(share, SINGLE if _is_single(wanted) or _is_single(found) else DOUBLE)
+            limit = share * abs(wanted) if wanted else NOTHING[share]
+        if abs(off) > limit:
+            yield f"{told} (off by {_rounded(off)})"
+
+    def _lists(self, expected: list[Any], actual: list[Any], at: str, share: float) -> Iterator[str]:
+        if len(expected) != len(actual):
+            yield f"{_place(at)}{len(actual)} items, expected {len(expected)}"
+            return
+        for i, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            yield from self.unlike(one, other, f"{at}[{i}]", share)
+
+    def _mappings(self, expected: Any, actual: Any, at: str, share: float) -> Iterator[str]:  # noqa: ANN401  # JSON
+        if _form(expected) == _form(actual) == "object" and expected["type"] != actual["type"]:
+            yield f"{_place(at)}{actual['type']}, expected {expected['type']}"
+            return
+        wanted, found = _named(expected), _named(actual)
+        for key in {**wanted, **found}:
+            if key not in found:
+                yield f"{_place(at)}no {key!r}, expected {shown(wanted[key])}"
+            elif key not in wanted:
+                yield f"{_place(at)}{key!r} = {shown(found[key])}, expected no {key!r}"
+            else:
+                yield from self.unlike(wanted[key], found[key], f"{at}[{key!r}]", share)
+
+
+def number(value: Any) -> Number | None:  # noqa: ANN401  # JSON
+    """Return an encoded number, or `None` for what is none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    form = _form(value)
+    return float(value["text"]) if form == "float" else number(value["items"]) if form == "array" else None
+
+
+def numbers_in(value: Any) -> Iterator[Number]:  # noqa: ANN401  # JSON
+    """Yield every number inside an encoded value."""
+    found = number(value)
+    if found is not None:
+        yield found
+    elif isinstance(value, list | dict):
+        for item in value if isinstance(value, list) else value.values():
+            yield from numbers_in(item)
+
+
+def _form(value: Any) -> str | None:  # noqa: ANN401  # JSON
+    return value.get(FORM) if isinstance(value, dict) else None
+
+
+def _opened(value: Any) -> Any:  # noqa: ANN401  # JSON
+    return value["items"] if _form(value) == "array" else value
+
+
+def _as_written(actual: Any, expected: Any) -> Any:  # noqa: ANN401  # JSON
+    """Return a value in the form in which a task file can write it: a member by its name or value, a date as text."""
+    form = _form(actual)
+    if form == "enum" and _form(expected) != "enum":
+        return expected if expected in (actual["name"], f"{actual['type']}.{actual['name']}") else actual["value"]
+    if form == "object" and isinstance(expected, list) and actual["tuple"]:
+        return [*actual["fields"].values()]
+    if form in {"text", "opaque"} and isinstance(expected, str):
+        return actual if _nowhere(actual) else actual["text"]
+    return actual
+
+
+def _nowhere(value: Any) -> bool:  # noqa: ANN401  # JSON
+    """Return whether nothing of a value can be compared: it tells its address alone."""
+    return _form(value) == "opaque" and " at 0x" in value["text"]
+
+
+def _share(value: Any) -> float:  # noqa: ANN401  # JSON
+    return BY_DTYPE.get(value["dtype"], DOUBLE) if _form(value) == "array" else DOUBLE
+
+
+def _is_single(value: Number) -> bool:
+    """Return whether a number looks like a float32, as `.item()` gives it: by its many digits; a price has few."""
+    try:
+        many = isinstance(value, float) and len(repr(value).strip("-0.").replace(".", "")) > 9
+        return many and struct.unpack("f", struct.pack("f", value))[0] == value
+    except OverflowError:
+        return False
+
+
+def _distance(found: Number, wanted: Number) -> Number:
+    try:
+        return found - wanted
+    except OverflowError:  # a whole number that is no float
+        return math.inf if found > wanted else -math.inf
+
+
+def _rounded(off: Number) -> str:
+    try:
+        return repr(float(f"{float(off):.6g}"))
+    except OverflowError:
+        return "inf" if off > 0 else "-inf"
+
+
+def _items(value: Any) -> Any:  # noqa: ANN401  # JSON
+    """Return the items of a set, or of a list that is compared with one, in an order of their own."""
+    items = value["items"] if _form(value) == "set" else value
+    return sorted(items, key=repr) if isinstance(items, list) else items
+
+
+def _named(value: Any) -> dict[str, Any]:  # noqa: ANN401  # JSON
+    """Return the items of a mapping by the text of their keys, as a task file writes them."""
+    if _form(value) == "object":
+        return dict(value["fields"])
+    return {key if isinstance(key, str) else shown(key): item for key, item in value["items"]}
+
+
+def _place(at: str) -> str:
+    return f"at {at}: " if at else ""
+
+
+def _told(at: str, expected: Any, actual: Any) -> str:  # noqa: ANN401  # JSON
+    return f"{_place(at)}{shown(actual, 120)}, expected {shown(expected, 120)}"

@@ -26,7 +26,7 @@ from gates.task.selection import narrowed
 from gates.task.task import Task
 from gates.words import visible
 
-SILENT = Stream(bytes=0, tail="", truncated=False)
+SILENT = Stream(bytes=0, tail="")
 
 
 @dataclass(frozen=True)

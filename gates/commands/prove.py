@@ -101,9 +101,9 @@ def _tried(
     if not pairs:
         return {}
     say(f"{len(pairs)} faults to try by tests")
-    asked = [baseline.asked(_name(case, fault), fault, case.tests[fault.id], case.own) for case, fault in pairs]
+    asked = [baseline.asked(_name(case, fault), fault, case.tests[fault.id]) for case, fault in pairs]
     results = bench.try_all(asked, peak_bytes=baseline.peak_bytes, deadline=deadline, say=say)
-    return {result["id"]: result for result in results}
+    return {result["id"]: result["tries"][0] for result in results if result["tries"]}
 
 
 def _name(case: Case, fault: Fault) -> str:

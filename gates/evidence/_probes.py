@@ -1,7 +1,7 @@
 """One form for all probes: what is seen of each callable of one kind that a task names, and what is said of it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import ValidationError
@@ -14,9 +14,9 @@ from gates.report import Section
 from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Task
 
-AnyPart = Concurrent | HotPath | Leak | Scale
 P = TypeVar("P", Concurrent, HotPath, Leak, Scale)
 S = TypeVar("S", bound=Model)
+M = TypeVar("M", bound=Model)
 LONGEST = 600
 
 
@@ -40,13 +40,6 @@ class Probes(Evidence, Generic[P, S]):
         """Return what is seen of one callable; `name` is that of its journals."""
         raise NotImplementedError
 
-    def of(self, index: int) -> S | None:
-        """Return what was seen of a callable of the task."""
-        return self.seen[index] if index < len(self.seen) else None
-
-
-M = TypeVar("M", bound=Model)
-
 
 def readable(seen: M, facts: Callable[[], Mapping[str, object]]) -> M:
     """Return what was seen with the facts of its journal; where these cannot be read, that is its problem."""
@@ -57,17 +50,36 @@ def readable(seen: M, facts: Callable[[], Mapping[str, object]]) -> M:
         return seen.model_copy(update={"problem": why})
 
 
-def _none(_seen: object) -> str:
-    return ""
+def unknown(why: str, actual: str = "not seen", *, location: Location | None = None, remedy: str = "") -> Said:
+    """Say that something is not known."""
+    return Said(Outcome.UNKNOWN, why, actual, location=location, remediation=remedy)
+
+
+def _must(_part: object) -> tuple[Level, bool]:
+    return Level.MUST, True
+
+
+@dataclass(frozen=True)
+class Aspect(Generic[P, S]):
+    """One thing that is judged of each callable.
+
+    `title` and `promise` are what is planned for a callable and for a criterion that it stands for; `bound` is how
+    binding it is, and whether it binds the criteria.
+    """
+
+    title: Callable[[P], str]
+    promise: str
+    judge: Callable[[P, S], Iterable[Said]]
+    name: str = ""
+    bound: Callable[[P], tuple[Level, bool]] = _must
 
 
 @dataclass(frozen=True)
 class ProbeCheck(Generic[P, S]):
     """What a check on one kind of callable has of its own; all else follows from it.
 
-    `title` and `promise` are what is planned for a callable and for a criterion that it stands for. `judge` says what
-    was seen of one; `doubt` begins what is said where nothing was, and `remedy` is what to do then. `section` is its
-    section of a page, `suffix` that of the journal which counts.
+    `doubt` begins what is said where nothing was seen, and `remedy` is what to do then. `page` makes its sections of
+    what was seen of each callable and said of it, or of why nothing was; `suffix` is that of the journal which counts.
     """
 
     name: str
@@ -75,13 +87,11 @@ class ProbeCheck(Generic[P, S]):
     prefix: str
     rule: RuleText
     evidence: type[Probes[P, S]]
-    title: Callable[[P], str]
-    promise: str
-    judge: Callable[[P, S], Said]
-    section: Callable[[tuple[tuple[P, S], ...], str], Section]
+    aspects: tuple[Aspect[P, S], ...]
+    page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]]
     doubt: str
     remedy: str
-    suffix: Callable[[S], str] = _none
+    suffix: Callable[[S], str] = lambda _seen: ""
 
     def check(self) -> Check:
         """Return the check."""
@@ -97,79 +107,59 @@ class ProbeCheck(Generic[P, S]):
             row=Row.MEASURE,
         )
 
-    def _parts(self, task: Task) -> tuple[P, ...]:
-        parts: tuple[P, ...] = getattr(task, self.evidence.key)
-        return parts
+    def _all(self, task: Task) -> Iterator[tuple[int, P, Aspect[P, S], str]]:
+        """Yield each callable with each aspect, and the check that it is."""
+        for i, part in enumerate(getattr(task, self.evidence.key)):
+            for aspect in self.aspects:
+                yield i, part, aspect, ":".join(filter(None, (self.prefix, f"{i}", aspect.name)))
 
     def _plan(self, task: Task) -> Iterator[Planned]:
-        for i, part in enumerate(self._parts(task)):
-            yield from checks(task, part, f"{self.prefix}:{i}", self.title(part), self.promise)
+        for _, part, aspect, check in self._all(task):
+            level, binds = aspect.bound(part)
+            yield Planned(id=check, title=aspect.title(part), level=level)
+            if binds:
+                yield from for_criteria(task, part, f"{check}:for", f": {aspect.promise}")
 
     def _judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-        seen = evidence.get(self.evidence)
-        for i, part in enumerate(self._parts(task)):
-            one = seen.of(i) if seen else None
-            why = f"{self.doubt}: it was not run: {evidence.why_missing(self.evidence)}"
-            said = self.judge(part, one) if one else unknown(why, remedy=self.remedy)
-            raw = f"{self.evidence.key}/{i}{self.suffix(one)}.jsonl" if one else None
-            yield from findings(task, part, said, rule=self.rule.id, check=f"{self.prefix}:{i}", raw=raw)
+        found = evidence.get(self.evidence)
+        seen = found.seen if found else ()
+        for i, part, aspect, check in self._all(task):
+            not_run = [self._doubted(unknown(f"it was not run: {evidence.why_missing(self.evidence)}"))]
+            for said in self._said(part, seen[i], aspect) if i < len(seen) else not_run:
+                raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
+                yield from self._findings(task, part, aspect, check, said, raw)
+
+    def _findings(
+        self, task: Task, part: P, aspect: Aspect[P, S], check: str, said: Said, raw: str | None
+    ) -> Iterator[Finding]:
+        """Say the same of the check itself and of each criterion that it binds."""
+        level, binds = aspect.bound(part)
+        facts = {
+            **vars(said),
+            "rule": self.rule.id,
+            "message": f"{part.name}: {said.message}"[:LONGEST],
+            "location": said.location or task.place(part),
+            "subject": f"{part.name}{f' at {said.subject}' if said.subject else ''}",
+            "evidence": raw,
+        }
+        yield Finding.model_validate({**facts, "check": check, "level": level})
+        for criterion in task.criteria_of(part) if binds else ():
+            about = {"check": f"{check}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
+            yield Finding.model_validate({**facts, **about})
+
+    def _said(self, part: P, seen: S, aspect: Aspect[P, S]) -> list[Said]:
+        return [self._doubted(said) for said in aspect.judge(part, seen)]
+
+    def _doubted(self, said: Said) -> Said:
+        if said.outcome is not Outcome.UNKNOWN:
+            return said
+        return replace(said, message=f"{self.doubt}: {said.message}", remediation=said.remediation or self.remedy)
 
     def _page(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-        if parts := self._parts(task):
-            seen = evidence.get(self.evidence)
-            not_run = "" if seen else f"Not run: {evidence.why_missing(self.evidence)}."
-            yield self.section(tuple(zip(parts, seen.seen if seen else (), strict=False)), not_run)
-
-
-def unknown(why: str, *, remedy: str, actual: str = "not seen", location: Location | None = None) -> Said:
-    """Say that something is not known."""
-    return Said(Outcome.UNKNOWN, why, actual, location=location, remediation=remedy)
-
-
-def checks(
-    task: Task,
-    part: AnyPart,
-    check: str,
-    title: str,
-    of_criterion: str,
-    *,
-    level: Level = Level.MUST,
-    binds: bool = True,
-) -> Iterator[Planned]:
-    """Plan the check itself, and one for each criterion that it binds, which is titled by what it asks."""
-    yield Planned(id=check, title=title, level=level)
-    if binds:
-        yield from for_criteria(task, part, f"{check}:for", f": {of_criterion}")
-
-
-def findings(
-    task: Task,
-    part: AnyPart,
-    said: Said,
-    *,
-    rule: str,
-    check: str,
-    raw: str | None,
-    level: Level = Level.MUST,
-    binds: bool = True,
-) -> Iterator[Finding]:
-    """Say the same of the check itself and of each criterion."""
-    about: list[tuple[str, Level, str | None]] = [(check, level, None)]
-    bound = task.criteria_of(part) if binds else []
-    about += [(f"{check}:for:{criterion.id}", criterion.level, criterion.id) for criterion in bound]
-    for name, its, criterion_id in about:
-        yield Finding(
-            rule=rule,
-            check=name,
-            level=its,
-            criterion=criterion_id,
-            outcome=said.outcome,
-            subject=f"{part.name}{f' at {said.subject}' if said.subject else ''}",
-            message=f"{part.name}: {said.message}"[:LONGEST],
-            location=said.location or task.place(part),
-            expected=said.expected,
-            actual=said.actual,
-            impact=said.impact,
-            remediation=said.remediation,
-            evidence=raw,
-        )
+        if parts := getattr(task, self.evidence.key):
+            found = evidence.get(self.evidence)
+            not_run = "" if found else f"Not run: {evidence.why_missing(self.evidence)}."
+            pairs = zip(parts, found.seen if found else (), strict=False)
+            yield from self.page(
+                [(part, seen, self._said(part, seen, self.aspects[0])[0]) for part, seen in pairs], not_run
+            )

@@ -52,11 +52,14 @@ def attempt(
         ledger.append(begun.model_copy(update={"ended": FAILED, "pairs": error.pairs, "unfit": (str(error),)}))
         raise
     told = {
-        "ended": taken.ended, "pairs": taken.pairs, "restarts": taken.restarts, "split": taken.split,
+        "ended": taken.ended,
+        "pairs": taken.pairs,
+        "restarts": taken.restarts,
+        "split": taken.split,
         "metrics": samples.metrics,
         "unfit": (*disturbed(taken), *(contended(taken) if plan.clock == "wall" else ())),
         "missed": answers.missed(_applying(measures, samples), Source(samples, taken, earlier)),
-    }  # fmt: skip
+    }
     unwritten = ledger.append(begun.model_copy(update=told))
     return samples, taken, Recalled(attempts=earlier, problem=recalled.problem or unwritten)
 
@@ -130,7 +133,6 @@ LIMIT_S = 60.0
 
 METHOD = "gates.measuring/1"
 MOST_READ = 1_000_000  # bytes of a file whose syntax is read
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def time_arms(task: Task, measurement: Measurement, device: str, context: Context) -> tuple[Samples, Taken, Recalled]:
@@ -182,10 +184,12 @@ def run_again_and_again(measurement: Measurement, device: str, context: Context,
         raise BadSamples(f"{short[0]!r} is in {len(columns[short[0]])} of {runs} runs only")
     metric = Metric(unit="s", direction="lower", paired=True, arms={n: tuple(v) for n, v in columns.items()})
     return Samples(
-        schema="gates.samples/1", device=machine.processor(), settings={"runs": str(runs)},
+        schema="gates.samples/1",
+        device=machine.processor(),
+        settings={"runs": str(runs)},
         timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
         metrics={"time_s": metric},
-    )  # fmt: skip
+    )
 
 
 def turns(measurement: Measurement) -> Iterator[int]:
@@ -229,13 +233,10 @@ def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths
 def code_digest(task: Task, measurement: Measurement, context: Context) -> str:
     """Return the digest of the code that is measured, that of the arms with it: what only judges it makes no other.
 
-    Nor does what no interpreter looks at: comments, docstrings, blanks.
+    Nor does what no interpreter looks at: comments, blanks.
     """
     paths = files_of((*task.implementation, *named_files(task, measurement, context)), context.root)
-    whole = hashlib.sha256()
-    for path in paths:
-        whole.update(f"{context.shown(path)}\0{_meaning(path)}\n".encode(errors="replace"))
-    return whole.hexdigest()
+    return digest_of([(context.shown(path), _meaning(path)) for path in paths])
 
 
 def _meaning(path: Path) -> str:
@@ -244,11 +245,7 @@ def _meaning(path: Path) -> str:
     if path.suffix == ".py" and len(source) < MOST_READ:
         with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-            for node in ast.walk(tree):
-                if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-                    del node.body[0]
-            source = ast.dump(tree).encode(errors="replace")
+            source = ast.dump(ast.parse(source)).encode(errors="replace")
     return hashlib.sha256(source).hexdigest()
 
 

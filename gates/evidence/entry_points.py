@@ -84,7 +84,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
     paths = [str(path) for path in import_roots(task, context)]
     asked = {"call": entry.call, "args": entry.args, "paths": paths}
     question = Question(folder / f"{index}.jsonl", asked) if entry.call else None
-    argv = command(context.python, "calling_once", str(question.path)) if question else None
+    argv = command(context.python, "calculating:once", str(question.path)) if question else None
     argv = argv or context.argv(entry.run or (), out=str(folder / f"{index}.out"))
     limit = entry.timeout_s or context.timeout_s
     env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}

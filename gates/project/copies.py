@@ -106,6 +106,23 @@ def copy_project(root: Path, target: Path, copies: int) -> None:
         give_history(root, target)
 
 
+def place_for(root: Path, folder: Path) -> Path:
+    """Return where in a folder the copy of a project is to lie: as deep as in its repository, with what lies above it.
+
+    Files above it, such as pytest's settings or a conftest, are copied; folders beside it are linked to.
+    """
+    top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    inside = root.relative_to(top)
+    for step in reversed(inside.parents):
+        (folder / step).mkdir(parents=True, exist_ok=True)
+        for each in (top / step).iterdir():
+            if each.is_dir() and not is_left_out(each) and not root.is_relative_to(each):
+                (folder / step / each.name).symlink_to(each)
+            elif each.is_file() and each.name != ".git":
+                shutil.copy2(each, folder / step / each.name)
+    return folder / inside
+
+
 def lend_generated(root: Path, target: Path) -> None:
     """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
 

@@ -1,4 +1,4 @@
-"""What nobody read: paths of a task that lead nowhere, files that are no Python, bytecode without a source."""
+"""What nobody read: paths of a task that lead nowhere, files that are no Python."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -71,12 +71,6 @@ PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*
 
 RULES = (
     RuleText(
-        id="GT005",
-        title="What ran can be read",
-        meaning="Tests imported bytecode of the project that has no source. No check reads it, so the "
-        "verdict cannot be a pass.",
-    ),
-    RuleText(
         id="GT006",
         title="The paths of the task lead to files",
         meaning="Each path under 'implementation' and 'tests' must lead to a file. Where one does not, "
@@ -96,15 +90,6 @@ def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
     if seen is None or not seen.strays or revision.commit is None:
         return revision
     return revision.model_copy(update={"dirty": True, "strays": seen.strays, "web": None})
-
-
-def without_source(seen: ImportedCode | None) -> Iterable[Finding]:
-    """Say so where code without a source ran."""
-    if seen is not None and seen.sourceless:
-        message = f"Bytecode without a source ran: {', '.join(seen.sourceless[:NAMED])}."
-        impact = "What it does was not read, whatever the sources beside it say."
-        said = partial(Finding, rule="GT005", check="sources", outcome=Outcome.UNKNOWN, message=message, impact=impact)
-        yield said(remediation="Commit the source in its place; remove the bytecode.")
 
 
 def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:

@@ -17,7 +17,7 @@ from gates.child import process
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
-from gates.project.copies import copy_project, relocated
+from gates.project.copies import copy_project, place_for, relocated
 from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
@@ -37,20 +37,17 @@ class Bench:
         self._task = task
         self._root = context.root
         self._folder = context.evidence
-        self.pristine = self._folder / "pristine"
+        first, names = self._folder / "pristine", [f"copy-{i}" for i in range(jobs)]
+        self.pristine = place_for(context.root, first)
         copy_project(context.root, self.pristine, jobs + 1)
-        for name in ("look", *(f"copy-{i}" for i in range(jobs))):
-            shutil.copytree(self.pristine, self._folder / name, symlinks=True)
-        self.look = replace(context, root=self._folder / "look", evidence=self._fresh("seen"))
-        self._copies = tuple(self._folder / f"copy-{i}" for i in range(jobs))
+        for name in ("look", *names):
+            shutil.copytree(first, self._folder / name, symlinks=True)
+        inside = self.pristine.relative_to(first)
+        self.look = replace(context, root=self._folder / "look" / inside, evidence=self._fresh("seen"))
+        self._copies = tuple(self._folder / name / inside for name in names)
         self._looked = Copy(self.look.root, self.pristine)
         self._plugin = self._folder / "plugin"
         copy_package(WORKER, self._plugin / PACKAGE)
-
-    @property
-    def modules(self) -> dict[str, str]:
-        """Return the names that the implementation's modules may be imported by, and the files they must come from."""
-        return modules_of(self._task, self.look)
 
     @property
     def packages(self) -> list[str]:
@@ -69,11 +66,10 @@ class Bench:
         (scratch / "claims").mkdir()
         (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
         copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
-        plan = {
-            "faults": str(scratch / "faults.json"), "claims": str(scratch / "claims"), "pristine": str(self.pristine),
-            "deadline": deadline, "collect_s": self.look.timeout_s, "fork": True,
-            "peak_bytes": peak_bytes, "modules": list(self.modules), "packages": self.packages,
-        }  # fmt: skip
+        paths = {"faults": scratch / "faults.json", "claims": scratch / "claims", "pristine": self.pristine}
+        limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
+        imported = {"modules": list(modules_of(self._task, self.look)), "packages": self.packages}
+        plan = {**{name: str(path) for name, path in paths.items()}, **limits, **imported}
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         results = [Path(copy["results"]) for copy in copies]
@@ -85,10 +81,11 @@ class Bench:
         """Let a worker try faults in its copy until none is left."""
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
-        process.run(
-            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)], cwd=Path(plan["root"]), timeout_s=limit_s,
-            log=asked.with_name("run"), env={**plan["env"], "TMPDIR": plan["temporary"]},
-        )  # fmt: skip
+        argv, env = (
+            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)],
+            {**plan["env"], "TMPDIR": plan["temporary"]},
+        )
+        process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 
     @contextmanager
     def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
@@ -103,11 +100,9 @@ class Bench:
     def _copy(self, number: int, root: Path, scratch: Path) -> Told:
         own = scratch / str(number)
         (own / "tmp").mkdir(parents=True)
-        return {
-            "root": str(root), "scratch": str(own), "temporary": str(own / "tmp"),
-            "results": str(own / "results.jsonl"), "env": self.env(root),
-            "arguments": ["--maxfail=1", f"--rootdir={root}"],
-        }  # fmt: skip
+        paths = {"root": root, "scratch": own, "temporary": own / "tmp", "results": own / "results.jsonl"}
+        arguments = ["--maxfail=1", f"--rootdir={root}"]
+        return {**{name: str(path) for name, path in paths.items()}, "env": self.env(root), "arguments": arguments}
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: variables that name places of the project name its places.

@@ -2,7 +2,6 @@
 
 import ast
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location
 from gates.proving.bench import Bench, Told
-from gates.proving.mutants import Change, Fault, Maker, mutants, spread
+from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.source import Text
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
@@ -31,13 +30,12 @@ COPIES = 2
 class Baseline:
     """How the bound tests end without a fault, and which lines each of them runs (`None` where that is not known).
 
-    `left_out` were skipped or expected to fail, `unrun` did not come to their end.
+    `bad` failed or did not come to their end, `left_out` were skipped or expected to fail.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
     bad: dict[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
-    unrun: frozenset[str] = frozenset()
     peak_bytes: int = 0
     around_s: float = STARTUP_S
     lines: ExecutedLines | None = None
@@ -48,22 +46,22 @@ class Baseline:
     def of(cls, run: PytestRun, lines: ExecutedLines | None) -> Self:
         """Return what a whole test run says of its tests."""
         seconds = {test.id: test.duration_s for test in run.tests}
-        bad = {test.id: test.reason for test in run.tests if test.outcome in BAD}
-        unrun = frozenset(test.id for test in run.tests if test.outcome is TestOutcome.NOT_RUN)
+        bad = {test.id: f"fails: {test.id}: {test.reason}" for test in run.tests if test.outcome in BAD}
+        bad |= {test.id: f"{test.id} did not run" for test in run.tests if test.outcome is TestOutcome.NOT_RUN}
         return cls(
-            seconds=seconds, bad=bad, unrun=unrun, lines=lines,
-            left_out=frozenset(test.id for test in run.tests if not test.passed) - bad.keys() - unrun,
+            seconds=seconds,
+            bad=bad,
+            left_out=frozenset(test.id for test in run.tests if not test.passed) - bad.keys(),
+            peak_bytes=run.process.peak_memory_bytes or 0,
             around_s=max(STARTUP_S, run.process.duration_s - sum(seconds.values())),
-            peak_bytes=run.process.peak_memory_bytes or 0, problem=_broken_off(run),
-        )  # fmt: skip
+            lines=lines,
+            problem=_broken_off(run),
+        )
 
-    def asked(self, name: str, fault: Fault, tests: list[str], every: list[str] | None = None) -> Told:
-        """Return what a worker is asked: to try a fault by some tests, or else by every one of a criterion."""
-        every = tests if every is None else every
-        return {
-            "id": name, "file": fault.location.path, "text": fault.text, "tests": tests, "all": every,
-            "limit_s": self.limit_s(tests), "limit_all_s": self.limit_s(every),
-        }  # fmt: skip
+    def asked(self, name: str, fault: Fault, tests: list[str]) -> Told:
+        """Return what a worker is asked: to try a fault by some tests."""
+        ways, limit_s = [{"text": fault.text}], self.limit_s(tests)
+        return {"id": name, "file": fault.location.path, "ways": ways, "tests": tests, "limit_s": limit_s}
 
     def limit_s(self, tests: Iterable[str]) -> float:
         """Return how long some tests may take with a fault in."""
@@ -80,37 +78,34 @@ class Baseline:
         return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
     def contexts(self, place: Location) -> frozenset[str] | None:
-        """Return the contexts that some lines of a function ran in; `None` where nobody can tell."""
-        function = self.lines.function_at(place) if self.lines else None
-        if self.lines is None or function is None or not function.told or function.wrapped:
+        """Return the contexts that some lines ran in; `None` where nobody can tell."""
+        if self.lines is None or place.path not in self.lines.lines:
             return None
-        found = self.lines.contexts_in(function, place)
+        function, found = self.lines.function_at(place), self.lines.contexts_in(place)
+        if function is not None and function.wrapped:
+            return None
         return None if any(not name.startswith(TEST) for name in found) else found
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
-        """Return those of some tests that may notice a fault in some lines, the fastest first."""
+        """Return those of some tests that may notice a fault in some lines."""
         found = self.contexts(place)
-        fast = sorted(tests, key=lambda test: self.seconds.get(test, 0))
         if found is None or (self.lines and self.lines.doubts):
-            return fast
-        ran = [test for test in fast if f"{TEST}{test}" in found]
-        return [*ran, *(test for test in fast if test in self.starters and test not in ran)] or fast
+            return [*tests]
+        return [test for test in tests if f"{TEST}{test}" in found or test in self.starters] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
-        """Return whether the functions in some lines ran outside of tests, and in none of these."""
-        functions = self.lines.within(place) if self.lines else []
-        found = {name for each in functions if self.lines for name in self.lines.contexts_of(each)}
+        """Return whether some lines of a function ran outside of tests, and in none of these."""
+        found = self.lines.contexts_in(place) if self.lines else frozenset()
         return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
 
 
 def observe(task: Task, bench: Bench) -> tuple[PytestRun | None, Baseline]:
     """Run the tests of a task without a fault, noting which lines each of them runs."""
-    paths = list(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
+    paths = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
+    if not paths:
+        return None, Baseline()
     with bench.faulty() as look:
-        there = tuple(path for path in paths if (look.root / path.split("::")[0]).exists())
-        if not there:
-            return None, Baseline()
-        wider, folder = task.model_copy(update={"tests": there}), look.folder("pytest").evidence
+        wider, folder = task.model_copy(update={"tests": paths}), look.folder("pytest").evidence
         run = PytestRun.once(wider, look, folder, env=bench.env(look.root))
     try:  # what tests wrote into the code is undone by now
         return run, Baseline.of(run, ExecutedLines.collect(wider, look))
@@ -123,17 +118,16 @@ def _broken_off(run: PytestRun) -> str:
     """Say how the tests ended before their end, and which of them was being run."""
     if run.collect_errors:
         return f"{run.collect_errors[0].id}: {run.collect_errors[0].message.splitlines()[-1]}"
-    if run.process.exit_code in {0, 1, 5}:
-        return ""
     during = f" while running {run.running[0]}" if run.running else ""
-    return f"the tests did not come to their end: {run.process.ended}{during}"
+    ended = f"the tests did not come to their end: {run.process.ended}{during}"
+    return "" if run.process.exit_code in {0, 1, 5} else ended
 
 
-def statements(file: Text, place: Location) -> list[Location]:
-    """Return the lines of each live statement of a place: a simple one whole, of a compound one its head."""
+def statements(file: Text) -> list[Location]:
+    """Return the lines of each live statement of a file: a simple one whole, of a compound one its head."""
     found = []
     for node in file.worth:
-        if isinstance(node, ast.stmt) and (place.line or 1) <= node.lineno <= (place.last_line or node.lineno):
+        if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)
             last = max(body[0].lineno - 1, node.lineno) if isinstance(body, list) and body else node.end_lineno
             found.append(Location(path=file.path, line=node.lineno, last_line=last))
@@ -142,13 +136,9 @@ def statements(file: Text, place: Location) -> list[Location]:
 
 def around(file: Text, place: Location) -> Location:
     """Return the lines of the smallest statements that some lines lie in: of what is run, a record has the first."""
-    first, last = place.line or 1, place.last_line or place.line or 1
-    found = [each for each in statements(file, Location(path=file.path, line=1, last_line=file.text.count("\n") + 1))
-             if (each.line or 1) <= last and (each.last_line or 1) >= first]  # fmt: skip
-    if not found:
-        return place
-    lines = [number for each in found for number in (each.line or 1, each.last_line or 1)]
-    return Location(path=file.path, line=min(lines), last_line=max(lines))
+    lines = [number for each in statements(file) if each.meets(place) for number in (each.line, each.last_line)]
+    numbers = [number for number in lines if number]
+    return Location(path=file.path, line=min(numbers), last_line=max(numbers)) if numbers else place
 
 
 SAMPLE = 40  # faults of one criterion
@@ -221,29 +211,24 @@ class Trial:
         return self._files[path]
 
     def _problem(self, case: Case) -> str:
-        failing = [test for test in case.own if test in self._baseline.bad]
-        if failing:
-            why = self._baseline.bad[failing[0]]
-            more = f", and {len(failing) - 1} more fail" if len(failing) > 1 else ""
-            return f"cannot be proved, its own evidence fails: {failing[0]}: {why}{more}"
+        failing = [self._baseline.bad[test] for test in case.own if test in self._baseline.bad]
+        foreign = self._baseline.lines.foreign if self._baseline.lines else ()
         if self._baseline.problem:
             return f"cannot be proved: {self._baseline.problem}"
-        if unrun := [test for test in case.own if test in self._baseline.unrun]:
-            return f"cannot be proved: {unrun[0]} did not run"
-        foreign = self._baseline.lines.foreign if self._baseline.lines else ()
+        if failing:
+            return f"cannot be proved, its own evidence {failing[0]}"
         if case.own and foreign:
             return f"cannot be proved: its tests import {foreign[0]}, not the copy that faults are put into"
         return ""
 
     def _make(self, case: Case) -> None:
-        maker = Maker()
         places: list[Location] = []
         for binding in case.criterion.code:
             try:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
                 case.notes.append(f"no faults were made of {binding.name}: {error}")
-        case.faults, case.sampled = maker.make(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
+        case.faults, case.sampled = distinct(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
         for fault in case.faults:
             place = around(self.file(fault.location.path), fault.location)
             case.tests[fault.id] = self._baseline.noticing(place, case.own)
@@ -263,18 +248,15 @@ class Trial:
             return every
         return [each for each, found in zip(every, told, strict=True) if found is None or own & found]
 
-    def _count_unrun(self, case: Case, count: int) -> None:
-        if count:
-            case.unrun += count
-            case.notes.append(f"{count} statements of its code are run by none of its tests; no fault was put there")
-
-    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Change]:
+    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Fault]:
         """Yield the mutants in the lines of the criterion's symbols that its tests run."""
-        every = [each for place in places for each in statements(self.file(place.path), place)]
+        files = [self.file(path) for path in dict.fromkeys(place.path for place in places)]
+        every = [each for file in files for each in statements(file) if any(map(each.meets, places))]
         run = self._seen_to_run(case, every)
-        self._count_unrun(case, len(every) - len(run))
-        lines: dict[str, set[int]] = defaultdict(set)
-        for each in run:
-            lines[each.path] |= {*range(each.line or 1, (each.last_line or 1) + 1)}
-        for path, numbers in lines.items():
-            yield from mutants(self.file(path), numbers)
+        case.unrun = len(every) - len(run)
+        if case.unrun:
+            unrun = f"{case.unrun} statements of its code are run by none of its tests; no fault was put there"
+            case.notes.append(unrun)
+        for file in files:
+            lines = {line for each in run if each.path == file.path for line in each.lines}
+            yield from mutants(file, lines)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -19,30 +19,18 @@ from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Bench, Told
 from gates.proving.cases import Baseline
-from gates.proving.emptying import (
-    Emptying,
-    Exchange,
-    Function,
-    emptyings,
-    exchanges,
-    is_listened_to,
-    key_of,
-    places_of,
-    promises,
-    while_imported,
-)
+from gates.proving.emptying import Emptying, Function, emptyings, exchanges, is_heard, key_of, places_of, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Text, compiles, is_docstring
-from gates.task.measurement import CodeBinding
-from gates.task.task import Criterion, Task, stands_beside
+from gates.task.task import Task, stands_beside
 from gates.words import counted
 
 LEAST_S = 60.0
 SHARE = 2.0  # of the time that the test run took
 SLOW_S = (1.0, 10.0)
-AROUND = "the function around "
 SKIPPED = "not all of its tests pass in a copy"
 UNCALLED = "its tests do not call it in a copy"
+NO_BODY = "it has no body"
 WHY = {End.BROKEN: "nothing runs without it", End.UNSTEADY: "its tests do not pass in a copy, without the others"}
 
 
@@ -110,28 +98,34 @@ class EmptiedCode(Derived):
         if run is None or not run.complete or tree is None:  # without lines each test is asked for all symbols
             raise EvidenceUnavailable("what the tests run was not seen")
         begun = time.monotonic()
-        baseline = Baseline.of(run, lines)
-        subjects = [*_subjects(task, tree, run, baseline, context, seen.get(CalledCode))]
+        trial = _Trial(task, context, Baseline.of(run, lines))
+        subjects = [*trial.subjects(run, tree, seen.get(CalledCode))]
         held = _held(seen.earlier, subjects, {*run.taken})
         tried = [subject for subject in subjects if subject.tries]
-        if not tried:
-            return cls(how="nothing to empty", symbols=tuple(subject.told for subject in subjects), tests=held)
-        with guarded_folder() as folder:
-            try:
-                tests_s = max(run.process.duration_s, sum(baseline.seconds.values()))
-                trial = _Trial(task, replace(context, evidence=folder), baseline, tests_s)
-                asked = (*held, *trial.try_all(tried))
-            except UsageError as error:
-                raise EvidenceUnavailable(str(error)) from error
-        command = CommandRecord(
-            purpose="tests without the code that they verify", argv=("python", "-m", "pytest"),
-            ended=f"{counted(len(tried), 'symbol')} emptied", duration_s=round(time.monotonic() - begun, 1),
-        )  # fmt: skip
-        how = "the tests of each criterion, run in a copy in which its code does nothing"
-        return cls(how=how, commands=(command,), symbols=tuple(subject.told for subject in subjects), tests=asked)
+        asked = (*held, *trial.try_all(tried, run.process.duration_s)) if tried else held
+        purpose, ended = "tests without the code that they verify", f"{counted(len(tried), 'symbol')} emptied"
+        argv, took_s = ("python", "-m", "pytest"), round(time.monotonic() - begun, 1)
+        command = CommandRecord(purpose=purpose, argv=argv, ended=ended, duration_s=took_s)
+        return cls(
+            how="the tests of each criterion, run in a copy in which its code does nothing",
+            commands=(command,) if tried else (),
+            symbols=tuple(subject.told for subject in subjects),
+            tests=asked,
+        )
 
 
-def _held(earlier: Earlier | None, subjects: Iterable["_Subject"], taken: set[str]) -> tuple[AskedTest, ...]:
+@dataclass
+class _Subject:
+    """A symbol to be emptied, the tests that may notice, slow ones last, and the others, which run none of it."""
+
+    told: EmptiedSymbol
+    file: Text
+    tries: list[Emptying] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
+
+
+def _held(earlier: Earlier | None, subjects: Iterable[_Subject], taken: set[str]) -> tuple[AskedTest, ...]:
     """Give what an earlier run saw to the symbols all whose tests hold; return what it saw of the tests."""
     before = earlier.seen.get(EmptiedCode) if earlier else None
     known, held = {(one.criterion, one.symbol): one for one in before.symbols} if before else {}, set()
@@ -143,85 +137,122 @@ def _held(earlier: Earlier | None, subjects: Iterable["_Subject"], taken: set[st
     return tuple(test for test in before.tests if (test.criterion, test.test) in held) if before else ()
 
 
-@dataclass
-class _Subject:
-    """A symbol to be emptied, the tests that may notice, slow ones last, and the others, which run none of it."""
-
-    told: EmptiedSymbol
-    file: Text | None
-    tries: list[Emptying | Exchange]
-    tests: list[str]
-    idle: list[str]
+def _asked(subject: _Subject, test: str) -> tuple[str, str]:
+    return subject.told.criterion, function_of(test)
 
 
-def _subjects(
-    task: Task, tree: SourceTree, run: PytestRun, baseline: Baseline, context: Context, called: CalledCode | None
-) -> Iterator[_Subject]:
-    unstable = {test.id for test, _ in run.unstable}
-    for criterion in task.criteria:
-        own = [t.id for t in tests_of(task, criterion, run) if t.passed and t.id not in unstable]
-        beside = stands_beside(task, criterion, called.idle_entries(task, criterion) if called else ())
-        for binding in criterion.code if own else ():
-            trace = tree.symbol(binding) if binding.symbol else None
-            promise = trace.promise if trace else None
-            places = tree.ways(binding) or ((promise,) if promise else ())
-            if not binding.rule and places:
-                yield _subject(criterion, binding, places, own, beside, baseline, context, promise)
+class _Trial:
+    """Finds what can be emptied, puts the emptied files into copies and reads what the tests say of them."""
+
+    def __init__(self, task: Task, context: Context, baseline: Baseline) -> None:
+        self._task = task
+        self._context = context
+        self._baseline = baseline
+        self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
+
+    def subjects(self, run: PytestRun, tree: SourceTree, called: CalledCode | None) -> Iterator[_Subject]:
+        """Yield the symbols of the criteria that tests passed for; some cannot be tried, or need not."""
+        unstable = {test.id for test, _ in run.unstable}
+        for criterion in self._task.criteria:
+            own = [t.id for t in tests_of(self._task, criterion, run) if t.passed and t.id not in unstable]
+            idle_entries = called.idle_entries(self._task, criterion) if called else ()
+            beside = stands_beside(self._task, criterion, idle_entries)
+            for binding in criterion.code if own else ():
+                trace = tree.symbol(binding) if binding.symbol else None
+                promise = trace.promise if trace else None
+                places = tree.ways(binding) or ((promise,) if promise else ())
+                if not binding.rule and places:
+                    name = binding.symbol or f"the function around {binding.name}"
+                    told = EmptiedSymbol(
+                        criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None
+                    )
+                    yield self._subject(told, places, binding.symbol, own, beside)
+
+    def _subject(
+        self, told: EmptiedSymbol, places: tuple[Location, ...], symbol: str | None, own: list[str], beside: str
+    ) -> _Subject:
+        path, baseline = places[0].path, self._baseline
+        file, tries, why = Text(path, ""), list[Emptying](), f"{beside} verify it, too" if beside else ""
+        if not why and len({place.path for place in places}) > 1:
+            why = "it is in several files"
+        if not why:
+            try:
+                file = Text.read(self._context.root, path)
+                tries = _tries(file, places, symbol, promise=told.promise)
+            except (OSError, SyntaxError, ValueError) as error:
+                why = f"its file cannot be rewritten: {error}"
+        if not why and not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
+            why = "its file cannot be rewritten"
+        if why or not tries:
+            spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
+            return _Subject(told.model_copy(update=spared), file)
+        inside = [_inside(file, node) for node in {function for each in tries for function in each.functions}]
+        if inside and not told.promise and all(baseline.at_import(place, own) for place in inside):
+            tries = [replace(each, always=True) for each in tries]
+        asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
+        tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
+        facts = {"tests": len(tests), "exchanged": not inside}
+        return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
+
+    def try_all(self, subjects: list[_Subject], run_s: float) -> list[AskedTest]:
+        """Empty each in one way after the other until a test notices, and ask each test function of a must criterion.
+
+        A function that no way to empty the code disturbs notices nothing.
+        """
+        baseline, asked = self._baseline, {str(number): subject for number, subject in enumerate(subjects)}
+        idle = {_asked(each, test) for each in subjects for test in each.idle}
+        idle -= {_asked(each, test) for each in subjects for test in each.tests}
+        jobs = baseline.workers([subject.tests for subject in subjects])
+        deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
+        with guarded_folder() as folder:
+            (folder / "marks").mkdir()
+            try:
+                bench = Bench(self._task, replace(self._context, evidence=folder), jobs)
+                faults = [self._fault(name, subject, folder / "marks") for name, subject in asked.items()]
+                lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
+            except UsageError as error:
+                raise EvidenceUnavailable(str(error)) from error
+        tried = {line["id"]: line for line in lines if "tries" in line}
+        for name, subject in asked.items():
+            _judge(subject, tried.get(name, {"tries": [], "late": True}))
+        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines, idle)]
+
+    def _is_asked(self, subject: _Subject) -> bool:
+        return subject.told.criterion in self._musts and not subject.told.promise
+
+    def _fault(self, name: str, subject: _Subject, folder: Path) -> Told:
+        places = places_of(self._task.implementation, self._context.root)
+        marks = [folder / f"{name}-{turn}" for turn in range(len(subject.tries))]
+        ways = [(way.text(subject.file, mark, places), mark) for way, mark in zip(subject.tries, marks, strict=True)]
+        return {
+            "id": name,
+            "file": subject.file.path,
+            "ways": [{"text": text, "mark": str(mark)} for text, mark in ways],
+            "tests": subject.tests,
+            "limit_s": self._baseline.limit_s(subject.tests),
+            "each": _sampled(subject.tests) if self._is_asked(subject) else [],
+            "listen": dict(self._listened(subject)),
+            "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
+        }
+
+    def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
+        """Yield functions whose kind of result a test must tell, each by its key, and a test that runs it."""
+        for function in {function for each in subject.tries for function in each.functions if is_heard(function)}:
+            found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
+            yield from ((key_of(subject.file, function), test) for test in found[:1])
 
 
-def _subject(
-    criterion: Criterion, binding: CodeBinding, places: tuple[Location, ...], own: list[str], beside: str,
-    baseline: Baseline, context: Context, promise: Location | None,
-) -> _Subject:  # fmt: skip
-    name = binding.symbol or f"{AROUND}{binding.name}"
-    told = EmptiedSymbol(criterion=criterion.id, symbol=name, location=places[0], promise=promise is not None)
-
-    def not_judged(why: str, *, spared: bool = False) -> _Subject:
-        return _Subject(told.model_copy(update={"why": why, "spared": spared}), None, [], [], [])
-
-    if beside:
-        return not_judged(f"{beside} verify it, too", spared=True)
-    if len({place.path for place in places}) > 1:
-        return not_judged("it is in several files")
-    try:
-        file = Text.read(context.root, places[0].path)
-        tries = _tries(file, places, binding.symbol, promise)
-    except (OSError, SyntaxError, ValueError) as error:
-        return not_judged(f"its file cannot be rewritten: {error}")
-    if not tries:
-        return not_judged("it has no body", spared=True)
-    if not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
-        return not_judged("its file cannot be rewritten")
-    functions = {function for each in tries for function in each.functions}
-    places = tuple(Location(path=file.path, line=node.lineno, last_line=node.end_lineno) for node in functions)
-    inside = [_inside(file, node) for node in functions]
-    asking = {test for place in inside for test in baseline.noticing(place, own)} if functions else {*own}
-    emptied = [each for each in tries if isinstance(each, Emptying)]
-    if emptied and promise is None and any(baseline.at_import(place, own) for place in places):
-        tries = [*tries, *while_imported(emptied)]
-    tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
-    facts = {"tests": len(tests), "exchanged": not functions}
-    return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
-
-
-def _tries(
-    file: Text, places: tuple[Location, ...], symbol: str | None, promise: Location | None
-) -> list[Emptying | Exchange]:
+def _tries(file: Text, places: tuple[Location, ...], symbol: str | None, *, promise: bool) -> list[Emptying]:
     """Return what to put in the place of a symbol: no bodies, or where it has none other values."""
-    if promise is not None and symbol:
-        return promises(file, promise, symbol)
-    emptied = emptyings(file, places, symbol)
-    return [*(emptied or (exchanges(file, places, symbol) if symbol else ()))]
+    if promise and symbol:
+        return promises(file, places[0], symbol)
+    return emptyings(file, places, symbol) or (exchanges(file, places, symbol) if symbol else [])
 
 
 def _inside(file: Text, node: Function) -> Location:
     """Return the lines of a function's body, below its docstring."""
     body = node.body[is_docstring(node.body[0]) :] or node.body
     return Location(path=file.path, line=body[0].lineno, last_line=node.end_lineno)
-
-
-def _asked(subject: _Subject, test: str) -> tuple[str, str]:
-    return subject.told.criterion, function_of(test)
 
 
 def _sampled(tests: Sequence[str]) -> list[str]:
@@ -232,6 +263,11 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
+def _pace(seconds: float) -> int:
+    """Return how slow a test is, roughly: the order must not be another one with each run."""
+    return sum(seconds > limit for limit in SLOW_S)
+
+
 def _each(
     subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told], idle: set[tuple[str, str]]
 ) -> Iterator[AskedTest]:
@@ -239,113 +275,36 @@ def _each(
 
     Those that are `idle` run none of it.
     """
-    noticed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}
-    missed: set[tuple[str, str]] = set()
+    noticed, missed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}, {*idle}
     for line in lines:
         noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}
         missed |= {_asked(asked[line["id"]], test) for test in line.get("missed", ())}
-    missed |= idle
     for criterion, test in sorted({_asked(s, test) for s in subjects for test in (*s.tests, *s.idle)}):
         found, seen = (criterion, test) in noticed, (criterion, test) in missed
         why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
         yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
 
 
-def _pace(seconds: float) -> int:
-    """Return how slow a test is, roughly: the order must not be another one with each run."""
-    return sum(seconds > limit for limit in SLOW_S)
+def _judge(subject: _Subject, line: Told) -> None:
+    """Note what came of the ways to empty a symbol: that one was noticed, else that one was missed."""
+    subject.tests = line.get("collected", subject.tests)
+    late: Told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
+    ends = [*(_came_of(result, subject.told) for result in line["tries"]), *([late] if line.get("late") else [])]
+    if not ends:
+        ends = [{"why": "pytest collects none of its tests in a copy"}]
+    noticed = (end for end in ends if end.get("end") in NOTICED)
+    missed = (end for end in ends if end.get("end") is End.SURVIVED)
+    subject.told = subject.told.model_copy(update=next(noticed, None) or next(missed, ends[-1]))
 
 
-class _Trial:
-    """Puts the emptied files into copies and reads what the tests say of them."""
-
-    def __init__(self, task: Task, context: Context, baseline: Baseline, tests_s: float) -> None:
-        self._task = task
-        self._context = context
-        self._baseline = baseline
-        self._deadline = time.time() + max(LEAST_S, SHARE * tests_s)
-        self._places = places_of(task.implementation, context.root)
-        self._musts = {criterion.id for criterion in task.criteria if criterion.level is Level.MUST}
-        self._marks = context.evidence / "marks"
-        self._marks.mkdir()
-
-    def try_all(self, subjects: list[_Subject]) -> list[AskedTest]:
-        """Empty each in one way after the other until a test notices, and ask each test function of a must criterion.
-
-        A function that no way to empty the code disturbs notices nothing.
-        """
-        jobs = self._baseline.workers([subject.tests for subject in subjects])
-        bench = Bench(self._task, self._context, jobs)
-        asked = {str(number): subject for number, subject in enumerate(subjects)}
-        idle = {_asked(each, test) for each in subjects for test in each.idle}
-        idle -= {_asked(each, test) for each in subjects for test in each.tests}
-        lines = bench.try_all(
-            [self._fault(name, subject) for name, subject in asked.items()], deadline=self._deadline,
-            peak_bytes=self._baseline.peak_bytes,
-        )  # fmt: skip
-        tried = {line["id"]: line for line in lines if "tries" in line}
-        for name, subject in asked.items():
-            self._judge(subject, tried.get(name, {"tries": [], "late": True}))
-        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines, idle)]
-
-    def _is_asked(self, subject: _Subject) -> bool:
-        return subject.told.criterion in self._musts and not subject.told.promise
-
-    def _fault(self, name: str, subject: _Subject) -> Told:
-        assert subject.file is not None
-        ways = [
-            {
-                "text": way.text(subject.file, (mark := self._marks / f"{name}-{turn}"), self._places),
-                "mark": str(mark),
-                "always": isinstance(way, Emptying) and way.always,
-            }
-            for turn, way in enumerate(subject.tries)
-        ]
-        return {
-            "id": name, "file": subject.file.path, "ways": ways, "tests": subject.tests, "all": subject.tests,
-            "limit_s": self._baseline.limit_s(subject.tests),
-            "each": _sampled(subject.tests) if self._is_asked(subject) else [],
-            "listen": dict(self._listened(subject.file, subject)),
-            "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
-        }  # fmt: skip
-
-    def _listened(self, file: Text, subject: _Subject) -> Iterator[tuple[str, str]]:
-        """Yield functions whose kind of result a test must tell, each by its key, and the fastest test that runs it."""
-        for function in {function for each in subject.tries for function in each.functions if is_listened_to(function)}:
-            place = Location(path=file.path, line=function.lineno, last_line=function.end_lineno)
-            yield from ((key_of(file, function), test) for test in self._baseline.noticing(place, subject.tests)[:1])
-
-    def _judge(self, subject: _Subject, line: Told) -> None:
-        """Note what came of the ways to empty a symbol, one after the other."""
-        subject.tests = line.get("collected", subject.tests)
-        if not subject.tests:
-            subject.told = subject.told.model_copy(update={"why": "pytest collects none of its tests in a copy"})
-        for turn, result in enumerate([*line["tries"], *([None] if line.get("late") else [])]):
-            self._take(subject, turn, result)
-
-    @staticmethod
-    def _take(subject: _Subject, turn: int, result: Told | None) -> None:
-        """Note what came of one way to empty a symbol; that one was called and missed stays known."""
-        told: dict[str, object]
-        if result is None:
-            told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
-        else:
-            end = End(result["end"])
-            told = {
-                "end": end,
-                "by": result["by"],
-                "message": result["message"],
-                "why": WHY.get(end, ""),
-                "uncalled": False,
-            }
-            told["aside"] = tuple(result.get("failing", ()))
-            if end is End.UNSTEADY and result.get("left") and result["called"]:
-                told |= {"end": End.SURVIVED, "why": "", "by": ""}
-            if end is End.SURVIVED and result["idle"]:
-                told = {"end": End.NOT_TRIED, "why": SKIPPED}
-            elif end is End.SURVIVED and not result["called"]:
-                told = {"end": End.NOT_TRIED, "why": UNCALLED, "uncalled": True}
-        emptying, noticed = subject.tries[turn], told["end"] in NOTICED
-        if not noticed and (subject.told.unnoticed or (isinstance(emptying, Emptying) and emptying.always)):
-            return
-        subject.told = subject.told.model_copy(update=told)
+def _came_of(result: Told, told: EmptiedSymbol) -> Told:
+    """Return what came of one way to empty a symbol."""
+    end = End(result["end"])
+    facts = {"end": end, "by": result["by"], "message": result["message"], "aside": tuple(result["aside"])}
+    if end is End.SURVIVED and result["idle"]:
+        return {**facts, "end": End.NOT_TRIED, "why": SKIPPED}
+    if end is End.SURVIVED and not result["called"] and told.exchanged:
+        return {"why": NO_BODY, "spared": True}
+    if end is End.SURVIVED and not result["called"]:
+        return {**facts, "end": End.NOT_TRIED, "why": UNCALLED, "uncalled": True}
+    return {**facts, "why": WHY.get(end, "")}

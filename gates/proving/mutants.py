@@ -5,12 +5,13 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import zip_longest
 
 from gates.code.syntax import constant_truth
 from gates.model import Location
-from gates.proving.source import Text, compiles, parsed
+from gates.proving.source import Text, compiles, is_none, parsed
 
 PAIRS = (
     (ast.Add, ast.Sub),
@@ -37,88 +38,63 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 
 
 @dataclass(frozen=True)
-class Change:
-    """A file with a change, before anybody has looked whether it is one: the lines it speaks of, and the new text."""
+class Fault:
+    """A file with a change: the lines it speaks of, and the new text."""
 
     title: str
     file: Text
-    first: int
-    last: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A change that is one, with a name that stays the same as long as the file does."""
-
-    id: str
-    title: str
     location: Location
     text: str
-    diff: str
+
+    @cached_property
+    def form(self) -> str:
+        """Return what the new text means; nothing where it is no program."""
+        return ast.dump(parsed(self.text)) if compiles(self.text) else ""
+
+    @property
+    def id(self) -> str:
+        """Return a name that stays the same as long as the file does."""
+        raw = f"{self.location.path}\0{self.form}".encode("utf-8", "backslashreplace")
+        return hashlib.sha256(raw).hexdigest()[:16]
+
+    @property
+    def diff(self) -> str:
+        """Return the change as a difference."""
+        return self.file.diff(self.text)
 
 
-@dataclass
-class Maker:
-    """Makes the faults of one criterion."""
-
-    seen: set[str] = field(default_factory=set)
-
-    def make(self, changes: Iterable[Change], most: int | None = None) -> tuple[list[Fault], int]:
-        """Return the changes that are faults, so many at most, and how many changes were left."""
-        made: list[Fault] = []
-        left = 0
-        for change in changes:
-            if most is not None and len(made) >= most:
-                left += 1
-            elif fault := self.one(change):
-                made.append(fault)
-        return made, left
-
-    def one(self, change: Change) -> Fault | None:
-        """Return a change as a fault; `None` for what means the same as before, or as another fault, or nothing."""
-        before, after = change.file.text, change.text
-        if change.file.path.endswith(".py"):
-            if not compiles(after):
-                return None
-            before, after = change.file.form, _form(after)
-        form = _digest(change.file.path, after)
-        if form in self.seen or before == after:
-            return None
-        self.seen.add(form)
-        place = Location(path=change.file.path, line=change.first, last_line=change.last)
-        return Fault(form, change.title, place, change.text, change.file.diff(change.text))
+def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:
+    """Return those that mean something, so many at most and none twice, and how many were not looked at."""
+    made: dict[tuple[str, str], Fault] = {}
+    left = 0
+    for fault in faults:
+        if len(made) >= most:
+            left += 1
+        elif fault.form and fault.form != fault.file.form:
+            made.setdefault((fault.location.path, fault.form), fault)
+    return [*made.values()], left
 
 
-def spread(seed: str, changes: Iterator[Change]) -> Iterator[Change]:
-    """Yield changes in an order that is the same each time and goes through all lines before it comes back to one."""
-    by_line: dict[tuple[str, int], list[tuple[str, Change]]] = defaultdict(list)
-    for change in changes:
-        key = f"{seed}\0{change.file.path}\0{change.first}\0{change.title}"
-        by_line[change.file.path, change.first].append(
-            (hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), change)
-        )
+def spread(seed: str, faults: Iterator[Fault]) -> Iterator[Fault]:
+    """Yield faults in an order that is the same each time and goes through all lines before it comes back to one."""
+    by_line: dict[tuple[str, int], list[tuple[str, Fault]]] = defaultdict(list)
+    for fault in faults:
+        place = fault.location.path, fault.location.line or 1
+        key = f"{seed}\0{place[0]}\0{place[1]}\0{fault.title}"
+        by_line[place].append((hashlib.sha256(key.encode("utf-8", "replace")).hexdigest(), fault))
     lines = [sorted(each, key=lambda pair: pair[0]) for each in by_line.values()]
     for turn in zip_longest(*sorted(lines, key=lambda each: each[0][0])):
         yield from (pair[1] for pair in turn if pair)
 
 
-def _form(text: str) -> str:
-    return ast.dump(parsed(text))
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
-
-
-def mutants(file: Text, lines: Collection[int]) -> Iterator[Change]:
+def mutants(file: Text, lines: Collection[int]) -> Iterator[Fault]:
     """Yield each mutant of what begins in one of the lines."""
     for node in file.worth:
         if isinstance(node, ast.expr | ast.stmt):
             for what, part, text in (*_spoilt(node, file), *_exchanged(node, file)):
                 if part.lineno in lines:
-                    last = part.end_lineno or part.lineno
-                    yield Change(what, file, part.lineno, last, file.with_parts((part, text)))
+                    place = Location(path=file.path, line=part.lineno, last_line=part.end_lineno)
+                    yield Fault(what, file, place, file.with_parts((part, text)))
 
 
 def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
@@ -131,7 +107,7 @@ def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.ex
         yield "exception not raised", node, "pass"
     elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
         yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
-    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+    elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
         yield "returns None", node, "return None"
 
 
@@ -159,11 +135,11 @@ def _others(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
         yield ast.Constant(f"XX{node.value}XX")
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
-    elif isinstance(node, ast.Assign) and not _is_stored(node) and not _is_none(node.value):
+    elif isinstance(node, ast.Assign) and not _is_stored(node) and not is_none(node.value):
         yield _with(node, value=ast.Constant(None))
     elif isinstance(node, ast.Call):
         for i, given in enumerate(node.args):
-            if not _is_none(given) and not isinstance(given, ast.Starred):
+            if not is_none(given) and not isinstance(given, ast.Starred):
                 yield _with(node, args=[*node.args[:i], ast.Constant(None), *node.args[i + 1 :]])
         yield from (_with(node, keywords=[e for e in node.keywords if e is not word]) for word in node.keywords)
 
@@ -179,7 +155,3 @@ def _short(text: str) -> str:
 
 def _is_stored(node: ast.Assign) -> bool:
     return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None

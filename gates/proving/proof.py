@@ -116,26 +116,16 @@ class CriterionProof(Model):
 
     @property
     def undecided(self) -> bool:
-        """Return whether what the time was up for, had it been tried, could have made another standing of this one.
-
-        Proved is what would be so if all of it survived, weak what would be so if all of it was noticed. What the
-        sample left out was never to be tried, and is no part of it.
-        """
-        left, noticed = self.count(End.NOT_TRIED), len(self.noticed)
-        of = len(self.counted) + left
-        if not left or noticed >= self.killed_at_least * of:
-            return False
-        return not noticed or noticed + left >= self.killed_at_least * of
+        """Return whether faults are left that were not tried; what the sample left out was never to be tried."""
+        return self.count(End.NOT_TRIED) > 0
 
     def going_on(self, task: str) -> str:
-        """Say what was left to try when the time was up, and what to do; nothing where that decides nothing."""
+        """Say what was left to try when the time was up, and what to do."""
         if self.problem or not self.undecided:
             return ""
         left = self.count(End.NOT_TRIED)
-        return (
-            f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up, and they "
-            f"could turn it; try with a larger --budget, or one criterion with `gates prove {task} --only {self.id}`"
-        )
+        untried = f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up"
+        return f"{untried}; try with a larger --budget, or with `gates prove {task} --only {self.id}`"
 
     def count(self, end: End) -> int:
         """Return how many faults ended in one way."""

@@ -145,6 +145,11 @@ def is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def is_none(node: ast.expr) -> bool:
+    """Return whether an expression is `None`."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def _only_tells(node: ast.AST) -> bool:
     """Return whether a change of a node changes nothing: docstrings, messages, declarations, `__all__`."""
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):

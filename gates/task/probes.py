@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
+from gates.child.values import shown
 from gates.model import Level
 from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken, without_line
 
@@ -74,19 +75,7 @@ Size = Annotated[int, Field(ge=1)]
 class Exponent(Located):
     """What the exponent must be: of what grows as `size ** exponent`."""
 
-    at_most: float | None = None
-    at_least: float | None = None
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.at_most is None) == (self.at_least is None):
-            raise ValueError("expected either 'at_most' or 'at_least'")
-        return self
-
-    @property
-    def bound(self) -> str:
-        """Return the bound in words."""
-        return f"<= {self.at_most:g}" if self.at_most is not None else f">= {self.at_least:g}"
+    at_most: float
 
 
 class Scale(OneCall):
@@ -142,6 +131,7 @@ class Scale(OneCall):
         return self.model_copy(update={"restarts": min(self.restarts, 3), "budget_s": min(self.budget_s, 6.0)})
 
 
+MOST = 1000  # characters of arguments in a name
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
 
 
@@ -214,16 +204,7 @@ class Concurrent(Part):
 
 
 def _shown(args: tuple[JsonValue, ...]) -> str:
-    return ", ".join(map(_one, args))
-
-
-def _one(value: JsonValue) -> str:
-    """Return an argument as people read it, what is made by a call as that call."""
-    if isinstance(value, dict) and "$call" in value:
-        args, kwargs = value.get("args"), value.get("kwargs")
-        named = [f"{name}={_one(item)}" for name, item in kwargs.items()] if isinstance(kwargs, dict) else []
-        return f"{value['$call']}({', '.join([*map(_one, args if isinstance(args, list) else []), *named])})"
-    return json.dumps(value)
+    return shown(list(args), MOST)[1:-1]
 
 
 class Need(StrEnum):

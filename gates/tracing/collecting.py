@@ -13,7 +13,7 @@ from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Settings
 from gates.errors import UsageError
-from gates.evidence.lines.public_code import functions_of
+from gates.evidence.lines.executed_lines import functions_of
 from gates.evidence.tests.marked import written_in
 from gates.model import Location
 from gates.project.files import is_test_file

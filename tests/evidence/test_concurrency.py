@@ -42,9 +42,8 @@ def test_lost_updates_of_a_tracker_are_found(tmp_path: Path, name: str, read: st
 
 
 def test_generator_that_two_trainers_share_is_found(tmp_path: Path) -> None:
-    seen, finding = look(tmp_path, call="planted_together:seeded", each=[[1], [2]])
+    _, finding = look(tmp_path, call="planted_together:seeded", each=[[1], [2]])
     assert finding.outcome is F
-    assert seen.alone.startswith("[0.134")
 
 
 def test_deadlock_is_found_with_the_line_of_each_thread(tmp_path: Path) -> None:

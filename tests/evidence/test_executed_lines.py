@@ -13,9 +13,16 @@ from building import PATIENCE_S, QUICK, a_context, a_task, clean, written
 from gates.code.syntax import parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines, copy_plugin, coverage_env, named_tests
-from gates.evidence.lines.public_code import functions_of
+from gates.evidence.lines.executed_lines import (
+    ExecutedLines,
+    FunctionLines,
+    coverage_env,
+    functions_of,
+    named_tests,
+)
+from gates.evidence.tests import _pytest_witness as witness
 from gates.model import Location
+from gates.project.files import copy_package
 
 CORE = """\
 def double(x):
@@ -58,14 +65,26 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
     written(root, {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": tests, "pytest.ini": "[pytest]\n"})
     context = a_context(root)
     plugin = root.parent / "plugin"
-    plugin.mkdir()
+    copy_package(Path(witness.__file__).parent, plugin / "gates_pytest_witness")
     env = {
         **clean(),
         "PYTHONPATH": f"{plugin}:{root}",
         **coverage_env(context.evidence / "pytest/coverage", a_task(), context),
     }
-    argv = [python, "-m", "pytest", "-q", "-W", "error", *copy_plugin(plugin), *QUICK.split(), *options, "tests"]
-    subprocess.run(argv, cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
+    argv = [
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-W",
+        "error",
+        "-p",
+        "gates_pytest_witness.lines",
+        *QUICK.split(),
+        *options,
+        "tests",
+    ]
+    subprocess.run([*argv, *options, "tests"], cwd=root, env=env, capture_output=True, check=False, timeout=PATIENCE_S)
     return context
 
 
@@ -94,11 +113,11 @@ def test_each_line_names_the_tests_that_ran_it_and_a_shared_fixture_is_no_test(s
     seen = lines(standard)
     double = function(seen, "double")
     both = ["tests/test_core.py::test_double[a::b]", "tests/test_core.py::test_double[\\xfcnd\\n]"]
-    assert named_tests(seen.contexts_of(double)) == sorted(both)
-    assert named_tests(seen.contexts_at(double, 5)) == sorted(both)
-    assert seen.contexts_at(double, 4) == frozenset()
-    assert function(seen, "untouched").lines == {}
-    assert seen.contexts_of(function(seen, "made_once")) == {"fixture:shared"}
+    assert named_tests(seen.contexts_in(double.body)) == sorted(both)
+    assert named_tests(seen.contexts_in(Location(path="pkg/core.py", line=5))) == sorted(both)
+    assert seen.contexts_in(Location(path="pkg/core.py", line=4)) == frozenset()
+    assert ran(seen, "untouched") == []
+    assert seen.contexts_in(function(seen, "made_once").body) == {"fixture:shared"}
     assert seen.doubt() == ""
 
 
@@ -140,7 +159,7 @@ def test_what_was_not_followed_is_named(tmp_path: Path) -> None:
     assert "which was not followed" in seen.doubt([f"{name}child"])
     assert "took the tracer away" in seen.doubt([f"{name}no_tracer"])
     assert seen.doubt([f"{name}after", f"{name}git"]) == ""
-    assert named_tests(seen.contexts_of(function(seen, "double"))) == [f"{name}after"]
+    assert named_tests(seen.contexts_in(function(seen, "double").body)) == [f"{name}after"]
 
 
 def test_run_that_dies_keeps_what_it_saw_and_says_so(tmp_path: Path) -> None:
@@ -148,7 +167,7 @@ def test_run_that_dies_keeps_what_it_saw_and_says_so(tmp_path: Path) -> None:
         "import os\nfrom pkg.core import double\n\n\ndef test_a():\n    double(1)\n\n\ndef test_b():\n    os._exit(0)\n"
     )
     seen = lines(run(tmp_path / "project", tests=dying))
-    assert named_tests(seen.contexts_of(function(seen, "double"))) == ["tests/test_core.py::test_a"]
+    assert named_tests(seen.contexts_in(function(seen, "double").body)) == ["tests/test_core.py::test_a"]
     assert seen.doubt() == "the test run did not come to its end"
 
 
@@ -192,7 +211,7 @@ def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_cou
     (folder / "state.json").write_text(json.dumps({**state, "children": {"": "python"}}), encoding="utf-8")
     (folder / "data").rename(folder / "data.gw0")
     seen = lines(own)
-    assert (len(seen.contexts_of(function(seen, "double"))), seen.doubt()) == (2, "")
+    assert (len(seen.contexts_in(function(seen, "double").body)), seen.doubt()) == (2, "")
 
 
 SOURCE = """\
@@ -250,19 +269,17 @@ def kept():
 
 def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
     bodies = functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))
-    counting = [body.name for body in bodies if body.public and body.told and not body.promise]
+    counting = [body.name for body in bodies if body.public and body.first > body.line and not body.promise]
     assert counting == ["Square.area", "Square.__len__", "Square.side", "compiled", "kept"]
     assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
 
 
 def test_line_belongs_to_the_innermost_function() -> None:
     def of(name: str, first: int, last: int) -> FunctionLines:
-        place = Location(path="m.py", line=first - 1, last_line=last)
-        return FunctionLines(
-            name=name, location=place, first=first, last=last, counts=True, told=True, wrapped=False, lines={}
-        )
+        place = Location(path="m.py", line=first, last_line=last)
+        return FunctionLines(name=name, location=place, body=place, counts=True, wrapped=False)
 
-    seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), contexts=(), sets=())
+    seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), lines={}, contexts=(), sets=())
     named = [seen.function_at(Location(path="m.py", line=line)) for line in (3, 4, 6, 10)]
     assert [one.name if one else None for one in named] == ["f", "g", "f", None]
 
@@ -311,42 +328,10 @@ def test_bare():
 def test_last(request):
     request.addfinalizer(lambda: made_once(4))
 """
-CUSTOM = """\
-import pytest
-
-
-def pytest_collect_file(parent, file_path):
-    if file_path.suffix == ".own":
-        return File.from_parent(parent, path=file_path)
-
-
-class File(pytest.File):
-    def collect(self):
-        yield Item.from_parent(self, name="own")
-
-
-class Item(pytest.Item):
-    def setup(self):
-        from pkg.core import made_once
-        made_once(1)
-
-    def runtest(self):
-        from pkg.core import double
-        double(1)
-
-    def teardown(self):
-        from pkg.core import untouched
-        untouched(1)
-"""
-HOOKED = """\
-def pytest_runtest_setup(item):
-    from pkg.core import untouched
-    untouched(1)
-"""
 
 
 def ran(seen: ExecutedLines, name: str) -> list[str]:
-    return [test.partition("::")[2] for test in named_tests(seen.contexts_of(function(seen, name)))]
+    return [test.partition("::")[2] for test in named_tests(seen.contexts_in(function(seen, name).body))]
 
 
 def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
@@ -354,24 +339,7 @@ def test_code_is_seen_wherever_a_test_runs_it(tmp_path: Path) -> None:
     assert ran(seen, "double") == ["TestPlain::test_ends", "test_bare"]
     assert ran(seen, "made_once") == ["TestOld::test_old", "TestPlain::test_ends", "test_last"]
     assert ran(seen, "untouched") == ["TestOld::test_old", "TestPlain::test_ends"]
-    assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_of(function(seen, "double"))
-
-
-def test_code_that_items_and_hooks_of_the_project_run_is_seen(tmp_path: Path) -> None:
-    root = written(tmp_path / "project", {"tests/conftest.py": CUSTOM, "tests/a.own": ""})
-    seen = lines(run(root))
-    assert [ran(seen, name) for name in ("double", "made_once", "untouched")] == [
-        ["own", "test_double[\\xfcnd\\n]", "test_double[a::b]"], ["own"], ["own"]
-    ]  # fmt: skip
-    hooked = written(tmp_path / "hooked" / "project", {"tests/conftest.py": HOOKED})
-    assert len(ran(lines(run(hooked)), "untouched")) == 3
-
-
-def test_code_in_doctests_is_seen(tmp_path: Path) -> None:
-    text = ">>> from pkg.core import untouched\n>>> untouched(1)\n1\n"
-    root = written(tmp_path / "project", {"tests/test_text.txt": text})
-    seen = lines(run(root))
-    assert ran(seen, "untouched") == ["test_text.txt"]
+    assert "fixture:_unittest_setUpClass_fixture_TestOld" in seen.contexts_in(function(seen, "double").body)
 
 
 def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) -> None:
@@ -380,5 +348,5 @@ def test_a_function_that_never_came_to_life_here_is_no_function(tmp_path: Path) 
     tests = "from pkg.other import here\n\n\ndef test_here():\n    assert here() == 1\n"
     root = written(tmp_path / "project", {"pkg/other.py": body + "\n\ndef never():\n    return 3\n"})
     seen = lines(run(root, tests=tests))
-    assert [(f.location.line, bool(f.lines)) for f in seen.functions if f.name == "here"] == [(4, True)]
-    assert function(seen, "never").lines == {}
+    assert [(f.location.line, f.counts) for f in seen.functions if f.name == "here"] == [(4, True), (7, False)]
+    assert function(seen, "never").counts

@@ -8,8 +8,8 @@ import pytest
 from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
-from gates.checks.hot_path import judge as _hot_path
-from gates.checks.hot_path.collect import HotPaths, HotRun, HotSeen, read_steps
+from gates.checks.hot_path.collect import HotPaths, HotSeen
+from gates.checks.hot_path.judge import CHECK
 from gates.model import Finding, Outcome
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}
@@ -24,7 +24,7 @@ def seen(tmp_path: Path, call: str, **changes: Any) -> tuple[HotSeen, dict[str, 
     root = written(tmp_path / "project", {**FILES, "pkg/__init__.py": ""})
     task = a_hot_task(call=call, **{"args": [], **changes})
     paths = HotPaths.collect(task, a_context(root))
-    findings = _hot_path.judge(task, evidence(paths))
+    findings = CHECK.judge(task, evidence(paths))
     return paths.seen[0], {f.check.removeprefix("hot:0:"): f for f in findings if f.criterion is None}
 
 
@@ -66,27 +66,3 @@ def test_interpreter_without_torch_is_a_problem(tmp_path: Path) -> None:
     python.chmod(0o755)
     (run,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(python))).seen[0].runs
     assert run.problem == "the project's interpreter has no torch"
-
-
-def told(optimizer: int, seconds: float = 0.01, **changes: Any) -> dict[str, object]:
-    return {"word": "step", "optimizer": optimizer, "seconds": seconds, "waited": 0.0, "late": [0.0, 0.0],
-            "device": "cpu", "lines": [], "reads": [], **changes}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("optimizers", "steps"),
-    [([1, 1, 1], 3), ([1, 2, 1, 2], 2), ([1, 1, 2, 1, 1, 2], 4), ([1, 1, 2, 2], 3), ([], 0)],
-)
-def test_steps_of_several_optimizers_are_put_together(optimizers: list[int], steps: int) -> None:
-    run = HotRun.model_validate(read_steps([told(number) for number in optimizers]))
-    assert len(run.steps) == steps
-    assert sum(step.seconds for step in run.steps) == pytest.approx(0.01 * len(optimizers))
-    assert not run.complete
-
-
-def test_waits_of_several_optimizers_are_put_together() -> None:
-    one = told(1, waited=0.004, late=[0.001, 0.002], lines=[["a.py", 3, 4]])
-    entries = [one, told(2, lines=[["a.py", 3, 1]]), {"word": "end", "stopped": False}]
-    (step,) = HotRun.model_validate(read_steps(entries)).steps
-    assert (step.seconds, step.waited, step.late) == (0.02, 0.004, (0.001, 0.002))
-    assert [(str(line.location), line.count) for line in step.lines] == [("a.py:3", 5)]

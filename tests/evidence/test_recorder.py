@@ -14,8 +14,7 @@ from recording import read_journal
 
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.evidence.recorded_step import Recorded
-from gates.evidence.runtime_orders import runtime_orders
+from gates.evidence.recorded_step import Recorded, runtime_orders
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 

@@ -10,9 +10,10 @@ from building import QUICK, a_context, a_task, written
 
 from gates.check import Earlier, EvidenceSet
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.lines.units import Units
 from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.taking import Units
 from gates.evidence.tests.test_records import TestOutcome
+from gates.model import Location
 
 CORE = """\
 from functools import cache
@@ -195,8 +196,9 @@ def told(seen: EvidenceSet) -> object:
     assert run is not None
     assert lines is not None
     records = [test.model_copy(update={"duration_s": 0, "message": ""}) for test in run.tests]
-    functions = [(f.name, f.location, {line: lines.contexts_at(f, line) for line in f.lines}) for f in lines.functions]
-    return records, functions, lines.children, lines.in_tests, run.complete, lines.doubts
+    places = [Location(path=path, line=line) for path, ran in lines.lines.items() for line in sorted(ran) if line]
+    where = [(place, names) for place in places if any(names := lines.contexts_in(place))]
+    return records, lines.functions, where, lines.children, run.complete, lines.doubts
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,15 @@
 
 from pathlib import Path
 
-from building import a_context, a_criterion, a_task, collected, pytest_options, written
+from bar import committed
+from building import (
+    a_context,
+    a_criterion,
+    a_task,
+    collected,
+    pytest_options,
+    written,
+)
 
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
@@ -44,3 +52,23 @@ def test_a_test_that_fails_in_copies_switches_nothing_off_and_alone_is_not_judge
         "its tests do not pass in a copy, without the others",
         ("tests/test_core2.py::test_place",),
     )
+
+
+def test_a_copy_of_a_project_in_a_folder_of_its_repository_has_what_lies_above_and_beside_it(tmp_path: Path) -> None:
+    above = {
+        "pytest.ini": "[pytest]\npythonpath = packages/own\n",
+        "conftest.py": "import pytest\n\n\n@pytest.fixture\ndef two():\n    return 2\n",
+        "packages/shared/four.py": "FOUR = 4\n",
+    }
+    test = (
+        "import sys\nfrom pathlib import Path\nsys.path.append(str(Path(__file__).parents[2] / 'shared'))\n"
+        "from four import FOUR\nfrom pkg.core import double\ndef test_double(two):\n    assert double(two) == FOUR\n"
+    )
+    repository = written(tmp_path / "repository", above)
+    files = {"tests/test_core.py": test, "pkg/__init__.py": "", "pkg/core.py": "def double(x):\n    return x + x\n"}
+    project = written(repository / "packages/own", files)
+    committed(repository)
+    task = a_task(entry_points=[], criteria=[a_criterion()], measurements=[])
+    found = collected(task, a_context(project), PytestRun, SourceTree, ExecutedLines, EmptiedCode).get(EmptiedCode)
+    assert found is not None
+    assert [(each.noticed, each.why) for each in found.symbols] == [(True, "")]

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from building import written
 
+from gates.model import Location
 from gates.project.copies import copy_project, relocated
 from gates.proving._worker.keeping import Copy
-from gates.proving.mutants import Change, Maker, mutants
+from gates.proving.mutants import Fault, distinct, mutants
 from gates.proving.source import Text
 
 
@@ -89,8 +90,8 @@ def test_a_change_in_the_middle_of_a_line_with_other_signs_hits_its_place() -> N
 def test_faults_that_mean_the_same_are_made_once() -> None:
     file = a_text("x = 1\n")
     texts = ("x = 2\n", "x = (2)\n", "x = 1  # the same\n", "x = (\n")
-    same = [Change(text, file, 1, 1, text) for text in texts]
-    made, left = Maker().make(same)
+    same = [Fault(text, file, Location(path="pkg/core.py", line=1), text) for text in texts]
+    made, left = distinct(same, 9)
     assert ([fault.title for fault in made], left) == (["x = 2\n"], 0)
 
 

@@ -34,11 +34,8 @@ KILLED, SURVIVED, LEFT = (a_fault(end) for end in (End.KILLED, End.SURVIVED, End
         (a_criterion(SURVIVED, LEFT), Standing.UNPROVED),
         (a_criterion(LEFT), Standing.UNPROVED),
         (a_criterion(*[a_fault(End.BROKEN)] * 3), Standing.UNPROVED),
-        (a_criterion(*[KILLED] * 4, LEFT), Standing.PROVED),
-        (a_criterion(*[KILLED] * 4, LEFT, LEFT), Standing.UNPROVED),
         (a_criterion(KILLED, *[LEFT] * 39), Standing.UNPROVED),
         (a_criterion(*[KILLED] * 4, sampled=300), Standing.PROVED),
-        (a_criterion(KILLED, SURVIVED, SURVIVED, LEFT), Standing.WEAK),
         (a_criterion(*[KILLED] * 3, SURVIVED, LEFT), Standing.UNPROVED),
         (a_criterion(KILLED, problem="its own evidence fails"), Standing.UNPROVED),
         (a_criterion(tests=0), Standing.NOTHING),
@@ -70,11 +67,8 @@ def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof],
 
 
 def test_what_the_time_was_up_for_is_told_with_what_to_do() -> None:
-    proof = a_proof(a_criterion(KILLED, *[LEFT] * 3), a_criterion(*[KILLED] * 4, LEFT))
-    how = (
-        "not decided: 3 of 4 faults were not tried when the time was up, and they could turn it; "
-        "try with a larger --budget, or one criterion with `gates prove T1 --only AC1`"
-    )
-    assert (proof.exit_code, text(proof).count("not decided")) == (3, 1)
-    assert f"AC1 {how}\n" in text(proof)
-    assert "3 of 4 faults were not tried when the time was up" in markdown(proof, None)
+    proof = a_proof(a_criterion(KILLED, *[LEFT] * 3), a_criterion(KILLED))
+    untried = "not decided: 3 of 4 faults were not tried when the time was up"
+    how = f"AC1 {untried}; try with a larger --budget, or with `gates prove T1 --only AC1`\n"
+    assert (proof.exit_code, text(proof).count("not decided"), how in text(proof)) == (3, 1, True)
+    assert untried in markdown(proof, None)

@@ -20,7 +20,7 @@ DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, ex
 def seen(**changes: Any) -> Together:
     """Twenty rounds in which all met, and nothing else came of it."""
     facts: dict[str, Any] = {"complete": True, "rounds": 20,
-                             "met": 20, "forced": 12, "pauses": 99, "alone": "1"}  # fmt: skip
+                             "met": 20, "forced": 12, "pauses": 99}  # fmt: skip
     return Together.model_validate({**facts, **changes})
 
 
@@ -47,7 +47,7 @@ def test_rounds_without_a_failure_pass_with_their_bound() -> None:
         ({"problem": "no module"}, "no module"),
         ({"unclear": "alone it gives something else"}, "alone it gives something else"),
         ({"unclear": "not the same", "differed": [DIFFERED]}, "not the same"),
-        ({"stood": [Stood(worker=0, places=(LINE,), functions=("f",))], "slow": True}, "at pkg/a.py:7"),
+        ({"stood": [Stood(worker=0, location=LINE, function="f")], "slow": True}, "at pkg/a.py:7"),
     ],
 )
 def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str) -> None:
@@ -64,7 +64,7 @@ def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str
          "in 1 of 12 rounds with forced switches"),
         ({"differed": [DIFFERED.model_copy(update={"error": "KeyError: 1"})], "failed": 1, "unclear": "random"},
          "it raises KeyError: 1, which it does not alone"),
-        ({"stood": [Stood(worker=0, places=(LINE,), functions=("f",)), Stood(worker=1)], "problem": "ended"},
+        ({"stood": [Stood(worker=0, location=LINE, function="f"), Stood(worker=1)], "problem": "ended"},
          "2 of 2 threads stand still: thread 1 at pkg/a.py:7 (f); thread 2 outside the project"),
     ],
 )  # fmt: skip

@@ -14,9 +14,9 @@ from gates.model import Location, Outcome, Severity
 CRASH = Location(path="pkg/core.py", line=2)
 FINE = "which did not fail: none of them gives it what this entry point does"
 WHYS: dict[str, tuple[tuple[Evidence, ...], str]] = {
-    "no test calls it": ((executed(a_function(ran=False)),), "`double` (pkg/core.py:1-2) was executed by no test"),
+    "no test calls it": ((executed(ran=()),), "`double` (pkg/core.py:1-2) was executed by no test"),
     "no test comes so far": (
-        (executed(a_function(lines={9: 0})),),
+        (executed(a_function(body=Location(path="pkg/core.py", line=2, last_line=9)), ran=(9,)),),
         f"line 2 of `double` was executed by no test; other lines of it were, by {TEST}",
     ),
     "a test runs it and passes": (
@@ -32,7 +32,7 @@ WHYS: dict[str, tuple[tuple[Evidence, ...], str]] = {
         "line 2 of `double` was executed at import or in a fixture, by no test itself",
     ),
     "it may have run unseen": (
-        (executed(a_function(ran=False), doubts=("it died",)),),
+        (executed(ran=(), doubts=("it died",)),),
         "`double` (pkg/core.py:1-2) was executed by no test, as far as was seen (it died)",
     ),
     "outside of the implementation": (
@@ -68,7 +68,7 @@ def crashed() -> EvidenceSet:
         function="double",
     )
     runs = EntryPointRuns(how="", runs=(run,))
-    return evidence(runs, executed(a_function(ran=False)), a_run())
+    return evidence(runs, executed(ran=()), a_run())
 
 
 def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:
@@ -99,6 +99,6 @@ def test_command_that_returns_its_failure_fails() -> None:
 
 def test_sound_entry_points_pass_whatever_was_covered() -> None:
     task = a_task()
-    for seen in (entries(task), executed(a_function(ran=False))):
+    for seen in (entries(task), executed(ran=())):
         assert isinstance(seen, ExecutedLines | EntryPointRuns)
         assert {f.outcome for f in judge(task, all_evidence(task, seen))} == {Outcome.PASSED}

@@ -196,6 +196,6 @@ LIMIT = "TOTAL 8 1 88%\nFAIL Required test coverage of 100% not reached.\n=== 2 
 
 @pytest.mark.parametrize(("code", "said", "named"), [(3, INTERNAL, "3: Runtime"), (1, LIMIT, "failed: FAIL Required")])
 def test_end_of_a_run_is_named_by_its_cause_not_by_what_was_written_last(code: int, said: str, named: str) -> None:
-    streams = [Stream(bytes=len(text), tail=text, truncated=False) for text in (said, "a warning")]
+    streams = [Stream(bytes=len(text), tail=text) for text in (said, "a warning")]
     (finding,) = findings(a_run(process=a_process(code, stdout=streams[0], stderr=streams[1])))["EX001"]
     assert named in finding.message

@@ -23,7 +23,7 @@ from gates.check import EvidenceSet
 from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
-from gates.evidence import runtime_orders
+from gates.evidence import recorded_step
 from gates.evidence.recorded_step import (
     Absent,
     Attempt,
@@ -287,7 +287,7 @@ MODELS = (Recorded, Happened, Attempt, Compared, Overflowed, Logged, Absent, Spo
 
 
 def test_all_that_is_recorded_is_judged() -> None:
-    files = [*Path(_recorded.__file__).parent.glob("*.py"), Path(runtime_orders.__file__)]
+    files = [*Path(_recorded.__file__).parent.glob("*.py"), Path(recorded_step.__file__)]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert {field for model in MODELS for field in model.model_fields} - read == set()

@@ -43,7 +43,7 @@ def main() -> None:
         through = any(entry["word"] == "step" and entry["enabled"] for entry in told)
         if good and attempts and (scaled or through):
             step = min(1, len(attempts) - 1)
-            again = {"step": step, "scaled": scaled, "optimizer": attempts[step]["optimizers"][0]}
+            again = {"step": step, "scaled": scaled, "optimizer": attempts[step]["optimizer"]}
             good = record(call, folder / f"{name}-overflow.jsonl", again)
         print(name, good, flush=True)
 

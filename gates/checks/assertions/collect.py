@@ -68,11 +68,13 @@ class TestFiles(Derived):
             raise EvidenceUnavailable("no test that is written in Python verifies a criterion")
         linted, unlinted, commands = _linted(trees, context)
         return cls(
-            how="ast, and ruff check --isolated", commands=commands, unlinted=unlinted,
+            how="ast, and ruff check --isolated",
+            commands=commands,
+            unlinted=unlinted,
             linted=(*linted, *(each for path, tree in trees.items() for each in _decided(path, tree))),
             asserted=tuple(each for path, tree in trees.items() for each in _asserted(path, tree)),
             names={path: dict(_names(tree)) for path, tree in trees.items()},
-        )  # fmt: skip
+        )
 
 
 def _parsed(path: Path) -> ast.Module | None:
@@ -125,8 +127,8 @@ def _linted(
     trees: dict[str, ast.Module], context: Context
 ) -> tuple[tuple[Linted, ...], str, tuple[CommandRecord, ...]]:
     log = context.folder("assertions").evidence / "ruff"
-    argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview", "--output-format", "json",
-            "--select", RULES, "--", *trees]  # fmt: skip
+    argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview"]
+    argv += ["--output-format", "json", "--select", RULES, "--", *trees]
     ended = process.run(argv, cwd=context.root, timeout_s=LIMIT_S, log=log)
     command = ended.as_command("checks that cannot fail", ("ruff", *argv[3:]))
     try:

@@ -1,8 +1,9 @@
 """What it means that a test of the base fails against the change, although it passed before."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
-from gates.check import Check, EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.checks.base_tests.collect import BaseTest, BaseTests
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -13,6 +14,7 @@ from gates.task.task import Criterion, Task
 from gates.words import counted
 
 SHOWN = 20
+_about: About = partial(Finding, rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
 RULES = (
     RuleText(
         id="BL022",
@@ -30,54 +32,33 @@ def plan(_task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each test of the base that does not pass any more, at the level of its criterion."""
-    seen = evidence.get(BaseTests)
-    if seen is None:
-        why = evidence.why_missing(BaseTests)
-        yield _told(Outcome.UNKNOWN, f"Whether the base's tests pass against the change was not seen: {why}")
-        return
-    if seen.problem:
-        yield _told(Outcome.UNKNOWN, f"The base's tests were not run against the change: {seen.problem}", "not run")
+    seen, run = evidence.get(BaseTests), evidence.get(PytestRun)
+    if seen is None or seen.problem:
+        why = seen.problem if seen else evidence.why_missing(BaseTests)
+        message = f"Whether the base's tests pass against the change was not seen: {why}"
+        yield _about(outcome=Outcome.UNKNOWN, severity=Severity.INFO, message=message, actual="not run")
         return
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
     unseen = [one for one in seen.broken if not one.seen_at_base]
     open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
     for one in open_[:SHOWN]:
-        yield _broken(one, _criterion(task, one, evidence.get(PytestRun)), seen)
-    if len(open_) > SHOWN:
-        yield _told(Outcome.FAILED, f"{len(open_) - SHOWN} more tests of the base fail; all are in BaseTests.json.")
-    for criterion, some in _by_criterion(task, unknown, evidence.get(PytestRun)).items():
-        yield _undecided(criterion, some, seen)
+        yield _broken(one, _criterion(task, one, run), seen)
+    if more := open_[SHOWN:]:
+        message = f"{len(more)} more tests of the base fail; all are in BaseTests.json."
+        yield _about(outcome=Outcome.FAILED, severity=Severity.INFO, subject="more", message=message)
+    own: dict[Criterion | None, list[BaseTest]] = {}
+    for one in unknown:
+        own.setdefault(_criterion(task, one, run), []).append(one)
+    yield from (_undecided(criterion, some, seen) for criterion, some in own.items())
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
-        yield _told(Outcome.PASSED, f"{ran}{named}.", f"{seen.ran} ran")
+        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=f"{ran}{named}.", actual=f"{seen.ran} ran")
 
 
 def _is_named(one: BaseTest, meant: list[str]) -> bool:
     return any(is_under(one.id, path) for path in meant)
-
-
-def _by_criterion(
-    task: Task, some: Iterable[BaseTest], run: PytestRun | None
-) -> dict[Criterion | None, list[BaseTest]]:
-    found: dict[Criterion | None, list[BaseTest]] = {}
-    for one in some:
-        found.setdefault(_criterion(task, one, run), []).append(one)
-    return found
-
-
-def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
-    """Say of tests that fail against the change that nothing shows whether they passed before it."""
-    first, fail = some[0], "fails" if len(some) == 1 else "fail"
-    return _of(
-        (criterion, first, seen),
-        outcome=Outcome.UNKNOWN,
-        subject=criterion.id if criterion else "no criterion",
-        message=f"{counted(len(some), 'test')} of {seen.base} {fail} against this change, "
-        f"and no test of that file could run at {seen.base}, first {first.id}: {first.message or first.ended}",
-        remediation="Make the tests of the base run in a plain checkout of it, or mend what they found.",
-    )
 
 
 def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
@@ -91,49 +72,33 @@ def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | 
 
 
 def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
-    why = f": {one.message}" if one.message else ""
-    name = criterion.id if criterion else "a criterion"
-    return _of(
-        (criterion, one, seen),
-        outcome=Outcome.FAILED,
-        subject=one.id,
-        message=f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}",
-        impact="What this test promised does not hold any more.",
-        remediation=f"Keep what it promised; where the change of behaviour is meant, let {name} name it: "
-        f'`changes: ["{function_of(one.id)}"]`.',
-    )
+    why, name = f": {one.message}" if one.message else "", criterion.id if criterion else "a criterion"
+    message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
+    named = f'`changes: ["{function_of(one.id)}"]`'
+    advice = f"Keep what it promised; where the change of behaviour is meant, let {name} name it: {named}."
+    said = {"outcome": Outcome.FAILED, "subject": one.id, "message": message, "remediation": advice}
+    return _about(**_facts(criterion, one, seen, Severity.HIGH), **said)
 
 
-def _of(about: tuple[Criterion | None, BaseTest, BaseTests], *, outcome: Outcome, **said: str) -> Finding:
-    """Say something of a test: at the level of its criterion, where that is the base's or says what it said there."""
-    criterion, one, seen = about
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
+    """Say of tests that fail against the change that nothing shows whether they passed before it."""
+    first, fail = some[0], "fails" if len(some) == 1 else "fail"
+    failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
+    nowhere = f"no test of that file could run at {seen.base}"
+    message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
+    advice = "Make the tests of the base run in a plain checkout of it, or mend what they found."
+    facts = _facts(criterion, first, seen, Severity.MEDIUM)
+    subject = criterion.id if criterion else "no criterion"
+    return _about(outcome=Outcome.UNKNOWN, subject=subject, message=message, remediation=advice, **facts)
+
+
+def _facts(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> dict[str, object]:
+    """Return what is said of a test: at the level of its criterion, where that is the base's or says what it said."""
     decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
     level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
-    facts = {
-        "level": level,
-        "severity": Severity.HIGH if outcome is Outcome.FAILED and level is Level.MUST else Severity.MEDIUM,
-        "criterion": criterion.id if criterion and decides else None,
-        "location": Location(path=one.id.split("::")[0]),
-        "actual": one.ended,
-        "evidence": "BaseTests.json",
-    }
-    return Finding.model_validate(
-        {"rule": "BL022", "check": "base-tests", "outcome": outcome, "expected": "passed", **facts, **said}
-    )
-
-
-def _told(outcome: Outcome, message: str, actual: str = "") -> Finding:
-    return Finding(
-        rule="BL022",
-        check="base-tests",
-        outcome=outcome,
-        severity=Severity.INFO,
-        level=Level.ADVISORY,
-        message=message,
-        actual=actual,
-        subject="more" if outcome is Outcome.FAILED else "",
-        remediation="Mend the tests that are named first." if outcome is Outcome.FAILED else "",
-    )
+    severity = severity if level is Level.MUST else Severity.MEDIUM
+    about = {"level": level, "severity": severity, "criterion": criterion.id if criterion and decides else None}
+    return {**about, "location": Location(path=one.id.split("::")[0]), "expected": "passed", "actual": one.ended}
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:

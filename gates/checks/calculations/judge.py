@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from pydantic import JsonValue
 
-from gates.check import Check, EvidenceSet
+from gates.check import Check, EvidenceSet, Said
 from gates.checks.calculations.collect import Calculations, CallRun, Ended
 from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, as_written, input_of, is_made
-from gates.child.likeness import Unseen, differences, numbers_in
-from gates.child.values import encode, plain, shown
+from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -58,30 +58,30 @@ class Tried:
 
 @dataclass(frozen=True)
 class CaseRow:
-    """One line of a table: what was called, what must come of it, and what did."""
+    """One line of a table: what was called, what came of it, and the functions that ran; its subject is the input."""
 
     name: str
-    input: str
-    expected: str
-    actual: str
-    outcome: Outcome
-    message: str
     part: Case | Called
-    place: Location | None = None
-    impact: str = ""
-    remediation: str = ""
+    said: Said
     ran: tuple[Location, ...] | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return what came of it."""
+        return self.said.outcome
 
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each calculation and edge case once for each criterion that it names, or once for the task."""
     for tried in _tried(task):
         for check, criterion in _checks(task, tried):
-            about = f"{criterion.id}: " if criterion else ""
-            yield Planned(
-                id=check, title=f"{about}{tried.title}", level=criterion.level if criterion else Level.MUST,
-                criterion=criterion.id if criterion else None, label=LABELS[tried.rule],
-            )  # fmt: skip
+            title = f"{criterion.id}: {tried.title}" if criterion else tried.title
+            facts = {"id": check, "title": title, "label": LABELS[tried.rule], **_about(criterion)}
+            yield Planned.model_validate(facts)
+
+
+def _about(criterion: Criterion | None) -> dict[str, object]:
+    return {"level": criterion.level, "criterion": criterion.id} if criterion else {"level": Level.MUST}
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -107,10 +107,12 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             good = sum(row.outcome is Outcome.PASSED for row in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
             more = f" The first {LISTED} of {len(rows)} are shown." if len(rows) > LISTED else ""
-            yield Section(
-                title=title, text=f"{good} of {len(rows)} as stated.{missing}{more}", columns=columns,
-                rows=tuple((SAID[r.outcome], r.name, r.input, r.expected, r.actual) for r in rows[:LISTED]),
-            )  # fmt: skip
+            text = f"{good} of {len(rows)} as stated.{missing}{more}"
+            yield Section(title=title, text=text, columns=columns, rows=tuple(map(_shown, rows[:LISTED])))
+
+
+def _shown(row: CaseRow) -> tuple[str, ...]:
+    return SAID[row.outcome], row.name, row.said.subject, row.said.expected, row.said.actual
 
 
 def _tried(task: Task) -> Iterator[Tried]:
@@ -135,9 +137,7 @@ def _rows(tried: Tried, evidence: EvidenceSet) -> list[CaseRow]:
 def _findings(
     task: Task, tried: Tried, check: str, criterion: Criterion | None, rows: list[CaseRow]
 ) -> Iterator[Finding]:
-    bad = sorted(
-        (row for row in rows if row.outcome is not Outcome.PASSED), key=lambda row: row.outcome is not Outcome.FAILED
-    )
+    bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.outcome is outcome]
     told = bad[:NAMED]
     if len(bad) > NAMED:
         told.append(_together(tried, bad[NAMED:], f"{len(bad) - NAMED} more rows did not come out"))
@@ -152,27 +152,28 @@ def _findings(
 def _is_ours(task: Task, tried: Tried, rows: list[CaseRow]) -> bool:
     """Return whether a function is of the project: it has a place there, or its package is the implementation."""
     named = {PurePosixPath(folder).stem for path in task.implementation for folder in PurePosixPath(path).parts}
-    return _first(row.place for row in rows) is not None or tried.called.call.partition(":")[0].split(".")[0] in named
+    return _first(rows) is not None or tried.called.call.partition(":")[0].split(".")[0] in named
 
 
-def _whole(tried: Tried, outcome: Outcome, message: str, actual: str) -> CaseRow:
+def _whole(tried: Tried, outcome: Outcome, message: str, actual: str, **more: Any) -> CaseRow:  # noqa: ANN401
     """Return a row about all of a part."""
     call = tried.called.call
-    return CaseRow(call, call, "as stated", actual, outcome, message, tried.called)
+    said = Said(outcome, message, actual, **{"subject": call, "expected": "as stated", **more})
+    return CaseRow(call, tried.called, said)
 
 
 def _foreign(tried: Tried) -> CaseRow:
-    said = f"{tried.called.call} lies outside of the implementation: that it is right says nothing of it."
-    row = _whole(tried, Outcome.UNKNOWN, said, "foreign code")
-    return replace(row, expected="code of the implementation", remediation="Call a function of the implementation.")
+    told = f"{tried.called.call} lies outside of the implementation: that it is right says nothing of it."
+    expected, fix = "code of the implementation", "Call a function of the implementation."
+    return _whole(tried, Outcome.UNKNOWN, told, "foreign code", expected=expected, remediation=fix)
 
 
 def _together(tried: Tried, rows: list[CaseRow], message: str) -> CaseRow:
     """Return one row for several."""
     outcome = worst({row.outcome for row in rows})
     fix = "" if outcome is Outcome.PASSED else "Mend the rows that are named first."
-    row, place = _whole(tried, outcome, f"{message}.", SAID[outcome]), _first(row.place for row in rows)
-    return replace(row, input=f"{len(rows)} rows", place=place, remediation=fix)
+    more = {"subject": f"{len(rows)} rows", "location": _first(rows), "remediation": fix}
+    return _whole(tried, outcome, f"{message}.", SAID[outcome], **more)
 
 
 def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> bool:
@@ -192,27 +193,26 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
 
 def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Finding:
     names = ", ".join(binding.name for binding in criterion.code)
-    said = f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}."
-    row = replace(
-        _whole(tried, Outcome.UNKNOWN, said, "its code is not run"),
-        input=f"code of {criterion.id}",
+    row = _whole(
+        tried,
+        Outcome.UNKNOWN,
+        f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
+        "its code is not run",
+        subject=f"code of {criterion.id}",
         expected="something that runs its code",
         remediation=f"Trace {criterion.id} to the code that is called, or call that code.",
     )
     return _finding(task, replace(tried, rule="BL018"), check, criterion, row)
 
 
-def _first(places: Iterable[Location | None]) -> Location | None:
-    return next((place for place in places if place), None)
+def _first(rows: Iterable[CaseRow]) -> Location | None:
+    return next((row.said.location for row in rows if row.said.location), None)
 
 
 def _finding(task: Task, tried: Tried, check: str, criterion: Criterion | None, row: CaseRow) -> Finding:
-    level = criterion.level if criterion else Level.MUST
-    return Finding(
-        rule=tried.rule, check=check, criterion=criterion.id if criterion else None, level=level, outcome=row.outcome,
-        message=visible(" ".join(row.message.split())), location=row.place or task.place(row.part),
-        subject=row.input, expected=row.expected, actual=row.actual, impact=row.impact, remediation=row.remediation,
-    )  # fmt: skip
+    facts = {**vars(row.said), "message": visible(" ".join(row.said.message.split())), **_about(criterion)}
+    place = row.said.location or task.place(row.part)
+    return Finding.model_validate({**facts, "rule": tried.rule, "check": check, "location": place})
 
 
 SHOWN = 3
@@ -232,25 +232,27 @@ def _row(name: str, called: Called, case: Case, run: CallRun | None, seen: Calcu
     made = seen.call(f"expected:{run.id}") if seen and run else None
     outcome, actual, told = _judged(case, run, made, why)
     is_edge = name != called.call
-    failed = outcome is Outcome.FAILED
-    return CaseRow(
-        name=name, input=given, expected=_wanted(case, made), actual=actual, outcome=outcome,
-        message=f"{name}: {given} {told}" if is_edge else f"{given} {told}", part=case,
-        place=(run.crash or run.place) if run else None, ran=run.ran if run else None,
-        impact="" if not failed else "The edge case is not handled." if is_edge else "Numbers made by it are wrong.",
+    impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
+    said = Said(
+        outcome,
+        f"{name}: {given} {told}" if is_edge else f"{given} {told}",
+        actual,
+        location=(run.crash or run.place) if run else None,
+        expected=_wanted(case, made),
+        impact=impact if outcome is Outcome.FAILED else "",
         remediation=_remedy(outcome, run, called.call),
-    )  # fmt: skip
+        subject=given,
+    )
+    return CaseRow(name, case, said, run.ran if run else None)
 
 
 def _judged(case: Case, run: CallRun | None, made: CallRun | None, why: str) -> Judged:
     if run is None:
         return Outcome.UNKNOWN, "not called", f"was not called: {why}"
     if run.ended in {Ended.NOT_RUN, Ended.STOPPED}:
-        where = f" (it was in {run.crash})" if run.crash else ""
-        return Outcome.UNKNOWN, "not seen", f"was not seen: {run.problem}{where}"
+        return Outcome.UNKNOWN, "not seen", f"was not seen: {run.problem}"
     if run.ended is Ended.CRASHED:
-        place = "could not be called: in the import of its module" if run.importing else "ended badly:"
-        return Outcome.FAILED, run.problem, f"{place} {run.problem}"
+        return Outcome.FAILED, run.problem, f"ended badly: {run.problem}"
     if run.ended is Ended.RAISED:
         return _raised(case, run)
     if made is not None and made.ended is not Ended.RETURNED:
@@ -324,13 +326,17 @@ def _wanted(case: Case, made: CallRun | None) -> str:
     says = f" with {case.says!r}" if case.says else ""
     if case.raises:
         return f"{case.raises}{says}" + (f" and the warning {case.warns}" if case.warns else "")
-    within = [
-        *([f"within {case.tolerance:g}"] if case.tolerance is not None else []),
-        *([f"within {case.relative:g} of it"] if case.relative is not None else []),
-    ]
     value = _as_text(made.returned if made else as_written(case.expected)) if case.returns else ""
     warns = f"the warning {case.warns}{says}" if case.warns else ""
-    return ", ".join([part for part in (value, "finite numbers" if case.finite else "", warns) if part] + within)
+    near = "" if case.tolerance is None else f"within {case.tolerance:g}"
+    share = "" if case.relative is None else f"within {case.relative:g} of it"
+    return ", ".join(filter(None, (value, "finite numbers" if case.finite else "", warns, near, share)))
+
+
+REMEDIES = {
+    Ended.STOPPED: "Make the call return, or allow it more time with 'timeout_s'.",
+    Ended.RETURNED: "Name with 'take' a part of the result that can be compared.",
+}
 
 
 def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
@@ -338,13 +344,7 @@ def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
         return ""
     if outcome is Outcome.FAILED:
         return f"Mend {call}, or the expectation in the task if that is wrong."
-    if run is None:
-        return "Let the gate run."
-    if run.ended is Ended.STOPPED:
-        return "Make the call return, or allow it more time with 'timeout_s'."
-    if run.ended is Ended.RETURNED and run.again is None:
-        return "Name with 'take' a part of the result that can be compared."
-    return "Mend the reference, or what keeps the call from being made."
+    return REMEDIES.get(run.ended, "Mend what keeps the call from being made.") if run else "Let the gate run."
 
 
 def _error(run: CallRun) -> str:
@@ -362,6 +362,13 @@ def _as_text(value: JsonValue) -> str:
 
 
 CHECK = Check(
-    name="calculations", gate="business-logic", order=70, rules=RULES, uses=(Calculations,), plan=plan, judge=judge,
-    page=page, row=Row.TEST,
-)  # fmt: skip
+    name="calculations",
+    gate="business-logic",
+    order=70,
+    rules=RULES,
+    uses=(Calculations,),
+    plan=plan,
+    judge=judge,
+    page=page,
+    row=Row.TEST,
+)

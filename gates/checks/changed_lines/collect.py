@@ -17,7 +17,7 @@ from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
-from gates.proving.mutants import Change, Fault, Maker, mutants, spread
+from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
 from gates.proving.source import Text
 from gates.task.task import Task
@@ -59,7 +59,7 @@ class ChangedLines(Derived):
         unstable = {test.id for test, _ in run.unstable}
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
         changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
-        made, left = Maker().make(spread(task.id, changes), MOST)
+        made, left = distinct(spread(task.id, changes), MOST)
         with guarded_folder() as folder:
             try:
                 ends = _tried(made, passed, task, replace(context, evidence=folder), baseline) if made else {}
@@ -79,28 +79,23 @@ class ChangedLines(Derived):
         )
 
 
-def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Change]:
+def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
     """Yield mutants of the changed statements of a file that tests are seen to run."""
     try:
         file = Text.read(context.root, path)
         before = old.decode("utf-8", "replace").splitlines()
         blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
         changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
-        whole = Location(path=path, line=1, last_line=file.text.count("\n") + 1)
-        touched = [each for each in statements(file, whole) if not changed.isdisjoint(_lines(each))]
+        touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):
         return
     ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
-    worth = frozenset(line for each in ran for line in _lines(each)) & changed
+    worth = frozenset(line for each in ran for line in each.lines) & changed
     yield from mutants(file, worth)
 
 
 def _bounds_first(mutant: Fault) -> tuple[str, bool]:
     return str(mutant.location), {"<", ">"}.isdisjoint(mutant.title.replace("->", ""))
-
-
-def _lines(place: Location) -> range:
-    return range(place.line or 1, (place.last_line or place.line or 1) + 1)
 
 
 def _tried(
@@ -112,4 +107,5 @@ def _tried(
     bench = Bench(task, context, jobs)
     deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
     lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
-    return {line["id"]: End(line["end"]) for line in lines if not line.get("idle")}
+    ends = {line["id"]: line["tries"][0] for line in lines if line["tries"]}
+    return {name: End(end["end"]) for name, end in ends.items() if not end["idle"]}

@@ -47,20 +47,16 @@ def _missed(mutants: list[MissedMutant]) -> Finding:
     """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
-    return Finding(
-        rule="BL023", check=CHECK_ID, outcome=Outcome.FAILED, level=Level.ADVISORY,
-        location=first.location, subject=first.title, expected="a test that fails", actual="survived",
-        message=f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}.",
-        impact="The tests do not tell this change from another.", evidence="ChangedLines.json",
-        remediation="Add a test at this bound, or with a value that tells the two apart.",
-    )  # fmt: skip
+    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}."
+    advice = "Add a test at this bound, or with a value that tells the two apart."
+    said = {"location": first.location, "subject": first.title, "actual": "survived", "remediation": advice}
+    return _told(Outcome.FAILED, message, evidence="ChangedLines.json", **said)
 
 
-def _told(outcome: Outcome, message: str) -> Finding:
-    return Finding(
-        rule="BL023", check=CHECK_ID, outcome=outcome, level=Level.ADVISORY, message=message, evidence=None,
-        severity=Severity.LOW if outcome is Outcome.FAILED else Severity.INFO,
-    )  # fmt: skip
+def _told(outcome: Outcome, message: str, **more: object) -> Finding:
+    severity = Severity.LOW if outcome is Outcome.FAILED else Severity.INFO
+    said = {"outcome": outcome, "message": message, "severity": severity, "level": Level.ADVISORY, **more}
+    return Finding.model_validate({"rule": "BL023", "check": CHECK_ID, **said})
 
 
 CHECK = Check(

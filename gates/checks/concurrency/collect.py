@@ -1,10 +1,12 @@
 """Concurrency: callables of the project run several times at once, in threads."""
 
 import json
+from collections.abc import Mapping
 
-from gates.child.likeness import Unseen, differences
+from pydantic import JsonValue
+
 from gates.child.probing import Entry, Probe, Probed, location, number
-from gates.child.values import shown
+from gates.child.values import Unseen, differences, shown
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Concurrent
@@ -23,11 +25,11 @@ class Differed(Model):
 
 
 class Stood(Model):
-    """Where a thread stood still: the project's lines of its stack, the innermost first."""
+    """Where a thread stood still: the innermost line of the project, and its function."""
 
     worker: int
-    places: tuple[Location, ...] = ()
-    functions: tuple[str, ...] = ()
+    location: Location | None = None
+    function: str = ""
 
 
 class Together(Model):
@@ -37,7 +39,6 @@ class Together(Model):
     place: Location | None = None
     unclear: str = ""
     complete: bool = False
-    alone: str = ""
     rounds: int = 0
     met: int = 0
     forced: int = 0
@@ -82,37 +83,56 @@ class Concurrency(Probes[Concurrent, Together]):
 
 def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
     alone = {entry["worker"]: json.loads(str(entry["result"])) for entry in probed.of("alone")}
-    differed = list(_differed(one, alone, probed.of("unlike")))
-    rounds = probed.of("round")
-    own, forced = [r for r in rounds if not r["forced"]], [r for r in rounds if r["forced"]]
-    stood = next(iter(probed.of("stood")), {})
+    rounds = [_Round.model_validate(_known(entry)) for entry in probed.of("round")]
+    differed = [found for each in rounds for told in each.unlike if (found := _differed(one, alone, each, told))]
+    own, forced = [each for each in rounds if not each.forced], [each for each in rounds if each.forced]
+    last = rounds[-1] if rounds else _Round(round=0, forced=False)
     return {
-        "problem": probed.trouble, "unclear": _unclear(one, alone, probed),
+        "unclear": _unclear(one, alone, probed),
         "complete": not probed.trouble and bool(alone),
-        "alone": next((shown(value, 80) for value in alone.values()), ""),
-        "rounds": len(own), "met": sum(number(r["overlap_s"]) > 0 for r in own), "forced": len(forced),
-        "pauses": sum(int(number(r["pauses"])) for r in forced),
-        "failed": len({d.number for d in differed if not d.forced}),
-        "failed_forced": len({d.number for d in differed if d.forced}), "differed": tuple(differed[:KEPT]),
-        "stood": tuple(_stood(stood)), "slow": bool(stood.get("slow")), "stood_forced": bool(stood.get("forced")),
+        "rounds": len(own),
+        "met": sum(each.overlap_s > 0 for each in own),
+        "forced": len(forced),
+        "pauses": sum(each.pauses for each in forced),
+        "failed": len({each.number for each in differed if not each.forced}),
+        "failed_forced": len({each.number for each in differed if each.forced}),
+        "differed": tuple(differed[:KEPT]),
+        "stood": tuple(_stood(*each) for each in last.stood),
+        "slow": last.slow,
+        "stood_forced": bool(last.stood) and last.forced,
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
-    }  # fmt: skip
+    }
 
 
-def _differed(one: Concurrent, alone: dict[object, object], entries: list[Entry]) -> list[Differed]:
-    """Return the rounds in which something else came of it, rounding left aside."""
-    found = []
-    for entry in entries:
-        worker = int(number(entry["worker"]))
-        told = {"worker": worker, "number": int(number(entry["round"])), "forced": bool(entry["forced"])}
-        if "error" in entry:
-            found.append(Differed(**told, error=str(entry["error"]), place=location(entry.get("place"))))
-            continue
-        expected, result = alone[worker], json.loads(str(entry["result"]))
-        unlike = [text for text in _unlike(one, expected, result) if not isinstance(text, Unseen)]
-        if unlike:
-            found.append(Differed(**told, expected=shown(expected, 80), found=unlike[0][:300]))
-    return found
+class _Round(Model):
+    """What was told of one round."""
+
+    round: int
+    forced: bool
+    overlap_s: float = 0.0
+    pauses: int = 0
+    unlike: tuple[dict[str, JsonValue], ...] = ()
+    stood: tuple[tuple[int, list[JsonValue] | None], ...] = ()
+    slow: bool = False
+
+
+def _known(entry: Entry) -> Entry:
+    return {name: entry[name] for name in _Round.model_fields}
+
+
+def _stood(worker: int, line: list[JsonValue] | None) -> Stood:
+    return Stood(worker=worker, location=location(line), function=str(line[2])) if line else Stood(worker=worker)
+
+
+def _differed(one: Concurrent, alone: dict[object, object], at: _Round, told: Mapping[str, object]) -> Differed | None:
+    """Return what else came of a round than alone, rounding left aside."""
+    worker = int(number(told["worker"]))
+    about = {"worker": worker, "number": at.round, "forced": at.forced}
+    if "error" in told:
+        return Differed(**about, error=str(told["error"]), place=location(told.get("place")))
+    unlike = _unlike(one, alone[worker], json.loads(str(told["result"])))
+    sure = [text for text in unlike if not isinstance(text, Unseen)]
+    return Differed(**about, expected=shown(alone[worker], 80), found=sure[0][:300]) if sure else None
 
 
 def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> str:
@@ -133,12 +153,3 @@ def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> st
 
 def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
     return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
-
-
-def _stood(entry: Entry) -> list[Stood]:
-    threads = entry.get("threads")
-    found = []
-    for worker, stack in threads if isinstance(threads, list) else ():
-        places = [(place, str(each[2])) for each in stack if (place := location(each))]
-        found.append(Stood(worker=worker, places=tuple(p for p, _ in places), functions=tuple(f for _, f in places)))
-    return found

@@ -2,22 +2,21 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from gates.check import Check, EvidenceSet
-from gates.checks.criteria.collect import KnownCriteria
 from gates.checks.criteria.tested import judge_tests
 from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules, PatternTrace, RuleTrace
-from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
+from gates.evidence.tests.test_records import Deselected, TestRecord
+from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Section
 from gates.task.task import TASK_ID, Criterion, Task
@@ -28,59 +27,43 @@ NAMED = 50
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 
+_marker = partial(Finding, rule="BL004", check="markers")
+
+
 def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Refuse markers that name a criterion which does not exist; where a task file is unread, it may be in there."""
-    run, known = evidence.get(PytestRun), evidence.get(KnownCriteria)
-    if run is None or known is None:
-        why = evidence.why_missing(PytestRun if run is None else KnownCriteria)
-        yield Finding(
-            rule="BL004", check="markers", outcome=Outcome.UNKNOWN, level=Level.ADVISORY,
-            message=f"The markers were not seen: {why}",
-        )  # fmt: skip
+    """Refuse markers that name no criterion of the task, or are none: a test would verify nothing, unseen."""
+    run = evidence.get(PytestRun)
+    if run is None:
+        message = f"The markers were not seen: {evidence.why_missing(PytestRun)}"
+        yield _marker(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message)
         return
-    seen = [*((t.id, t.location, t.criteria) for t in run.tests),
-            *((t.id, t.location, t.criteria) for t in run.deselected)]  # fmt: skip
-    loose = [(name, where, marker) for name, where, markers in seen for marker in markers if marker not in known.names]
-    for name, where, marker in loose[:NAMED]:
-        yield _loose(task, known, name, where, marker)
-    told = {(test.function, mark, name): test for test in run.tests for mark, name in test.near if name in known.names}
-    for (_, mark, name), test in [*told.items()][:NAMED]:
-        yield _misspelt(test, mark, name)
-    if not loose and not told:
-        marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
-        yield Finding(
-            rule="BL004", check="markers", outcome=Outcome.PASSED if run.tests else Outcome.UNKNOWN,
-            severity=Severity.INFO, level=Level.ADVISORY,
-            message=f"{marked} tests are marked for criteria of {task.id}, each of which exists.",
-        )  # fmt: skip
-
-
-def _misspelt(test: TestRecord, mark: str, name: str) -> Finding:
-    return Finding(
-        rule="BL004", check="markers", outcome=Outcome.FAILED, severity=Severity.HIGH, level=Level.MUST,
-        location=test.location, subject=f"{test.function} {name}", expected="pytest.mark.criterion",
-        actual=f"pytest.mark.{mark}",
-        message=f"pytest.mark.{mark} of {test.function} names {name!r} and binds no test to anything.",
-        impact="The test verifies nothing, and the criterion it means has one less.",
-        remediation='Write pytest.mark.criterion("TASK/CRITERION").',
-    )  # fmt: skip
-
-
-def _loose(task: Task, known: KnownCriteria, name: str, where: Location, marker: str) -> Finding:
-    own = marker.startswith(f"{task.id}/")
-    formed = FORM.fullmatch(marker) is not None
-    maybe = formed and not own and known.unread
-    hint = did_you_mean(marker, known.names)
-    hint = hint if hint.startswith("; did") else ""
-    says = "does not exist" if formed else "has not the form TASK/CRITERION"
-    says = f"was not found; not read: {', '.join(known.unread[:3])}" if maybe else f"{says}{hint}"
-    return Finding(
-        rule="BL004", check="markers", outcome=Outcome.UNKNOWN if maybe else Outcome.FAILED, severity=Severity.HIGH,
-        level=Level.ADVISORY if maybe else Level.MUST, location=where, subject=f"{name} {marker}",
-        message=f"{name} is marked for {marker!r}, which {says}", expected="a criterion of a task", actual=marker,
-        impact="The test verifies nothing, and the criterion it means has one less.",
-        remediation="Mend the marker's id.",
-    )  # fmt: skip
+    known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
+    tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
+    loose = {(test.id, name): test.location for test in tests for name in test.criteria if name not in known}
+    if task.only:  # the others are not looked at
+        loose = {key: place for key, place in loose.items() if not key[1].startswith(own)}
+    found = []
+    for (test, name), place in loose.items():
+        hint = did_you_mean(name, known)
+        says = "does not exist" if FORM.fullmatch(name) else "has not the form TASK/CRITERION"
+        message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
+        if name.startswith(own) or not FORM.fullmatch(name):  # of other tasks `gates trace` speaks
+            found.append((f"{test} {name}", place, message, "Mend the marker's id."))
+    near = {
+        (test.function, mark, name): test.location for test in run.tests for mark, name in test.near if name in known
+    }
+    for (test, mark, name), place in near.items():
+        message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."
+        found.append((f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'))
+    impact = "The test verifies nothing, and the criterion it means has one less."
+    about = partial(_marker, outcome=Outcome.FAILED, severity=Severity.HIGH, impact=impact)
+    for subject, place, message, advice in found[:NAMED]:
+        yield about(subject=subject, location=place, message=message, remediation=advice)
+    if not found:
+        marked = sum(any(m.startswith(own) for m in test.criteria) for test in run.tests)
+        outcome = Outcome.PASSED if run.tests else Outcome.UNKNOWN
+        message = f"{marked} tests are marked for criteria of {task.id}, each of which exists."
+        yield _marker(outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY, message=message)
 
 
 RULES = (
@@ -105,8 +88,8 @@ RULES = (
     RuleText(
         id="BL004",
         title="Markers name criteria that exist",
-        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of a "
-        "task file. A test marked for another one would verify nothing.",
+        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of the "
+        "task. A test marked for one that does not exist would verify nothing.",
     ),
 )
 
@@ -114,12 +97,10 @@ RULES = (
 def plan(task: Task) -> Iterator[Planned]:
     """Plan for each criterion its code and its tests, then the coverage of all, and the markers."""
     for criterion in task.criteria:
-        about = {"level": criterion.level, "criterion": criterion.id}
-        yield Planned(
-            id=f"code:{criterion.id}", title=f"{criterion.id} is traced to live code", basis=Basis.READ, row=Row.CODE,
-            **about,
-        )  # fmt: skip
-        yield Planned(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests", **about)
+        about = partial(Planned, level=criterion.level, criterion=criterion.id)
+        title = f"{criterion.id} is traced to live code"
+        yield about(id=f"code:{criterion.id}", title=title, basis=Basis.READ, row=Row.CODE)
+        yield about(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests")
     yield Planned(id="coverage", title="Coverage of criteria")
     yield Planned(id="markers", title="Markers name criteria that exist")
 
@@ -176,7 +157,6 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
     if not task.only:  # else they may belong to a criterion that was not asked for
         yield from _loose_tests(task, run)
-        yield from _loose_code(task, evidence.get(ExecutedLines), tree)
 
 
 def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
@@ -198,20 +178,6 @@ def _loose_tests(task: Task, run: PytestRun | None) -> Iterator[Section]:
             text=f"{len(loose)} of {len(run.tests)} tests belong to no criterion of {task.id}.{_first(task.id, loose)}",
             columns=("Test", "Place"),
             rows=tuple((test.id, str(test.location)) for test in loose[:FEW]),
-        )
-
-
-def _loose_code(task: Task, seen: ExecutedLines | None, tree: SourceTree | None) -> Iterator[Section]:
-    if seen is not None and tree is not None:
-        public = [function for function in seen.functions if function.counts]
-        places = [place for c in task.criteria for binding in c.code for place in tree.places(binding)]
-        spare = [function for function in public if not any(function.location.meets(place) for place in places)]
-        yield Section(
-            title="Public Code Without a Criterion",
-            text=f"{len(spare)} of {len(public)} public functions belong to no criterion of {task.id}."
-            f"{_first(task.id, spare)}",
-            columns=("Function", "Place"),
-            rows=tuple((function.name, str(function.location)) for function in spare[:FEW]),
         )
 
 
@@ -250,6 +216,12 @@ def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
 
 
 CHECK = Check(
-    name="criteria", gate="business-logic", order=10, rules=RULES, plan=plan, judge=judge, page=page,
-    uses=(SourceTree, CodeRules, PytestRun, ExecutedLines, CalledCode, EmptiedCode, KnownCriteria),
-)  # fmt: skip
+    name="criteria",
+    gate="business-logic",
+    order=10,
+    rules=RULES,
+    uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
+    plan=plan,
+    judge=judge,
+    page=page,
+)

@@ -1,11 +1,12 @@
 """The code that a criterion is bound to: each symbol, pattern and rule must lead to live code."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import PatternTrace, RuleSite, RuleTrace
-from gates.evidence.runtime_orders import Seen, seen_of
+from gates.evidence.code_rules import PatternTrace, RuleTrace
+from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
@@ -13,6 +14,7 @@ from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
 
 NAMED = 50
+NONE = "The criterion has no implementation."
 
 
 def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -20,129 +22,117 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
     about = about_criterion(criterion, "BL001", f"code:{criterion.id}")
     tree, emptied = evidence.get(SourceTree), evidence.get(EmptiedCode)
     if not criterion.code:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(criterion), actual="no binding",
-            message=f"{criterion.id} names no code, so nothing shows where it is implemented.",
-            remediation=f"Name the symbols that implement {criterion.id} under 'code'.",
-        )  # fmt: skip
+        message = f"{criterion.id} names no code, so nothing shows where it is implemented."
+        advice = f"Name the symbols that implement {criterion.id} under 'code'."
+        yield _open(about, task.place(criterion), "", "no binding", message, advice)
     for binding in criterion.code:
+        place = task.place(binding)
         if tree is None:
-            yield about(
-                outcome=Outcome.UNKNOWN, location=task.place(binding), subject=binding.name, actual="not looked at",
-                message=f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}",
-                remediation="Mend 'implementation' of the task, or what keeps its files from being read.",
-            )  # fmt: skip
+            message = f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}"
+            advice = "Mend 'implementation' of the task, or what keeps its files from being read."
+            yield _open(about, place, binding.name, "not looked at", message, advice)
             continue
         if binding.rule:
             trace = tree.rule(binding.rule)
-            yield from _by_rule(about, task, binding, tree, trace, seen_of(binding.rule, evidence))
+            yield from _by_rule(about, place, binding, tree, trace, seen_of(binding.rule, evidence))
         elif binding.pattern:
-            yield from _by_pattern(about, task, binding, tree.pattern(binding))
+            yield from _by_pattern(about, place, binding, tree.pattern(binding))
         else:
             kept = emptied.promised(criterion.id, binding.symbol or "") if emptied else None
-            yield from _by_symbol(about, task, binding, tree.symbol(binding), kept)
+            yield from _by_symbol(about, place, binding, tree.symbol(binding), kept)
         yield from _watchful(about, task, criterion, binding, tree)
 
 
+def _open(about: About, place: Location | None, subject: str, actual: str, message: str, advice: str) -> Finding:
+    """Say what is not known of a criterion's code."""
+    facts = {"outcome": Outcome.UNKNOWN, "location": place, "subject": subject, "actual": actual}
+    return about(message=message, remediation=advice, **facts)
+
+
+def _absent(about: About, place: Location | None, subject: str, actual: str, message: str, advice: str) -> Finding:
+    """Say that code is not there; what rests on not finding something is high at most."""
+    facts = {"outcome": Outcome.FAILED, "location": place, "subject": subject, "actual": actual}
+    found = about(message=message, remediation=advice, impact=NONE, **facts)
+    critical = found.severity is Severity.CRITICAL
+    return found.model_copy(update={"severity": Severity.HIGH}) if critical else found
+
+
 def _by_symbol(
-    about: About, task: Task, binding: CodeBinding, trace: SymbolTrace | None, kept: EmptiedSymbol | None
+    about: About, place: Location, binding: CodeBinding, trace: SymbolTrace | None, kept: EmptiedSymbol | None
 ) -> Iterator[Finding]:
     name = binding.name
-    expected = f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else "")
-    facts = {"subject": name, "expected": expected}
-    alone = not binding.uses
+    about = partial(about, expected=f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else ""))
     if trace is None or not trace.checked:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(binding), actual="not checked", **facts,
-            message=f"{name}: {trace.problem if trace else 'was not traced'}", remediation="Mend the file first.",
-        )  # fmt: skip
-    elif trace.location is None and kept is not None and alone and kept.noticed:
-        yield about(
-            outcome=Outcome.PASSED, location=trace.promise, actual="found", **facts,
-            message=f"{name} does nothing, and {kept.by or 'a test'} asserts that it does so.",
-        )  # fmt: skip
-    elif trace.location is None and kept is not None and alone and (kept.unnoticed or kept.exchanged):
-        yield about(
-            outcome=Outcome.UNKNOWN, location=trace.promise, actual="nothing noticed", **facts,
-            message=f"{name} does nothing, and no test of {kept.criterion} notices what it is: {trace.problem}.",
-            remediation=f"Assert on what {name} is there for, or bind the criterion to the code that does it.",
-        )  # fmt: skip
-    elif trace.location is None:
-        yield about(
-            outcome=Outcome.FAILED, location=task.place(binding), actual="not implemented", **facts,
-            message=f"{name} is not implemented: {trace.problem}", impact="The criterion has no implementation.",
-            remediation=f"Implement {name}, or bind the criterion to the code that does.",
-        )  # fmt: skip
+        message = f"{name}: {trace.problem if trace else 'was not traced'}"
+        yield _open(about, place, name, "not checked", message, "Mend the file first.")
+    elif trace.location is not None:
+        yield from _uses(about, name, trace, trace.location)
+    elif kept is not None and not binding.uses and kept.noticed:
+        message = f"{name} does nothing, and {kept.by or 'a test'} asserts that it does so."
+        yield about(outcome=Outcome.PASSED, location=trace.promise, subject=name, actual="found", message=message)
+    elif kept is not None and not binding.uses and (kept.unnoticed or kept.exchanged):
+        message = f"{name} does nothing, and no test of {kept.criterion} notices what it is: {trace.problem}."
+        advice = f"Assert on what {name} is there for, or bind the criterion to the code that does it."
+        yield _open(about, trace.promise, name, "nothing noticed", message, advice)
     else:
-        yield from _uses(about, name, expected, trace, trace.location)
+        message = f"{name} is not implemented: {trace.problem}"
+        advice = f"Implement {name}, or bind the criterion to the code that does."
+        facts = {"location": place, "subject": name, "actual": "not implemented", "impact": NONE}
+        yield about(outcome=Outcome.FAILED, message=message, remediation=advice, **facts)
 
 
-def _uses(about: About, name: str, expected: str, trace: SymbolTrace, place: Location) -> Iterator[Finding]:
+def _uses(about: About, name: str, trace: SymbolTrace, place: Location) -> Iterator[Finding]:
     """Judge what a symbol must use: a name that is not written may still be looked up, where code does such."""
     unused = [use for use in trace.uses if not use.lines]
     for missing in unused:
-        facts = {"subject": f"{name} uses {missing.name}", "expected": expected}
+        subject, use_it = f"{name} uses {missing.name}", f"Use {missing.name} in {name}."
         if missing.looked_up:
-            yield about(
-                outcome=Outcome.UNKNOWN, location=place, actual="names are looked up", **facts,
-                message=f"{name} does not name {missing.name}, and looks names up: whether it uses it is unknown.",
-                remediation=f"Name {missing.name} in {name}, or bind the criterion to the code that does.",
-            )  # fmt: skip
-            continue
-        yield _unseen(about(
-            outcome=Outcome.FAILED, location=place, actual=f"no live use of {missing.name}", **facts,
-            message=f"{name} does not use {missing.name}.",
-            impact=f"What the criterion asks for ({missing.name}) does not happen here.",
-            remediation=f"Use {missing.name} in {name}.",
-        ))  # fmt: skip
+            message = f"{name} does not name {missing.name}, and looks names up: whether it uses it is unknown."
+            yield _open(about, place, subject, "names are looked up", message, use_it)
+        else:
+            message = f"{name} does not use {missing.name}."
+            yield _absent(about, place, subject, f"no live use of {missing.name}", message, use_it)
     if not unused:
         used = "; ".join(f"{use.name} in line {', '.join(map(str, use.lines))}" for use in trace.uses)
-        yield about(
-            outcome=Outcome.PASSED, location=place, subject=name, expected=expected, actual="found",
-            message=f"{name} is live code{f' and uses {used}' if used else ''}.",
-        )  # fmt: skip
-
-
-def _unseen(finding: Finding) -> Finding:
-    """Return a failure that rests on not finding something: high at most."""
-    critical = finding.severity is Severity.CRITICAL
-    return finding.model_copy(update={"severity": Severity.HIGH}) if critical else finding
+        message = f"{name} is live code{f' and uses {used}' if used else ''}."
+        yield about(outcome=Outcome.PASSED, location=place, subject=name, actual="found", message=message)
 
 
 def _by_rule(
-    about: About, task: Task, binding: CodeBinding, tree: SourceTree, trace: RuleTrace | None, steps: Sequence[Seen]
+    about: About,
+    place: Location,
+    binding: CodeBinding,
+    tree: SourceTree,
+    trace: RuleTrace | None,
+    steps: Sequence[Seen],
 ) -> Iterator[Finding]:
     name = binding.name
     yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, actual="not checked",
-            message=f"{name} could not be checked: {why}", remediation="Mend what is named.",
-        )  # fmt: skip
+        yield _open(about, place, name, "not checked", f"{name} could not be checked: {why}", "Mend what is named.")
         return
+    about = partial(about, expected=name)
     broken = any(step.broken for step in steps)
     for site in trace.sites:
         kept = next((step.name for step in steps if step.events >= {*site.trace}), "") if site.trace else ""
-        facts = {"expected": name, "subject": f"{name} {site.message}"}
+        at = partial(about, location=site.location, subject=f"{name} {site.message}")
+        message, command = f"{name}: {site.message}", f"gates explain {trace.rule}"
         if kept and not site.ok and not broken:
             seen = f"Read as broken ({site.message}). {kept} ran these lines, and its recording keeps {name}."
-            order = "recorded in the right order"
-            yield about(outcome=Outcome.PASSED, location=site.location, actual=order, message=seen, **facts)
-            continue
-        bad = Outcome.UNKNOWN if site.undecided else Outcome.FAILED
-        yield about(
-            outcome=Outcome.PASSED if site.ok else bad, location=site.location, message=f"{name}: {site.message}",
-            actual="kept" if site.ok else " -> ".join(site.trace) or ("not decided" if site.undecided else "broken"),
-            **facts, **({} if site.ok else _to_keep(trace, site)),
-        )  # fmt: skip
+            yield at(outcome=Outcome.PASSED, actual="recorded in the right order", message=seen)
+        elif site.ok:
+            yield at(outcome=Outcome.PASSED, actual="kept", message=message)
+        elif site.undecided:
+            advice, actual = "Split the function, so that its paths can be followed.", " -> ".join(site.trace)
+            yield at(outcome=Outcome.UNKNOWN, actual=actual or "not decided", message=message, remediation=advice)
+        else:
+            said = {"remediation": trace.fix or f"See `{command}`.", "impact": trace.impact, "command": command}
+            yield at(outcome=Outcome.FAILED, actual=" -> ".join(site.trace) or "broken", message=message, **said)
     if not trace.sites:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=name, actual="found nothing",
-            message=f"{name} finds no code that it speaks of: nothing shows that the criterion is implemented.",
-            command=f"gates explain {trace.rule}",
-            remediation="Implement what the rule describes, or bind the criterion to the code that does.",
-        )  # fmt: skip
+        message = f"{name} finds no code that it speaks of: nothing shows that the criterion is implemented."
+        advice = "Implement what the rule describes, or bind the criterion to the code that does."
+        yield _open(about, place, name, "found nothing", message, advice)
 
 
 def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Iterator[Finding]:
@@ -161,42 +151,26 @@ def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Itera
         )
 
 
-def _to_keep(trace: RuleTrace, site: RuleSite) -> dict[str, str]:
-    """Return what a place that does not keep a rule comes to, and what mends it, in the rule's own words."""
-    if site.undecided:
-        return {"remediation": "Split the function, so that its paths can be followed."}
-    fix = trace.fix or f"See `gates explain {trace.rule}`."
-    return {"impact": trace.impact, "remediation": fix, "command": f"gates explain {trace.rule}"}
-
-
-def _by_pattern(about: About, task: Task, binding: CodeBinding, trace: PatternTrace | None) -> Iterator[Finding]:
+def _by_pattern(about: About, place: Location, binding: CodeBinding, trace: PatternTrace | None) -> Iterator[Finding]:
     name, count = binding.name, binding.at_least
-    expected = f"{count} place{'s' if count > 1 else ''} of live code"
+    about = partial(about, expected=f"{count} place{'s' if count > 1 else ''} of live code")
     if trace is None or not trace.checked:
-        yield about(
-            outcome=Outcome.UNKNOWN, location=task.place(binding), subject=name, expected=expected,
-            actual="not checked",
-            message=f"{name}: {trace.problem if trace else 'was not applied'}", remediation="Mend the file first.",
-        )  # fmt: skip
+        message = f"{name}: {trace.problem if trace else 'was not applied'}"
+        yield _open(about, place, name, "not checked", message, "Mend the file first.")
     elif trace.problem:
-        yield _unseen(about(
-            outcome=Outcome.FAILED, location=trace.places[0] if trace.places else task.place(binding), subject=name,
-            expected=expected, actual=f"{len(trace.places)} of {count}",
-            message=f"{name} is not implemented: {trace.problem}.", impact="The criterion has no implementation.",
-            remediation="Write the code that the pattern describes where it runs, or bind the criterion to the code "
-            "that does it.",
-        ))  # fmt: skip
+        actual, message = f"{len(trace.places)} of {count}", f"{name} is not implemented: {trace.problem}."
+        advice = (
+            "Write the code that the pattern describes where it runs, or bind the criterion to the code that does it."
+        )
+        yield _absent(about, trace.places[0] if trace.places else place, name, actual, message, advice)
     else:
-        for number, place in enumerate(trace.places[:NAMED], 1):
-            yield about(
-                outcome=Outcome.PASSED, location=place, subject=name if number == 1 else f"{name} #{number}",
-                expected=expected, actual="found", message=f"{name} fits live code in {place}.",
-            )  # fmt: skip
-        if len(trace.places) > NAMED:
-            yield about(
-                outcome=Outcome.PASSED, location=trace.places[NAMED], subject=f"{name} more", expected=expected,
-                actual="found", message=f"{name} fits {len(trace.places) - NAMED} more places of live code.",
-            )  # fmt: skip
+        about = partial(about, outcome=Outcome.PASSED, actual="found")
+        for number, found in enumerate(trace.places[:NAMED], 1):
+            subject, message = name if number == 1 else f"{name} #{number}", f"{name} fits live code in {found}."
+            yield about(location=found, subject=subject, message=message)
+        if rest := trace.places[NAMED:]:
+            message = f"{name} fits {len(rest)} more places of live code."
+            yield about(location=rest[0], subject=f"{name} more", message=message)
 
 
 def _watchful(
@@ -206,10 +180,6 @@ def _watchful(
     seen = next((one for one in tree.watchful if one.symbol == binding.symbol), None)
     if seen is None or criterion.measures or any(criterion.id in entry.criteria for entry in task.entry_points):
         return
-    yield about(
-        outcome=Outcome.UNKNOWN, location=seen.location, subject=f"{binding.name} in use", actual=seen.asks,
-        expected="the same with and without a test",
-        message=f"{binding.name} asks whether a test looks on ({seen.asks}): what it does without one was not seen.",
-        impact="Users may get something else than what the tests see.",
-        remediation="Let it do the same for everybody, or let an entry point show the criterion.",
-    )  # fmt: skip
+    message = f"{binding.name} asks whether a test looks on ({seen.asks}): what it does without one was not seen."
+    advice = "Let it do the same for everybody, or let an entry point show the criterion."
+    yield _open(about, seen.location, f"{binding.name} in use", seen.asks, message, advice)

@@ -88,13 +88,13 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     function = lines.function_at(crash)
     if function is None:
         return f"not known: {crash} lies in no function of the task's implementation, whose lines alone are noted"
-    at, around = named_tests(lines.contexts_at(function, crash.line)), named_tests(lines.contexts_of(function))
+    here, around = lines.contexts_in(crash), named_tests(lines.contexts_in(function.body))
     doubt = lines.doubt()
     unless = f", as far as was seen ({doubt})" if doubt else ""
-    if at:
+    if at := named_tests(here):
         ended = _how_they_ended(at, evidence)
         return f"line {crash.line} of `{function.name}` was executed by {first_of(at, SHOWN)}, {ended}"
-    if lines.contexts_at(function, crash.line):
+    if here:
         return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
     if around:
         return (

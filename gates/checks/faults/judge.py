@@ -66,20 +66,20 @@ def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
 
+def _about(criterion: Criterion, outcome: Outcome, message: str, **more: object) -> Finding:
+    said = {"criterion": criterion.id, "outcome": outcome, "message": message, "evidence": RAW, **more}
+    return Finding.model_validate({"rule": "BL016", "check": f"emptied:{criterion.id}", **said})
+
+
+def _open(criterion: Criterion, symbol: EmptiedSymbol, message: str, remediation: str) -> Finding:
+    """Say what leaves a criterion open: its tests would pass whatever a symbol does."""
+    said = {"level": criterion.level, "location": symbol.location, "subject": symbol.symbol, "remediation": remediation}
+    return _about(criterion, Outcome.UNKNOWN, message, expected="a test that notices", **said)
+
+
 def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
-    return _open(
-        criterion, symbol, actual="not called", impact="They would pass whatever it does.",
-        message=f"The tests of {criterion.id} pass without calling {symbol.symbol}.",
-        remediation="Bind tests that call it, or leave it out of the criterion.",
-    )  # fmt: skip
-
-
-def _open(criterion: Criterion, symbol: EmptiedSymbol, *, actual: str, **words: str) -> Finding:
-    return Finding(
-        rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=criterion.level,
-        outcome=Outcome.UNKNOWN, location=symbol.location, subject=symbol.symbol, evidence=RAW,
-        expected="a test that notices", actual=actual, **words,
-    )  # fmt: skip
+    message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
+    return _open(criterion, symbol, message, "Bind tests that call it, or leave it out of the criterion.")
 
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
@@ -91,48 +91,35 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
         others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
         tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
         remedy = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
-    return _open(
-        criterion, symbol, actual="nothing noticed", remediation=remedy,
-        message=f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it.",
-        impact="The tests would pass whatever that code does.",
-    )  # fmt: skip
+    message = f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it."
+    return _open(criterion, symbol, message, remedy)
 
 
 def _told(criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
     """Say that the tests of a criterion notice, or why that is not known: open where they stand for it `alone`."""
-    facts = {"rule": "BL016", "check": f"emptied:{criterion.id}", "criterion": criterion.id, "evidence": RAW,
-             "level": Level.ADVISORY}  # fmt: skip
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
         names = ", ".join(symbol.symbol for symbol in noticed)
-        return Finding.model_validate({
-            **facts, "outcome": Outcome.PASSED, "actual": f"{len(noticed)} of {len(own)} symbols",
-            "message": f"The tests of {criterion.id} fail without the body of {names}{rest}.",
-        })  # fmt: skip
+        message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
+        actual = f"{len(noticed)} of {len(own)} symbols"
+        return _about(criterion, Outcome.PASSED, message, level=Level.ADVISORY, actual=actual)
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
-    open_ = (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own)
-    return Finding.model_validate({
-        **facts, "outcome": Outcome.UNKNOWN if open_ or missing else Outcome.NOT_APPLICABLE,
-        "level": criterion.level if open_ else Level.ADVISORY,
-        **({} if open_ else {"severity": Severity.INFO}),
-        "actual": "not judged" if missing or own else "no test passed",
-        "message": f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}.",
-        "remediation": "Bind tests that call its code and pass in a copy of the project; faster ones, where time was "
-        "up." if open_ else "",
-    })  # fmt: skip
+    message = f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}."
+    if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):
+        advice = "Bind tests that call its code and pass in a copy of the project; faster ones, where time was up."
+        return _about(criterion, Outcome.UNKNOWN, message, level=criterion.level, remediation=advice)
+    outcome = Outcome.UNKNOWN if missing else Outcome.NOT_APPLICABLE
+    return _about(criterion, outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
 
 
 def _hollow(criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
     """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
     for test in [each for each in own if not each.noticed and not each.why]:
-        yield Finding(
-            rule="BL016", check=f"emptied:{criterion.id}", criterion=criterion.id, level=Level.ADVISORY,
-            outcome=Outcome.FAILED, severity=Severity.MEDIUM, location=Location(path=test.test.split("::")[0]),
-            subject=test.test, evidence=RAW, expected="fails without the code", actual="passes without the code",
-            message=f"{test.test} passes whatever the code of {criterion.id} returns or does.",
-            impact="It verifies nothing.", remediation="Assert on what the code returns, raises or changes.",
-        )  # fmt: skip
+        message = f"{test.test} passes whatever the code of {criterion.id} returns or does: it verifies nothing."
+        where, facts = Location(path=test.test.split("::")[0]), {"level": Level.ADVISORY, "severity": Severity.MEDIUM}
+        advice = "Assert on what the code returns, raises or changes."
+        yield _about(criterion, Outcome.FAILED, message, remediation=advice, subject=test.test, location=where, **facts)
 
 
 def _noticed_by(symbol: EmptiedSymbol) -> str:

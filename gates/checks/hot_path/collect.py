@@ -3,10 +3,10 @@
 import itertools
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Probes, readable
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Location, Model
@@ -22,7 +22,7 @@ NOT_OF_TORCH = ("torch.optim.lr_scheduler",)  # it reads what it was given
 
 
 class HotRead(Model):
-    """How often a line read a value, waited for the device or emptied its cache in one step; see `HostRead`."""
+    """How often a line read a value, waited for the device or emptied its cache in one step; see `Read`."""
 
     call: str
     location: Location | None = None
@@ -41,6 +41,10 @@ class HotRead(Model):
         """Return whether torch itself reads, and not what was asked of it: a scaler its flags, an optimizer a count."""
         return self.by.startswith(OF_TORCH) and not self.by.startswith(NOT_OF_TORCH)
 
+    def counts_on(self, device: str) -> bool:
+        """Return whether it is the project's, of something that lies, or would lie, on an accelerator."""
+        return not self.of_torch and not (self.device == "cpu" and device != "cpu")
+
 
 class Line(Model):
     """In how many looks at a step it waited for a batch at one line."""
@@ -50,31 +54,18 @@ class Line(Model):
 
 
 class HotStep(Model):
-    """One step: its seconds, those in which a batch was waited for, the reads, and the lines of the waits.
-
-    `late` is how long the thread had to wait for a processor: while it waited for a batch, and in all.
-    """
+    """One step: its seconds, those in which a batch was waited for, the reads, and the lines of the waits."""
 
     seconds: float
     waited: float
-    late: tuple[float, float] = (0.0, 0.0)
     device: str = ""
     reads: tuple[HotRead, ...] = ()
     lines: tuple[Line, ...] = ()
 
     @property
     def stall(self) -> float:
-        """Return the seconds in which batches were waited for; on a CPU without what any loader takes.
-
-        What was waited for a processor, which others had, is no wait for a batch.
-        """
-        waited = max(0.0, self.waited - self.late[0])
-        return max(0.0, waited - FLOOR_S) if self.device == "cpu" else waited
-
-    @property
-    def own_seconds(self) -> float:
-        """Return what the step would have taken with a processor of its own."""
-        return max(0.0, self.seconds - self.late[1])
+        """Return the seconds in which batches were waited for; on a CPU without what any loader takes."""
+        return max(0.0, self.waited - FLOOR_S) if self.device == "cpu" else self.waited
 
 
 class HotRun(Model):
@@ -181,13 +172,8 @@ def readings_of(steps: Iterable[HotStep], aspect: str) -> list[Reading]:
 
 def at_each(steps: Iterable[HotStep], aspect: str) -> int:
     """Return how often a step does something, by the median: once in a while does not count."""
-    totals = [sum(r.count for r in step.reads if r.aspect == aspect and counts(r, step)) for step in steps]
+    totals = [sum(r.count for r in step.reads if r.aspect == aspect and r.counts_on(step.device)) for step in steps]
     return statistics.median_low(totals) if totals else 0
-
-
-def counts(read: HotRead, step: HotStep) -> bool:
-    """Return whether a read is the project's, of something that lies, or would lie, on an accelerator."""
-    return not read.of_torch and not (read.device == "cpu" and step.device != "cpu")
 
 
 def _but_longest(steps: tuple[HotStep, ...]) -> tuple[HotStep, ...]:
@@ -202,7 +188,7 @@ def _blocks(steps: tuple[HotStep, ...]) -> list[tuple[HotStep, ...]]:
 
 
 def _stalled(steps: tuple[HotStep, ...]) -> float:
-    time = sum(step.own_seconds for step in steps)
+    time = sum(step.seconds for step in steps)
     return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
 
 
@@ -231,58 +217,14 @@ class HotPaths(Probes[HotPath, HotSeen]):
 
 def _read(told: Probed) -> HotRun:
     base = HotRun(problem=told.trouble, crash=told.place, complete=not told.trouble)
-    return readable(base, lambda: read_steps(told.entries))
+    return readable(base, lambda: {"steps": tuple(map(_step, told.of("step")))})
+
+
+def _step(entry: Entry) -> HotStep:
+    return HotStep.model_validate({name: entry[name] for name in HotStep.model_fields})
 
 
 def _unclear(seen: HotSeen, path: HotPath) -> bool:
     """Return whether the share of the waiting lies neither below nor above its limit with its whole interval."""
     limit, share = path.limits.stall_share, seen.stall()
     return limit is not None and share.low <= limit < share.high
-
-
-def read_steps(entries: Sequence[Entry]) -> dict[str, object]:
-    """Return what a journal tells."""
-    steps = _together([entry for entry in entries if entry["word"] == "step"])
-    stopped = any(entry.get("stopped") for entry in entries if entry["word"] == "end")
-    return {"steps": tuple(map(_step, steps[:-1] if stopped else steps))}  # stopped when the last one began
-
-
-def _together(told: Sequence[Entry]) -> list[list[Entry]]:
-    """Put the steps of several optimizers together: one that steps again begins a new round."""
-    steps: list[list[Entry]] = []
-    numbers: set[object] = set()
-    for entry in told:
-        if not steps or entry["optimizer"] in numbers:
-            steps.append([])
-            numbers.clear()
-        numbers.add(entry["optimizer"])
-        steps[-1].append(entry)
-    return steps
-
-
-def _step(together: list[Entry]) -> HotStep:
-    lines: Counter[Location] = Counter()
-    reads: Counter[HotRead] = Counter()
-    for entry in together:
-        for path, line, count in _rows(entry["lines"]):
-            lines[Location(path=str(path), line=int(str(line)))] += int(str(count))
-        for call, place, by, device, count in _rows(entry["reads"]):
-            read = HotRead(call=str(call), location=location(place), by=str(by), device=str(device))
-            reads[read] += int(str(count))
-    late = [_numbers(entry["late"]) for entry in together]
-    return HotStep(
-        seconds=sum(number(entry["seconds"]) for entry in together),
-        waited=sum(number(entry["waited"]) for entry in together),
-        late=(sum(each[0] for each in late), sum(each[1] for each in late)),
-        device=str(together[-1]["device"]),
-        reads=tuple(read.model_copy(update={"count": count}) for read, count in reads.items()),
-        lines=tuple(Line(location=place, count=count) for place, count in lines.items()),
-    )
-
-
-def _numbers(told: object) -> list[float]:
-    return list(map(number, told)) if isinstance(told, list) else []
-
-
-def _rows(told: object) -> list[list[object]]:
-    return [list(row) for row in told if isinstance(row, list)] if isinstance(told, list) else []

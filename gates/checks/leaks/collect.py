@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from typing import TypeVar
 
 from pydantic import ValidationError
 
-from gates.child.probing import Entry, Probe, Probed, location
+from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Probes, readable
 from gates.model import Location, Model
 from gates.task.probes import Leak
 
+M = TypeVar("M", bound=Model)
 METHOD = "Theil-Sen slope with Sen's interval of 95 %"
 ALPHA = 0.05
 DROPPED = 0.3
@@ -88,7 +90,6 @@ def _change(values: Sequence[float]) -> float:
 LEAST_BYTES = 16 * 1024  # a history of numbers is below
 NODES = 0.5
 OF_FOOTPRINT = 1e-4
-VAGUE = ("heap", "private")
 
 
 class Rung(Model):
@@ -100,7 +101,7 @@ class Rung(Model):
     @property
     def exact(self) -> bool:
         """Return whether growth here is what is held, and nothing else."""
-        return self.name not in VAGUE
+        return self.name != "private"
 
     @property
     def unit(self) -> str:
@@ -158,25 +159,16 @@ class Watched(Model):
         return found
 
 
-class Allocated(Model):
-    """A line of the project, and what it allocated that was kept over some epochs."""
-
-    rung: str
-    location: Location
-    size: int
-
-
 class Holder(Model):
-    """A container that grew with every epoch: its rate, and the line after which it was larger.
+    """A container that grew with every epoch: by how many entries, and the line after which it was larger.
 
-    `entry` is about how many bytes an entry holds, `tensors` and `graphs` how many of them the newest ones lead to.
+    `size` is about how many bytes an epoch adds to it, `graphs` whether its newest entries hold graphs.
     """
 
     kind: str
     rate: float
-    entry: float
-    tensors: int
-    graphs: int
+    size: float
+    graphs: bool
     location: Location | None = None
 
 
@@ -185,7 +177,7 @@ class LeakRun(Model):
 
     first: Watched
     longer: Watched | None = None
-    allocated: tuple[Allocated, ...] = ()
+    allocated: tuple[Location, ...] = ()
     holders: tuple[Holder, ...] = ()
 
     @property
@@ -210,11 +202,10 @@ class Leaks(Probes[Leak, LeakRun]):
     def look(cls, probe: Probe, name: str, part: Leak, limit_s: float) -> LeakRun:
         """Run a callable as often as is asked, and again where it does not stay as it is."""
 
-        def asked(suffix: str, epochs: int, **more: object) -> Probed:
-            told = {"call": part.call, "args": part.args, "seconds": SHARE * limit_s, "least": part.epochs}
-            return probe.ask(
-                "leaks", f"{name}{suffix}", {**told, "epochs": epochs, "warm": 0, **more}, limit_s, threads=None
-            )
+        def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
+            about = {"call": part.call, "args": part.args, "seconds": SHARE * limit_s, "least": part.epochs}
+            told = {**about, "epochs": epochs, "warm": warm}
+            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
 
         first = _watched(asked("", part.epochs), part.epochs)
         seen = LeakRun(first=first)
@@ -227,7 +218,7 @@ class Leaks(Probes[Leak, LeakRun]):
             return seen
         # what begins later is found after as many epochs as the longer run had
         for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
-            found = _located(asked(suffix, warm + LOCATED, warm=warm))
+            found = _located(asked(suffix, warm + LOCATED, warm))
             if any(found.values()):
                 return seen.model_copy(update=found)
         return seen
@@ -243,8 +234,8 @@ def _watched(probed: Probed, asked: int) -> Watched:
 def _located(probed: Probed) -> dict[str, object]:
     try:
         return {
-            "allocated": tuple(Allocated.model_validate(each) for each in _placed(probed.of("allocated"))),
-            "holders": tuple(Holder.model_validate(each) for each in _placed(probed.of("holder"))),
+            "allocated": tuple(_known(Location, each) for each in probed.of("allocated")),
+            "holders": tuple(_known(Holder, each) for each in probed.of("holder")),
         }
     except ValidationError:  # what is known of where does not change that it leaks
         return {}
@@ -261,11 +252,6 @@ def _rungs(series: list[Entry]) -> list[dict[str, object]]:
     ]
 
 
-def _placed(entries: list[Entry]) -> list[Entry]:
-    """Return what entries tell, each with its location."""
-    named = {"word", "path", "line"}
-    return [
-        {**{name: value for name, value in entry.items() if name not in named},
-         "location": location([entry.get("path"), entry.get("line")])}
-        for entry in entries
-    ]  # fmt: skip
+def _known(kind: type[M], entry: Entry) -> M:
+    """Return what an entry tells of a kind."""
+    return kind.model_validate({name: entry[name] for name in kind.model_fields if name in entry})

@@ -11,7 +11,7 @@ from typing import Self
 from gates import rules
 from gates.check import Evidence
 from gates.checks.policy import settings, task_file, tests
-from gates.checks.policy.change import Move, Part, moved
+from gates.checks.policy.tests import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.bound_tests import found_again, written_tests

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from gates.check import Check, EvidenceSet
-from gates.checks.policy.change import Move, Part
 from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.tests import Move, Part
 from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
@@ -23,6 +24,8 @@ RULES = (
         "ones.",
     ),
 )
+_about = partial(Finding, rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
+_lower = partial(_about, outcome=Outcome.FAILED)
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -34,13 +37,9 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Name each goalpost that was moved, and what could not be compared."""
     seen = evidence.get(Goalposts)
     if seen is None:
-        yield _finding(
-            Outcome.UNKNOWN,
-            Severity.LOW,
-            actual="not compared",
-            message=f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}",
-            remediation="Run where the history is, or name what to compare with by --base.",
-        )
+        message = f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}"
+        advice = "Run where the history is, or name what to compare with by --base."
+        yield _about(outcome=Outcome.UNKNOWN, message=message, remediation=advice)
         return
     times: Counter[str] = Counter()
     moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
@@ -48,24 +47,17 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
-    if len(moves) > NAMED:
-        yield _rest(moves[NAMED:], seen)
+    if rest := moves[NAMED:]:
+        message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
+        advice = "Put back those that are named first."
+        yield _lower(subject="more", message=message, remediation=advice, **_weight(rest[0], seen))
     for what in seen.unread[:NAMED]:
-        yield _finding(
-            Outcome.UNKNOWN,
-            Severity.LOW,
-            f"Not compared with {seen.base}: {what}",
-            subject=what,
-            actual="not compared",
-            remediation="Mend the file, or look at its changes yourself.",
-        )
+        message, advice = f"Not compared with {seen.base}: {what}", "Mend the file, or look at its changes yourself."
+        yield _about(outcome=Outcome.UNKNOWN, subject=what, message=message, remediation=advice)
     if not moves and not seen.unread:
-        yield _finding(
-            Outcome.PASSED,
-            Severity.INFO,
-            f"None of the limits, bindings, tests and settings that are compared asks for less than at {_base(seen)}.",
-            actual="nothing lower",
-        )
+        compared = "None of the limits, bindings, tests and settings that are compared"
+        message = f"{compared} asks for less than at {_base(seen)}."
+        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=message, actual="nothing lower")
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -76,11 +68,7 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield Section(
         title="Policy Changes",
         text="The task is new since the base." if seen.is_new else "",
-        facts=(
-            ("Compared with", _base(seen)),
-            ("A lower limit", _effect(seen)),
-            ("Changes", str(len(seen.moves))),
-        ),
+        facts=(("Compared with", _base(seen)), ("A lower limit", _effect(seen)), ("Changes", str(len(seen.moves)))),
         columns=("Part", "What", "Before", "Now", "Place"),
         rows=tuple(
             (move.part.value, move.what, move.before, move.after, str(move.location or "-"))
@@ -98,61 +86,19 @@ def stops(move: Move, seen: Goalposts) -> bool:
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 
+def _weight(move: Move, seen: Goalposts) -> dict[str, Severity | Level]:
+    if stops(move, seen):
+        return {"severity": Severity.HIGH, "level": Level.MUST}
+    return {"severity": Severity.LOW if move.part in SLIGHT else Severity.MEDIUM}
+
+
 def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
-    stopping = stops(move, seen)
-    return Finding(
-        rule="BL011",
-        check="goalposts",
-        outcome=Outcome.FAILED,
-        subject=subject,  # not of the criterion: it may be met
-        severity=Severity.HIGH if stopping else Severity.LOW if move.part in SLIGHT else Severity.MEDIUM,
-        level=Level.MUST if stopping else Level.ADVISORY,
-        location=move.location,
-        message=f"{move.what}: {move.before} -> {move.after}",
-        expected=move.before,
-        actual=move.after,
-        impact="What the base asked for is not asked for any more." if move.part is Part.BAR else "",
-        remediation="Put it back; where it is meant, have the base judge (--policy-from) or a person allow it "
-        "(--goalposts list)."
-        if stopping
-        else "Put it back, or have a reviewer agree to it.",
-    )
-
-
-def _rest(moves: list[Move], seen: Goalposts) -> Finding:
-    stopping = any(stops(move, seen) for move in moves)
-    return _finding(
-        Outcome.FAILED,
-        Severity.HIGH if stopping else Severity.MEDIUM,
-        f"{len(moves)} more policy changes; all are in evidence/Goalposts.json.",
-        subject="more",
-        level=Level.MUST if stopping else Level.ADVISORY,
-        remediation="Put back those that are named first.",
-    )
-
-
-def _finding(
-    outcome: Outcome,
-    severity: Severity,
-    message: str,
-    *,
-    subject: str = "",
-    actual: str = "",
-    remediation: str = "",
-    level: Level = Level.ADVISORY,
-) -> Finding:
-    return Finding(
-        rule="BL011",
-        check="goalposts",
-        outcome=outcome,
-        severity=severity,
-        level=level,
-        message=message,
-        subject=subject,
-        expected="nothing lower than before",
-        actual=actual,
-        remediation=remediation,
-    )
+    advice = "Put it back, or have a reviewer agree to it."
+    if stops(move, seen):
+        allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
+        advice = f"Put it back; where it is meant, {allow}."
+    facts = {"subject": subject, "location": move.location, "expected": move.before, "actual": move.after}
+    return _lower(message=str(move), remediation=advice, **facts, **_weight(move, seen))
 
 
 def _base(seen: Goalposts) -> str:

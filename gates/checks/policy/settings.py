@@ -5,19 +5,14 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gates.checks.policy.change import Move, Part, moved
+from gates.checks.policy.tests import Move, Part, moved
 from gates.model import Location
 
 PYTEST, COVERAGE = {"pytest", "tool:pytest", "tool.pytest", "tool.pytest.ini_options"}, ("coverage:", "tool.coverage.")
-WATCHED = ("pyproject.toml", "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg",
-           ".coveragerc")  # fmt: skip
-KEYS = {
-    "gates": ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers"),
-    "pytest": ("addopts", "filterwarnings", "xfail_strict", "testpaths", "python_files", "python_classes",
-               "python_functions", "norecursedirs"),
-    "coverage": ("omit", "include", "exclude_lines", "exclude_also", "exclude_other_lines", "partial_branches",
-                 "partial_also", "source", "source_pkgs", "source_dirs", "branch", "fail_under"),
-}  # fmt: skip
+PYTEST_FILES = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg")
+WATCHED = ("pyproject.toml", *PYTEST_FILES, ".coveragerc")
+GATES = ("tasks", "python", "keep_going", "goalposts", "rules", "evidence_signers")  # of its own settings; of others:
+HARMLESS = ("markers", "minversion", "required_plugins", "cache_dir", "log_")
 Files = Mapping[str, bytes]
 Table = dict[str, Any]
 
@@ -56,13 +51,12 @@ def _settings(path: str, content: bytes) -> Table:
         parser = configparser.RawConfigParser()
         parser.read_string(text)
         tables = {name: dict(parser[name]) for name in parser.sections()}
-    kinds = ((_kind(path, name), table) for name, table in tables.items())
-    return {
-        f"{'[tool.gates]' if kind == 'gates' else kind} {key}": table[key]
-        for kind, table in kinds
-        for key in KEYS.get(kind, ())
-        if key in table
-    }
+    found: Table = {}
+    for kind, table in ((_kind(path, name), table) for name, table in tables.items()):
+        keys = table.keys() & {*GATES} if kind == "gates" else table if kind else ()
+        name = "[tool.gates]" if kind == "gates" else kind
+        found |= {f"{name} {key}": table[key] for key in keys if not key.startswith(HARMLESS)}
+    return found
 
 
 def _kind(path: str, section: str) -> str:
@@ -74,7 +68,7 @@ def _kind(path: str, section: str) -> str:
 def _flattened(table: Table, prefix: str) -> Iterator[tuple[str, Table]]:
     for key, value in table.items():
         if isinstance(value, dict):
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", {name: own for name, own in value.items() if not isinstance(own, dict)}
             yield from _flattened(value, f"{prefix}{key}.")
 
 

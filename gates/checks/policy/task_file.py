@@ -7,101 +7,77 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gates.checks.policy.change import Move, Part, moved
-from gates.checks.policy.tests import Fate
+from gates.checks.policy.tests import Fate, Move, Part, moved
 from gates.model import Level, Location, Model
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
 
-SILENT = {"line", "path", "digest", "spots", "id", "text", "title", "timeout_s", "reason", "owner", "name"}
+SILENT = {"line", "path", "digest", "spots", "id", "title", "timeout_s", "reason", "owner", "name"}
 AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less
-UPPER = {
-    "at_most",
-    "below",
-    "host_reads",
-    "synchronisations",
-    "empty_cache",
-    "stall_share",
-    "warn_at",
-    "block_at",
-    "failure_rate",
-}
+SHARES = {"stall_share", "failure_rate", "warn_at", "block_at"}
+UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", *SHARES}
 TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}
-SETS = {"criteria", "uses", "rules", "needs"}
+SETS = {"criteria", "rules", "needs"}
 IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
-ALIKE = 0.5
 
 
 @dataclass(frozen=True)
 class Where:
-    """Where in a task the walk is: what it is called, its file and its line."""
+    """Where in a task the walk is: what it is called, its place, and whether nothing there decides."""
 
     name: str
-    path: str
-    line: int
+    place: Location
     optional: bool = False
-    used: frozenset[str] = frozenset()
-    uses: frozenset[str] = frozenset()
 
-    def at(self, item: object, name: str) -> "Where":
-        """Return the same a step deeper."""
-        line = item.line if isinstance(item, Located) else self.line
-        return replace(self, name=f"{self.name} {name}".strip(), line=line)
-
-    def of(self, before: object, after: object = None) -> "Where":
-        """Return the same inside a criterion or measure as it was: of one that did not decide, nothing is the bar's."""
-        level = before.level if isinstance(before, Criterion | Measure) else None
-        inner = replace(self, optional=self.optional or level not in {None, Level.MUST})
-        if isinstance(before, Criterion):
-            return replace(inner, used=_uses(before), uses=_uses(after))
-        return inner
+    def inside(self, was: Model, now: object, name: str = "") -> "Where":
+        """Return the same a step deeper, in a part as it was and is; what did not decide is not the bar's."""
+        place = self.place.model_copy(update={"line": now.line}) if isinstance(now, Located) else self.place
+        level = was.level if isinstance(was, Criterion | Measure) else None
+        optional = self.optional or level not in {None, Level.MUST}
+        return replace(self, name=f"{self.name} {name}".strip(), place=place, optional=optional)
 
     def move(self, part: Part, what: str, before: object, after: object) -> Move:
         """Say what was moved here."""
-        return moved(
-            Part.CHANGED if self.optional and part is Part.BAR else part,
-            f"{self.name} {what}".strip(),
-            before,
-            after,
-            Location(path=self.path, line=self.line),
-        )
+        part = Part.CHANGED if self.optional and part is Part.BAR else part
+        return moved(part, f"{self.name} {what}".strip(), before, after, self.place)
 
 
 def compare(before: Task, after: Task, fate: Fate | None = None) -> Iterator[Move]:
     """Yield what asks for less than before; `fate` says what became of the files and tests that it was bound to."""
-    yield from _models(before, after, Where("", after.path, after.line), fate or Fate())
+    where = Where("", Location(path=after.path, line=after.line))
+    yield from _models(before, after, where, fate or Fate())
 
 
 def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[Move]:
     for name, field in type(before).model_fields.items():
         key = field.alias or name
-        old, new = getattr(before, name), getattr(after, name, None)
-        if (key in SILENT and not (key == "text" and isinstance(before, Criterion))) or _plain(old) == _plain(new):
+        old, new = getattr(before, name), getattr(after, name)
+        if key in SILENT or _plain(old) == _plain(new) or key == "uses":
             continue
         if _is_models(old) or _is_models(new):
             yield from _items(key, old or (), new or (), where, fate)
         elif isinstance(old, Model) and isinstance(new, Model):
-            yield from _models(old, new, where.at(new, key), fate)
-        elif isinstance(old, tuple) and isinstance(new, tuple) and key in {*PATHS, *SETS, "when"}:
-            yield from _words_of(key, old, new, where, fate)
-        else:
+            yield from _models(old, new, where.inside(old, new, key), fate)
+        elif key in PATHS:
+            yield from _paths(key, old, new, where, fate)
+        elif key == "when":
+            yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
+        elif key in SETS:
+            yield from (where.move(Part.BAR, f"{key} {w}", "asked for", "removed") for w in old if w not in new)
+        elif not (key == "text" and not isinstance(before, Criterion)):
             yield from _values(key, old, new, where)
 
 
-def _words_of(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
-    """Compare two lists of which each word asks for something, or, under `when`, excuses something."""
-    if key in PATHS:
-        yield from _paths(key, old, new, where, fate)
-    elif key == "when":
-        yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
-    else:
-        kept, gained = ({*new, *where.uses}, len(where.uses - where.used)) if key == "uses" else ({*new}, 0)
-        for i, word in enumerate(word for word in old if word not in kept):
-            yield where.move(Part.CHANGED if i < gained else Part.BAR, f"{key} {word}", "asked for", "removed")
+def _uses(old: Sequence[Model], kept: Sequence[Model], new: Sequence[Model], where: Where) -> Iterator[Move]:
+    """Compare what the code of a criterion must use, wherever: what moved to another symbol is not lost."""
+    had, was, now = ([word for one in code for word in getattr(one, "uses", ())] for code in (old, kept, new))
+    gained = len({*now} - {*had})
+    for i, word in enumerate(word for word in was if word not in now):
+        yield where.move(Part.CHANGED if i < gained else Part.BAR, f"uses {word}", "asked for", "removed")
 
 
 def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
@@ -110,8 +86,11 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
         was, is_ = Level(str(old or Level.MUST)), Level(str(new or Level.MUST))
         if LEVELS.index(is_) > LEVELS.index(was):
             yield where.move(Part.BAR, "level", was, is_)
-    elif key == "on" or (key == "in" and isinstance(old, str)):
-        yield _place(key, old, new, where)
+    elif key == "on":
+        yield where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
+    elif key == "in" and isinstance(old, str):
+        wider = new is None or _covers(str(new), old)
+        yield where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
     elif key in DEMANDS:
@@ -119,16 +98,8 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
     elif key == "expires":
         if str(new) > str(old):
             yield where.move(Part.WAIVER, "waiver until", old, new)
-    elif old is None or new is None or old != new:
+    else:
         yield where.move(Part.CHANGED, key, _words(old), _words(new))
-
-
-def _place(key: str, old: object, new: object, where: Where) -> Move:
-    """Compare where something must be seen: on which device, in which files."""
-    if key == "on":
-        return where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
-    wider = new is None or _covers(str(new), str(old))
-    return where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
 
 
 def _limits(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
@@ -161,34 +132,31 @@ def _covers(wide: str, path: str) -> bool:
 def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, fate: Fate) -> Iterator[Move]:
     """Match the parts of two lists, compare those that match, and name those that are gone."""
     pairs, lost, gained = _matched(old, new)
+    yield from _uses(old, [one for one, _ in pairs], new, where)
     for one, other in pairs:
-        inner = where.at(other, _name(one)).of(one, other)
-        if getattr(one, "id", None) != getattr(other, "id", None):
-            yield inner.move(Part.CHANGED, "id", getattr(one, "id", None), getattr(other, "id", None))
+        inner = where.inside(one, other, _name(one))
+        was, now = getattr(one, "id", None), getattr(other, "id", None)
+        if was != now:
+            yield inner.move(Part.CHANGED, "id", was, now)
         yield from _models(one, other, inner, fate)
     for i, one in enumerate(lost if key != "waivers" else ()):
         replaced = i < len(gained) and (key == "code" or (isinstance(one, EntryPoint) and fate.is_gone(one.run or ())))
-        yield where.of(one).move(Part.CHANGED if replaced else Part.BAR, f"{key} {_name(one)}", "asked for", "removed")
-    if key == "waivers":
-        for other in gained:
-            expires, owner = getattr(other, "expires", ""), getattr(other, "owner", "")
-            inner = where.at(other, f"waiver of {_name(other)}")
-            yield inner.move(Part.WAIVER, "", "none", f"until {expires} ({owner})")
-
-
-def _uses(criterion: object) -> frozenset[str]:
-    """Return all that the code of a criterion must use, wherever: what moved to another symbol is not lost."""
-    code = criterion.code if isinstance(criterion, Criterion) else ()
-    return frozenset(word for binding in code for word in binding.uses)
+        what = f"{key} {_name(one)}"
+        yield where.inside(one, None).move(Part.CHANGED if replaced else Part.BAR, what, "asked for", "removed")
+    for other in gained:
+        if isinstance(other, Waiver):
+            inner, until = where.inside(other, other, f"waiver of {_name(other)}"), f"until {other.expires}"
+            yield inner.move(Part.WAIVER, "", "none", f"{until} ({other.owner})")
 
 
 def _matched(old: Sequence[Model], new: Sequence[Model]) -> tuple[list[tuple[Model, Model]], list[Model], list[Model]]:
     """Pair equal parts, then those of one identity, then those that are alike; return what is left over, too."""
     pairs: list[tuple[Model, Model]] = []
     lost, left = [*old], [*new]
-    for fits in (_equal, _same, _alike):
+    for key_of in (_plain, _identity, _likeness):
         for one in [*lost]:
-            other = next((item for item in left if fits(one, item)), None)
+            key = key_of(one)
+            other = next((item for item in left if key is not None and key_of(item) == key), None)
             if other is not None:
                 pairs.append((one, other))
                 lost = [item for item in lost if item is not one]
@@ -196,51 +164,37 @@ def _matched(old: Sequence[Model], new: Sequence[Model]) -> tuple[list[tuple[Mod
     return pairs, lost, left
 
 
-def _equal(one: Model, other: Model) -> bool:
-    return _plain(one) == _plain(other)
-
-
-def _same(one: Model, other: Model) -> bool:
-    return _identity(one) == _identity(other)
-
-
-def _alike(one: Model, other: Model) -> bool:
-    """Return whether most of what one part says is said by the other, too: it was renamed, or moved."""
-    old, new = _said(one), _said(other)
-    if isinstance(one, Waiver) or _states_result(one):  # one that asks for something else is another one
-        return _states_result(one) and old | {"name": "", "call": ""} == new | {"name": "", "call": ""}
-    if isinstance(one, Measure) and isinstance(other, Measure):
-        return (one.of, one.kind, one.arms) == (other.of, other.kind, other.arms)
-    if tail(old.get("symbol")) and tail(old.get("symbol")) == tail(new.get("symbol")):
-        return True
-    keys = old.keys() | new.keys()
-    return len(keys) > 1 and sum(old.get(key) == new.get(key) for key in keys) / len(keys) >= ALIKE
-
-
-def tail(symbol: object) -> str:
-    """Return the name of a symbol in its module."""
-    return str(symbol).partition(":")[2] if symbol else ""
-
-
 def _identity(item: Model) -> object:
+    """Return what tells a part of a task from its neighbours, whatever it asks for."""
+    said = _said(item)
     if isinstance(item, Measure):
         return item.from_, item.of, item.kind, item.arms
-    said = _said(item)
     if _states_result(item):
         return "row", *(str(said.get(key, "")) for key in ("call", "take", "args", "kwargs"))
-    if "expires" in said:
-        return said.get("criterion"), said.get("rule")
+    if isinstance(item, Waiver):
+        return item.criterion, item.rule
     key = next((key for key in IDENTITIES if key in said), None)
     return (key, str(said[key]), str(said.get("args", ""))) if key else None
+
+
+def _likeness(item: Model) -> object:
+    """Return what a part has kept where it was renamed or moved; nothing where such a one is another part."""
+    said = _said(item)
+    if isinstance(item, Measure):
+        return item.of, item.kind, item.arms
+    if _states_result(item):
+        return str(said | {"name": "", "call": ""})
+    if isinstance(item, Criterion):
+        return item.text
+    return str(said.get("symbol", "")).partition(":")[2] or None
 
 
 def _name(item: Model) -> str:
     if isinstance(item, Criterion):
         return item.id
+    said, named = _said(item), getattr(item, "id", None) or getattr(item, "name", None)
     if isinstance(item, Measure):
         return item.name.split(" >")[0].split(" <")[0]
-    said = _said(item)
-    named = getattr(item, "id", None) or getattr(item, "name", None)
     key = next((key for key in IDENTITIES if key in said), None)
     return str(named or (said[key] if key else ", ".join(f"{name} {value}" for name, value in said.items())))
 

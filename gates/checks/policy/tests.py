@@ -3,12 +3,53 @@
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
-from gates.checks.policy.change import Move, Part, moved
 from gates.code.syntax import parsed_definitions
 from gates.evidence.tests.bound_tests import written_tests
-from gates.model import Location
-from gates.words import first_of
+from gates.model import Location, Model
+from gates.words import first_of, printable
+
+LONGEST = 200
+
+
+class Part(StrEnum):
+    """What a goalpost belongs to: the bar itself, how it is measured, the tests, or the settings."""
+
+    BAR = "bar"
+    WAIVER = "waiver"
+    CHANGED = "changed"
+    TESTS = "tests"
+    SETTINGS = "settings"
+
+
+class Move(Model):
+    """What stood where before and stands where now."""
+
+    part: Part
+    what: str
+    before: str
+    after: str
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before} -> {self.after}"
+
+
+def moved(part: Part, what: str, before: object, after: object, place: Location | None) -> Move:
+    """Make a move of values of any kind, in one line that is no longer than people read."""
+    location = place and place.model_copy(update={"path": printable(place.path)})
+    return Move(part=part, what=shown(what), before=shown(before), after=shown(after), location=location)
+
+
+def shown(value: object) -> str:
+    """Return a value in one line, cut where it is long."""
+    if value is None:
+        return "none"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
 
 NAMED = 5
 Files = Mapping[str, bytes]

@@ -83,8 +83,6 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
 
 
 LEAST_SHARE = 0.1
-OF_PAGES = 4096.0
-TIMES = {"step_time_s": "wall", "step_cpu_time_s": "cpu"}
 
 
 class Grown(Model):
@@ -124,32 +122,19 @@ class Scaling(Probes[Scale, Scaled]):
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
         probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
-        seen = readable(base, lambda: _facts(part, probed))
+        seen = readable(base, lambda: _facts(probed))
         if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
             return seen
         where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
         return readable(seen, lambda: {"grown": _grown(part, where)})
 
 
-def _facts(scale: Scale, probed: Probed) -> dict[str, object]:
+def _facts(probed: Probed) -> dict[str, object]:
     device = next((str(entry["type"]) for entry in probed.of("device")), "cpu")
-    if scale.of in TIMES:
-        rows = [(entry["restart"], entry[TIMES[scale.of]]) for entry in probed.of("round")]
-    else:
-        rows = list(_rows(scale, probed.of("value")))
-    starts: dict[object, list[tuple[float, ...]]] = {}
-    for restart, row in rows:
-        assert isinstance(row, list)
-        starts.setdefault(restart, []).append(tuple(map(float, row)))
-    return {"device": device, "starts": tuple(map(tuple, starts.values()))}
-
-
-def _rows(scale: Scale, entries: list[Entry]) -> list[tuple[object, object]]:
-    """Return the values of whole starts, each as one round; memory is never less than a page."""
-    values = {(entry["restart"], entry["size"]): entry["value"] for entry in entries}
-    least = OF_PAGES if scale.of == "peak_memory_bytes" else 1.0
-    whole = [n for n in range(scale.restarts) if all((n, size) in values for size in scale.sizes)]
-    return [(n, [max(least, number(values[n, size])) for size in scale.sizes]) for n in whole]
+    starts: dict[object, list[object]] = {}
+    for entry in probed.of("round"):
+        starts.setdefault(entry["restart"], []).append(entry["values"])
+    return {"device": device, "starts": tuple(starts.values())}
 
 
 def _exceeds(scale: Scale, seen: Scaled) -> bool:
@@ -158,7 +143,7 @@ def _exceeds(scale: Scale, seen: Scaled) -> bool:
         found = seen.power()
     except ValueError:
         return False
-    return scale.exponent.at_most is not None and found.low > scale.exponent.at_most
+    return found.low > scale.exponent.at_most
 
 
 def _grown(scale: Scale, probed: Probed) -> Grown | None:
@@ -167,7 +152,7 @@ def _grown(scale: Scale, probed: Probed) -> Grown | None:
     least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
     if least is None or not most:
         return None
-    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most or 0.0
+    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most
     whole = sum(most.values()) or 1.0
     floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
     found: list[tuple[float, float, Grown]] = []

@@ -1,11 +1,13 @@
 """The part of the performance gate on scaling: by which power of a size do time, memory or calls of a step grow?"""
 
 import statistics
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from gates.check import Said
-from gates.checks.scaling.collect import Power, Scaled, Scaling
-from gates.evidence._probes import ProbeCheck, unknown
+from gates.checks.scaling.collect import Scaled, Scaling
+from gates.evidence._probes import Aspect, ProbeCheck, unknown
 from gates.model import Outcome, RuleText
 from gates.report import Section
 from gates.task.probes import Scale
@@ -21,37 +23,41 @@ METHOD = (
     "the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
     "Student's interval of 95 % over the starts"
 )
-DOUBT = "not known how it grows"
-REMEDY = "Make `call` return the step, and let it run to its end."
 UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
 WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
 
 
 def _said(scale: Scale, seen: Scaled) -> Said:
     if why := _why_not(scale, seen):
-        return unknown(f"{DOUBT}: {why}", remedy=REMEDY, location=seen.place)
-    found = seen.power()
-    outcome = _compare(scale, found)
+        return unknown(why, location=seen.place)
+    found, most = seen.power(), scale.exponent.at_most
+    asked = _asked(scale)
     told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
-    said = partial(Said, outcome, actual=str(found), expected=scale.exponent.bound)
-    if outcome is Outcome.UNKNOWN:
-        return said(message=f"not decided: {told}, asked is {scale.exponent.bound}", remediation=WIDER)
-    if outcome is Outcome.PASSED:
-        return said(message=told)
+    said = Said(Outcome.PASSED, told, str(found), expected=asked)
+    if found.high <= most:
+        return said
+    if found.low > most:
+        return replace(said, outcome=Outcome.FAILED, **_where(scale, seen, told))
+    return unknown(f"{told}, asked is {asked}", str(found), remedy=WIDER)
+
+
+def _asked(scale: Scale) -> str:
+    return f"<= {scale.exponent.at_most:g}"
+
+
+def _where(scale: Scale, seen: Scaled, told: str) -> dict[str, Any]:
+    """Return what is said of a step that grows too fast beside its exponent."""
     worst, middle = seen.grown, _middle(seen)
-    at = (
-        f"; {worst.function} at {worst.place} grows with about {worst.exponent:.2f} and takes {worst.share:.0%} of the "
-        f"step at {seen.sizes[-1]}"
-        if worst
-        else ""
-    )
-    return said(
-        message=f"{told}{at}",
-        location=worst.place if worst else None,
-        impact=f"{scale.argument} times {scale.sizes[-1] // scale.sizes[0]} makes it "
-        f"{middle[-1] / middle[0]:.3g} times as much.",
-        remediation="Look for a loop within a loop, or a matrix of all by all.",
-    )
+    by, more = scale.sizes[-1] // scale.sizes[0], middle[-1] / middle[0]
+    if worst:
+        told += f"; {worst.function} at {worst.place} grows with about {worst.exponent:.2f}"
+        told += f" and takes {worst.share:.0%} of the step at {seen.sizes[-1]}"
+    return {
+        "message": told,
+        "location": worst.place if worst else None,
+        "impact": f"{scale.argument} times {by} makes it {more:.3g} times as much.",
+        "remediation": "Look for a loop within a loop, or a matrix of all by all.",
+    }
 
 
 def _why_not(scale: Scale, seen: Scaled) -> str:
@@ -69,26 +75,15 @@ def _why_not(scale: Scale, seen: Scaled) -> str:
     return ""
 
 
-def _compare(scale: Scale, found: Power) -> Outcome:
-    most, least = scale.exponent.at_most, scale.exponent.at_least
-    if most is not None:
-        good, bad = found.high <= most, found.low > most
-    else:
-        assert least is not None
-        good, bad = found.low >= least, found.high < least
-    return Outcome.PASSED if good else Outcome.FAILED if bad else Outcome.UNKNOWN
-
-
 def _middle(seen: Scaled) -> list[float]:
     """Return the median of each size, over all rounds."""
-    return [
-        statistics.median(column) for column in zip(*(row for rounds in seen.starts for row in rounds), strict=True)
-    ]
+    rows = [row for rounds in seen.starts for row in rounds]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
-def _section(seen: tuple[tuple[Scale, Scaled], ...], not_run: str) -> Section:
+def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[Section]:
     """Tell of each step how it grows."""
-    return Section(
+    yield Section(
         title="Complexity",
         text=not_run or f"By which power of a size a step grows: {METHOD}.",
         columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
@@ -96,26 +91,29 @@ def _section(seen: tuple[tuple[Scale, Scaled], ...], not_run: str) -> Section:
     )
 
 
-def _row(scale: Scale, seen: Scaled) -> tuple[str, ...]:
+def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
     values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
-    said = _said(scale, seen)
-    return (
-        said.outcome.value, said.actual, scale.exponent.bound, f"{scale.argument} {', '.join(map(str, scale.sizes))}",
-        ", ".join(values), f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts", seen.device,
-        str(seen.grown.place) if seen.grown else "-", scale.name,
-    )  # fmt: skip
+    sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
+    rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
+    function = str(seen.grown.place) if seen.grown else "-"
+    found = (said.outcome.value, said.actual, _asked(scale))
+    return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
 
 
-CHECK = ProbeCheck(
+CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
     prefix="scaling",
     rule=RULE,
     evidence=Scaling,
-    title=lambda scale: f"{scale.name} grows with an exponent {scale.exponent.bound}",
-    promise="it grows no faster than it may",
-    judge=_said,
-    section=_section,
-    doubt=DOUBT,
-    remedy=REMEDY,
+    aspects=(
+        Aspect(
+            lambda scale: f"{scale.name} grows with an exponent {_asked(scale)}",
+            "it grows no faster than it may",
+            lambda scale, seen: [_said(scale, seen)],
+        ),
+    ),
+    page=_page,
+    doubt="not known how it grows",
+    remedy="Make `call` return the step, and let it run to its end.",
 ).check()

@@ -24,7 +24,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.project.copies import copy_project
+from gates.project.copies import copy_project, place_for
 from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
 from gates.words import printable
@@ -70,7 +70,8 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
         return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), []
     from build import BuildBackendException, BuildException, ProjectBuilder
 
-    source, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
+    whole, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
+    source = place_for(context.root, whole)
     backend = str(table(project, "build-system").get("build-backend", "setuptools")).partition(":")[0]
 
     def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
@@ -99,7 +100,7 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
     except (BuildException, OSError, UsageError) as error:
         return Built(ending=BuildEnding.UNSEEN, problem=_line(error)), runs
     finally:
-        shutil.rmtree(source, ignore_errors=True)
+        shutil.rmtree(whole, ignore_errors=True)
         shutil.rmtree(target, ignore_errors=True)
 
 

@@ -1,128 +1,93 @@
 """Every test that ran, and every test that was left out: what the run says of them."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from gates.check import Check, EvidenceSet
 from gates.checks.test_run.belief import LOG, judge_suite
 from gates.checks.test_run.page import describe_run
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.bound_tests import NAMED, more
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, TestOutcome
-from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import counted
 
+SHOWN = 20
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
+_test = partial(Finding, check="tests", evidence=LOG, expected="every test passes")
+_aside = partial(Finding, rule="EX003", check="left-out", evidence=LOG, outcome=Outcome.UNKNOWN, level=Level.ADVISORY)
 
 
 def judge_tests(run: PytestRun) -> Iterator[Finding]:
     """Name every test that failed; a pass needs a believed run in which something passed."""
     passed = sum(test.passed for test in run.tests)
-    each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
-    for test in bad[:NAMED]:
-        yield Finding(
-            rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
-            location=test.crash or test.location, expected="passed", actual=test.outcome.value,
-            message=f"{test.id} {test.ended}: {test.reason}", evidence=LOG,
-            impact="The behaviour that this test verifies is broken.",
-            remediation="Make the test pass; if the test is wrong, mend the test.",
-            command=f"python -m pytest {shlex.quote(test.id)}",
-        )  # fmt: skip
-    if rest := more(bad, "failed"):
-        yield Finding(
-            rule="EX002", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject="more",
-            message=rest, expected="every test passes", actual=actual, evidence=LOG,
-            remediation="Mend the tests that are named first.",
-        )  # fmt: skip
-    yield from _unstable(run)
-    if bad or run.unstable:
+    advice = "Make the test pass; if the test is wrong, mend the test."
+    yield from _bad("EX002", [(test, f"{test.ended}: {test.reason}") for test in bad], "failed", advice)
+    advice = "Find what differs: state left by another test, time, randomness, order of a set."
+    ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
+    yield from _bad("EX011", ends, "ended in two ways", advice)
+    if bad or ends:
         return
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
-        yield Finding(
-            rule="EX002", check="tests", outcome=Outcome.UNKNOWN, evidence=LOG,
-            message=f"The tests prove nothing: {why}.", expected="every test passes", actual=actual,
-            remediation="Mend the run first.",
-        )  # fmt: skip
+        said = {"message": f"The tests prove nothing: {why}.", "remediation": "Mend the run first."}
+        yield _test(rule="EX002", outcome=Outcome.UNKNOWN, actual=actual, **said)
         return
-    yield Finding(
-        rule="EX002", check="tests", outcome=Outcome.PASSED, evidence=LOG,
-        message=f"{passed} tests passed, none failed{each}.", expected="every test passes", actual=actual,
-    )  # fmt: skip
+    each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
+    yield _test(
+        rule="EX002", outcome=Outcome.PASSED, actual=actual, message=f"{passed} tests passed, none failed{each}."
+    )
 
 
-def _unstable(run: PytestRun) -> Iterator[Finding]:
-    """Name every test that ended in two ways: running it again until it passes hides one of them."""
-    unstable = run.unstable
-    for test, ends in unstable[:NAMED]:
-        yield Finding(
-            rule="EX011", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject=test.id,
-            location=test.crash or test.location, expected="one end in every run", actual=ends, evidence=LOG,
-            message=f"{test.id} {ends}: {test.reason}" if test.message else f"{test.id} {ends}.",
-            impact="Whether the behaviour holds depends on chance or on the order of tests.",
-            remediation="Find what differs: state left by another test, time, randomness, order of a set.",
-        )  # fmt: skip
-    if rest := more([test for test, _ in unstable], "ended in two ways"):
-        yield Finding(
-            rule="EX011", check="tests", outcome=Outcome.FAILED, severity=Severity.HIGH, subject="more",
-            message=rest, evidence=LOG, remediation="Mend the tests that are named first.",
-        )  # fmt: skip
+def _bad(rule: str, tests: Sequence[tuple[TestRecord, str]], what: str, advice: str) -> Iterator[Finding]:
+    """Name tests that failed, each with what was seen of it, or that ended in two ways."""
+    about = partial(_test, rule=rule, outcome=Outcome.FAILED, severity=Severity.HIGH)
+    for test, ended in tests[:NAMED]:
+        where, command = test.crash or test.location, f"python -m pytest {shlex.quote(test.id)}"
+        said = {"message": f"{test.id} {ended}", "remediation": advice, "command": command}
+        yield about(subject=test.id, location=where, actual=test.outcome.value, **said)
+    if rest := more([test for test, _ in tests], what):
+        yield about(subject="more", message=rest, remediation="Mend the tests that are named first.")
 
 
 def judge_left_out(run: PytestRun) -> Iterator[Finding]:
     """Name what was skipped, expected to fail, left out by a mark, or never collected."""
     aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
-    by_mark = [test for test in run.deselected if test.by_mark]
-    for test in aside[:NAMED]:
-        yield _aside(
-            f"{test.id} {test.ended}: {test.reason}", test.location, subject=test.id, actual=test.ended,
-            impact="It verifies nothing and counts for no criterion.",
-        )  # fmt: skip
+    found = [*_left_out(run, aside)]
+    for name, message, where, remediation in found:
+        yield _aside(subject=name, message=message, location=where, remediation=remediation)
     if rest := more(aside, "were skipped or expected to fail"):
-        yield _aside(rest, None, subject="more", remediation="Run them where they can run.")
+        yield _aside(subject="more", message=rest, remediation="Run them where they can run.")
+    if not found:
+        outcome = Outcome.PASSED if run.complete else Outcome.UNKNOWN
+        message = "No test was skipped or expected to fail." if run.complete else "The run did not come to its end."
+        yield _aside(outcome=outcome, severity=Severity.INFO, message=message)
+
+
+def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, str, Location, str]]:
+    """Yield what did not run or shows nothing: its name, what is to be said of it, its place and what to do."""
+    run_it = "Run it where it can run."
+    for test in aside[:NAMED]:
+        yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
     for skip in run.collect_skips:
-        message = f"{skip.id} was skipped as a whole: {skip.message}"
-        yield _aside(message, skip.location, subject=skip.id, actual="skipped")
+        yield skip.id, f"{skip.id} was skipped as a whole: {skip.message}", skip.location, run_it
     for path in run.uncollected[:NAMED]:
-        yield _aside(
-            f"{path} looks like tests, and pytest collected none of it.", Location(path=path), subject=path,
-            expected="collected", actual="not collected",
-            remediation="Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files.",
-        )  # fmt: skip
-    unplanned = [test for test in run.unplanned if not test.certain]
-    for written in unplanned[:NAMED]:
-        yield _aside(
-            f"{written.id} is written as a test and was not planned: {written.why}.", written.location,
-            subject=written.id, expected="planned", actual="not planned",
-            remediation="Let pytest collect it, or give it a name that is no test's.",
-        )  # fmt: skip
+        advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
+        yield path, f"{path} looks like tests, and pytest collected none of it.", Location(path=path), advice
+    for one in [test for test in run.unplanned if not test.certain][:NAMED]:
+        message = f"{one.id} is written as a test and was not planned: {one.why}."
+        yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
+    by_mark = [test for test in run.deselected if test.by_mark]
     if by_mark:
-        yield _aside(
-            f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}.",
-            by_mark[0].location, subject="deselected", actual="not run",
-            remediation="Run them where they can run: remove -m, or run them in a task of their own.",
-        )  # fmt: skip
-    if not aside and not by_mark and not run.collect_skips and not run.uncollected and not unplanned:
-        known = run.complete
-        yield Finding(
-            rule="EX003", check="left-out", severity=Severity.INFO, level=Level.ADVISORY, evidence=LOG,
-            outcome=Outcome.PASSED if known else Outcome.UNKNOWN, actual="none" if known else "not known",
-            message="No test was skipped or expected to fail." if known else "The run did not come to its end.",
-        )  # fmt: skip
-
-
-def _aside(
-    message: str, location: Location | None, *, subject: str, expected: str = "passed", actual: str = "",
-    impact: str = "", remediation: str = "Run it where it can run.",
-) -> Finding:  # fmt: skip
-    return Finding(
-        rule="EX003", check="left-out", outcome=Outcome.UNKNOWN, level=Level.ADVISORY,
-        message=message, location=location, subject=subject, expected=expected, actual=actual, impact=impact,
-        remediation=remediation, evidence=LOG,
-    )  # fmt: skip
+        message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
+        advice = "Run them where they can run: remove -m, or run them in a task of their own."
+        yield "deselected", message, by_mark[0].location, advice
 
 
 RULES = (
@@ -142,6 +107,12 @@ RULES = (
         title="No test was left out",
         meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
         "nothing, count for no criterion, and cost score. Alone they do not block.",
+    ),
+    RuleText(
+        id="EX005",
+        title="Public code is executed by a test",
+        meaning="A public function of the implementation that no test executed is listed. Where tests "
+        "started other processes, it is unknown. It costs score and never blocks.",
     ),
     RuleText(
         id="EX013",
@@ -164,6 +135,8 @@ def plan(_task: Task) -> Iterator[Planned]:
     yield Planned(id="tests", title="Every test that ran passed")
     yield Planned(id="data", title="The tests read what the commit has", scored=False)
     yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
+    about = partial(Planned, level=Level.ADVISORY, basis=Basis.READ, row=Row.CODE)
+    yield about(id="executed", title="Every public function was executed by a test")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -176,23 +149,52 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from judge_tests(run)
         yield from _data(run)
         yield from judge_left_out(run)
+    yield from _executed(task, evidence)
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
     """Name each file that tests read and that the commit does not have."""
+    about = partial(Finding, rule="EX013", check="data")
     for path in run.untracked:
-        yield Finding(
-            rule="EX013", check="data", outcome=Outcome.UNKNOWN, severity=Severity.HIGH, subject=path,
-            location=Location(path=path), expected="committed", actual="not committed",
-            message=f"Tests read {path}, which the commit does not have.",
-            impact="In a fresh checkout these tests see something else.",
-            remediation="Commit it, or let the tests make it anew in a temporary folder.",
-        )  # fmt: skip
+        message = f"Tests read {path}, which the commit does not have."
+        advice = "Commit it, or let the tests make it anew in a temporary folder."
+        where = Location(path=path)
+        yield about(outcome=Outcome.UNKNOWN, subject=path, location=where, message=message, remediation=advice)
     if not run.untracked:
-        yield Finding(
-            rule="EX013", check="data", outcome=Outcome.PASSED,
-            message="Tests read no file beside them that the commit lacks.", actual="none",
-        )  # fmt: skip
+        yield about(outcome=Outcome.PASSED, message="Tests read no file beside them that the commit lacks.")
+
+
+def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name the public functions that no test was seen to run; they ask nothing of anybody."""
+    about = partial(Finding, rule="EX005", check="executed", level=Level.ADVISORY, basis=Basis.READ)
+    seen, run = evidence.get(ExecutedLines), evidence.get(PytestRun)
+    if seen is None:
+        message = f"Not known which lines the tests executed: {evidence.why_missing(ExecutedLines)}"
+        advice = "Install `coverage` for the project, and trace nothing yourself."
+        yield about(outcome=Outcome.UNKNOWN, message=message, remediation=advice)
+        return
+    if task.only:
+        message = f"Only what verifies {task.only} was run (--only): it need not execute all public functions."
+        yield about(outcome=Outcome.NOT_APPLICABLE, message=message)
+        return
+    public = [function for function in seen.functions if function.counts]
+    absent = [function for function in public if not seen.contexts_in(function.body)]
+    unseen = seen.doubt() if run and run.complete else "the run cannot be believed (EX001)"
+    actual = f"{len(public) - len(absent)} of {len(public)} executed"
+    if not absent:
+        outcome = Outcome.PASSED if public else Outcome.NOT_APPLICABLE
+        message = f"{counted(len(public), 'public function')} of the implementation, each executed by the test run."
+        yield about(outcome=outcome, severity=Severity.INFO, message=message, actual=actual)
+    for function in absent[:SHOWN]:
+        doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
+        outcome, name = Outcome.UNKNOWN if doubt else Outcome.FAILED, f"{function.location.path}:{function.name}"
+        message = f"No test executed `{function.name}`{f' (not all was seen: {doubt})' if doubt else ''}."
+        said = {"message": message, "remediation": "Add a test that calls it.", "severity": Severity.MEDIUM}
+        yield about(outcome=outcome, location=function.location, subject=name, **said)
+    if len(absent) > SHOWN:
+        outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
+        message = f"All {len(absent)} of them are in ExecutedLines.json."
+        yield about(outcome=outcome, severity=Severity.MEDIUM, subject="more", message=message, actual=actual)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -205,13 +207,11 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
-    for check, rule, level in (("suite", "EX001", Level.MUST), ("tests", "EX002", Level.MUST),
-                               ("data", "EX013", Level.ADVISORY), ("left-out", "EX003", Level.ADVISORY)):  # fmt: skip
-        yield Finding(
-            rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.HIGH, level=level,
-            message=f"No test run to judge: {why}", location=Location(path=task.path, line=task.line),
-            remediation="Name the tests of the task under 'tests' and make them run.",
-        )  # fmt: skip
+    levels = {"EX001": Level.MUST, "EX002": Level.MUST, "EX013": Level.ADVISORY, "EX003": Level.ADVISORY}
+    for planned, (rule, level) in zip(plan(task), levels.items(), strict=False):
+        about = partial(Finding, check=planned.id, rule=rule, level=level, severity=Severity.HIGH)
+        message, advice = f"No test run to judge: {why}", "Name the tests of the task under 'tests' and make them run."
+        yield about(outcome=Outcome.UNKNOWN, message=message, location=task.place(task), remediation=advice)
 
 
 CHECK = Check(
@@ -219,7 +219,7 @@ CHECK = Check(
     gate="execution",
     order=10,
     rules=RULES,
-    uses=(PytestRun,),
+    uses=(PytestRun, ExecutedLines),
     plan=plan,
     judge=judge,
     page=describe,

@@ -4,11 +4,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gates.check import Said, absent, unseen
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.orders import BACKWARD, judge_last_values, judge_norms, judge_windows
-from gates.evidence.recorded_step import Compared, Happened, Recorded
+from gates.checks.training_steps.orders import Fault, judge_last_values, judge_norms, judge_windows
+from gates.evidence.recorded_step import BACKWARD, Compared, Happened, Recorded
 from gates.model import Level, Outcome
 from gates.task.probes import Need
 
@@ -18,6 +19,57 @@ TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NEAR = 0.05
 LOST = 0.05
 Needs = frozenset[Need]
+CRASH = Fault("", "it returns", "Training crashes here, on a CPU, with a tiny model.", "Mend the crash.")
+NO_AUTOCAST = Fault(
+    "autocast",
+    "matrix products in half precision",
+    "Mixed precision is not in effect: neither memory nor time is saved.",
+    "Compute the forward pass inside torch.amp.autocast(device_type, dtype).",
+)
+UNSCALED = Fault(
+    "unscaled float16",
+    "a gradient scaler",
+    "Small gradients become zero in float16 and are lost.",
+    "Scale the loss with torch.amp.GradScaler(device).",
+)
+SCALED_BFLOAT16 = Fault(
+    "scaled bfloat16",
+    "no scaler",
+    "Steps are left out, and read back to the host, for nothing.",
+    "Use the scaler with float16 only.",
+    Level.ADVISORY,
+)
+LOST_GRADIENTS = Fault(
+    "lost gradients",
+    f"<= {LOST:.0%}",
+    "They were too small for the precision.",
+    "Scale the loss, or scale it more.",
+    Level.ADVISORY,
+)
+OTHER_SCALE = Fault(
+    "divided by another scale",
+    "1 times",
+    "Each step is off by a constant.",
+    "Divide by the scale that the loss was multiplied with, before it grows.",
+)
+STILL_SCALED = Fault(
+    "scaled gradients",
+    "1 times",
+    "Each step is too large, or clipped away; or too small, so that the model hardly learns.",
+    "Unscale the gradients once, before they are clipped or used.",
+)
+SPOILED = Fault(
+    "spoiled",
+    "finite",
+    "What is infinite or NaN once stays so: evaluation and checkpoints are ruined.",
+    "Leave out a batch whose forward pass overflows before it reaches statistics, or restore them.",
+)
+HALF_PARAMETERS = Fault(
+    "half parameters",
+    "float32",
+    "Small updates are rounded away: a weight does not move once its step is below 2**-9 of it.",
+    "Keep the parameters in float32, and let autocast cast them for each forward pass.",
+)
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
@@ -25,29 +77,29 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     run = step.plain
     yield from judge_last_values(run)
     ended = run.process.ended if run.process else "not run"
+    unknown = partial(Said, Outcome.UNKNOWN, actual=ended)
     if run.problem or run.process is None:
         fix = "Name a callable that there is, and install what it needs."
-        yield Said(Outcome.UNKNOWN, f"The training step was not seen running: {run.problem or 'no process'}.", ended,
-                   remediation=fix)  # fmt: skip
+        yield unknown(f"The training step was not seen running: {run.problem or 'no process'}.", remediation=fix)
     elif run.process.timed_out:
-        yield Said(Outcome.UNKNOWN, f"The training step was {ended}.", ended,
-                   remediation="Give it less to do, or more time (timeout_s).")  # fmt: skip
+        yield unknown(f"The training step was {ended}.", remediation="Give it less to do, or more time (timeout_s).")
     elif not run.complete and (why := hidden(run)) and any(one.ends for one in run.absent):
         yield replace(unseen(why, needed=True), actual=ended)
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
-        yield Said(Outcome.FAILED, f"The training step does not run to its end: {what}", ended, run.crash,
-                   expected="it returns", impact="Training crashes here, on a CPU, with a tiny model.",
-                   remediation="Mend the crash.")  # fmt: skip
+        yield CRASH.said(f"The training step does not run to its end: {what}", ended, run.crash)
     elif not run.attempts:
-        yield Said(Outcome.UNKNOWN, "No step of a torch optimizer was seen in the training step.", "0 steps",
-                   remediation="Name a callable that takes some steps.")  # fmt: skip
+        why, fix = (
+            "No step of a torch optimizer was seen in the training step.",
+            "Name a callable that takes some steps.",
+        )
+        yield replace(unknown(why, remediation=fix), actual="0 steps")
     else:
         taken = sum(not attempt.skipped for attempt in run.attempts)
         extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
-        yield Said(Outcome.PASSED, f"The training step ran to its end: {taken} steps taken, "
-                   f"{len(run.attempts) - taken} left out{extra}.", f"{len(run.attempts)} steps")  # fmt: skip
+        told = f"The training step ran to its end: {taken} steps taken, {len(run.attempts) - taken} left out{extra}."
+        yield Said(Outcome.PASSED, told, f"{len(run.attempts)} steps")
 
 
 def hidden(run: Recorded) -> str:
@@ -77,12 +129,10 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if Need.SCALER in needs and not scaled:
         yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
-        yield Said(
-            Outcome.FAILED, "The loss is scaled, but nothing was computed in half precision: the forward pass ran "
-            "outside of autocast.", shown, where, expected="matrix products in half precision",
-            impact="Mixed precision is not in effect: neither memory nor time is saved.", subject="autocast",
-            remediation="Compute the forward pass inside torch.amp.autocast(device_type, dtype).",
-        )  # fmt: skip
+        told = (
+            "The loss is scaled, but nothing was computed in half precision: the forward pass ran outside of autocast."
+        )
+        yield NO_AUTOCAST.said(told, shown, where)
     elif Need.AUTOCAST in needs and not half and all(event.whole for event in backward):
         yield absent("nothing was computed in half precision in this training step", needed=True)
     elif half:
@@ -100,19 +150,11 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     factors = [one.factor for one in run.compared if one.factor is not None]
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
     if plain and not scaled and not by_hand and not run.absent:
-        yield Said(
-            Outcome.FAILED, "The loss of a float16 forward pass is not scaled.", "no scaler", plain.location,
-            expected="a gradient scaler", level=Level.MUST if factors else Level.ADVISORY,
-            impact="Small gradients become zero in float16 and are lost.", subject="unscaled float16",
-            remediation="Scale the loss with torch.amp.GradScaler(device).",
-        )  # fmt: skip
+        fault = UNSCALED if factors else replace(UNSCALED, level=Level.ADVISORY)
+        yield fault.said("The loss of a float16 forward pass is not scaled.", "no scaler", plain.location)
     if scaled and products["bfloat16"] and not products["float16"]:
-        yield Said(
-            Outcome.FAILED, "A dynamic scaler is used with bfloat16, which does not need one.", "bfloat16, scaled",
-            scaled[0].location, level=Level.ADVISORY, subject="scaled bfloat16",
-            impact="Steps are left out, and read back to the host, for nothing.",
-            remediation="Use the scaler with float16 only.",
-        )  # fmt: skip
+        told = "A dynamic scaler is used with bfloat16, which does not need one."
+        yield SCALED_BFLOAT16.said(told, "bfloat16, scaled", scaled[0].location)
 
 
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
@@ -130,11 +172,8 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield _right(run)
     lost = max(((one.lost or 0.0, i) for i, one in enumerate(run.compared) if _comparable(one, run)), default=(0.0, 0))
     if lost[0] > LOST:
-        yield Said(
-            Outcome.FAILED, f"{lost[0]:.0%} of the gradients are zero where the reference is not.", f"{lost[0]:.0%}",
-            run.compared[lost[1]].location, expected=f"<= {LOST:.0%}", level=Level.ADVISORY, subject="lost gradients",
-            impact="They were too small for the precision.", remediation="Scale the loss, or scale it more.",
-        )  # fmt: skip
+        told = f"{lost[0]:.0%} of the gradients are zero where the reference is not."
+        yield LOST_GRADIENTS.said(told, f"{lost[0]:.0%}", run.compared[lost[1]].location)
     if why:
         yield unseen(why, needed=needed)
 
@@ -145,28 +184,18 @@ def _off_by_two(run: Recorded) -> Iterator[Said]:
     left = {round(math.log2(abs(one.factor * one.by_hand)), 1) for one in many if one.factor}
     undivided = any(abs((one.factor or 0) - 1) < NEAR for one in many)
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
-        yield Said(
-            Outcome.FAILED,
-            f"The loss is scaled by hand, and the gradients are {2**off:g} times those computed in "
-            f"float64 in each of {len(many)} steps.",
-            f"{2**off:g} times",
-            many[0].location,
-            expected="1 times",
-            impact="Each step is off by a constant.",
-            subject="divided by another scale",
-            remediation="Divide by the scale that the loss was multiplied with, before it grows.",
-        )
+        times = f"{2**off:g} times"
+        told = f"The loss is scaled by hand, and the gradients are {times} those computed in float64"
+        yield OTHER_SCALE.said(f"{told} in each of {len(many)} steps.", times, many[0].location)
 
 
 def _right(run: Recorded) -> Said:
     """Say that all gradients that were compared are those of the reference."""
     good = [one for one in run.compared if one.finite]
     worst, first = max(one.error or 0.0 for one in good), good[0]
-    return Said(
-        Outcome.PASSED, f"The gradients of {first.parameters} parameters are those of {first.precision} within "
-        f"{worst:.1e} of their length, in {len(good)} steps.", f"{worst:.1e}", first.location,
-        expected=f"<= {_tolerance(run):g}",
-    )  # fmt: skip
+    within = f"within {worst:.1e} of their length, in {len(good)} steps"
+    told = f"The gradients of {first.parameters} parameters are those of {first.precision} {within}."
+    return Said(Outcome.PASSED, told, f"{worst:.1e}", first.location, expected=f"<= {_tolerance(run):g}")
 
 
 def _comparable(one: Compared, run: Recorded) -> bool:
@@ -197,21 +226,14 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
     }
     scales |= {attempt.scale for attempt in run.attempts if attempt.optimizer == one.optimizer}
     for scale in sorted(scale for scale in scales if scale is not None and scale >= 2):
-        verb = "clipped" if one.when == "clip" else "used"
+        verb, actual = "clipped" if one.when == "clip" else "used", f"{one.factor:.6g} times"
+        fault = replace(STILL_SCALED, subject=f"scaled gradients {verb}")
         if abs(one.factor / scale - 1) < NEAR:
-            return Said(
-                Outcome.FAILED, f"The gradients are {verb} while they are still scaled: they are {one.factor:.6g} "
-                f"times those computed in float64, and the loss scale is {scale:g}.", f"{one.factor:.6g} times",
-                one.location, expected="1 times", impact="Each step is too large, or clipped away.",
-                remediation="Unscale the gradients first.", subject=f"scaled gradients {verb}",
-            )  # fmt: skip
+            what = f"they are {actual} those computed in float64, and the loss scale is {scale:g}"
+            return fault.said(f"The gradients are {verb} while they are still scaled: {what}.", actual, one.location)
         if abs(one.factor * scale - 1) < NEAR:
-            return Said(
-                Outcome.FAILED, f"The gradients are divided by the loss scale {scale:g} once too often when they are "
-                f"{verb}.", f"{one.factor:.3g} times", one.location, expected="1 times",
-                impact="The model hardly learns.", remediation="Unscale the gradients once.",
-                subject=f"gradients {verb} too small",
-            )  # fmt: skip
+            told = f"The gradients are divided by the loss scale {scale:g} once too often when they are {verb}."
+            return fault.said(told, actual, one.location)
     return None
 
 
@@ -239,41 +261,21 @@ def _difference(one: Compared, run: Recorded) -> str:
     return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
 
-def _spoiled(step: StepRecording) -> Iterator[Said]:
-    """Tell of parameters and buffers that the run itself, without any help of ours, left without finite numbers."""
-    for one in step.plain.spoiled[:1]:
-        names = ", ".join(one.names[:3])
-        yield Said(
-            Outcome.FAILED,
-            f"Not finite any more after a step: {names}.",
-            names,
-            one.location,
-            expected="finite",
-            impact="What is infinite or NaN once stays so: evaluation and checkpoints are ruined.",
-            subject="spoiled",
-            remediation="Leave out a batch whose forward pass overflows before it reaches statistics, or restore them.",
-        )
-
-
 def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
-    """Judge the dtypes of what the optimizers hold."""
+    """Judge the dtypes of what the optimizers hold, and whether a step, without our help, left it finite."""
     run = step.plain
-    yield from _spoiled(step)
+    for one in run.spoiled[:1]:
+        names = ", ".join(one.names[:3])
+        yield SPOILED.said(f"Not finite any more after a step: {names}.", names, one.location)
     mixed = any(set(event.products) & HALF or event.scaling for event in run.events)
-    params = sorted({name for attempt in run.attempts for name in attempt.params})
-    state = sorted({name for attempt in run.attempts for name in attempt.state})
-    where = next((attempt.location for attempt in run.attempts if set(attempt.params) & HALF), None)
+    params = ", ".join(sorted({name for attempt in run.attempts for name in attempt.params}))
+    state = ", ".join(sorted({name for attempt in run.attempts for name in attempt.state}))
+    half = [attempt for attempt in run.attempts if set(attempt.params) & HALF]
     if not params:
         yield absent("no parameter was seen", needed=False)
-    elif set(params) & HALF:
-        yield Said(
-            Outcome.FAILED, f"The optimizer steps on parameters in {', '.join(params)}.", ", ".join(params), where,
-            expected="float32", level=Level.MUST if mixed else Level.ADVISORY, subject="half parameters",
-            impact="Small updates are rounded away: a weight does not move once its step is below 2**-9 of it.",
-            remediation="Keep the parameters in float32, and let autocast cast them for each forward pass.",
-        )  # fmt: skip
+    elif half:
+        fault = HALF_PARAMETERS if mixed else replace(HALF_PARAMETERS, level=Level.ADVISORY)
+        yield fault.said(f"The optimizer steps on parameters in {params}.", params, half[0].location)
     else:
-        moments = f", moments in {', '.join(state)}" if state else ""
-        first = next((attempt.location for attempt in run.attempts), None)
-        yield Said(Outcome.PASSED, f"The parameters stayed in {', '.join(params)}{moments}.", ", ".join(params), first,
-                   expected="float32")  # fmt: skip
+        told = f"The parameters stayed in {params}{f', moments in {state}' if state else ''}."
+        yield Said(Outcome.PASSED, told, params, run.attempts[0].location, expected="float32")

@@ -1,12 +1,14 @@
 """The part of the business logic gate that judges training steps by what was recorded while they ran."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 
 from gates.check import Check, EvidenceSet, Said, about_criterion, absent, for_criteria, in_the_way, unseen
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.orders import judge_logged, judge_order
+from gates.checks.training_steps.orders import Fault, judge_logged, judge_order
 from gates.evidence.recorded_step import Overflowed, Recorded
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
@@ -15,6 +17,50 @@ from gates.task.task import Criterion, Task
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
+UNCHANGED = "not a bit changes"
+CRASHES = Fault(
+    "crash",
+    "the step is left out and training goes on",
+    "Overflows are normal in float16; this one ends the training.",
+    "Mend the branch that handles an overflow, and test it.",
+)
+ENDS_TRAINING = Fault(
+    "training stopped",
+    "training goes on",
+    "One overflow, normal in float16, ends the training without a word.",
+    "Clear the gradients of a step that is left out: they stay infinite in the next window.",
+)
+APPLIED = Fault(
+    "overflow applied",
+    UNCHANGED,
+    "One overflow, normal in float16, ruins the model.",
+    "Step with scaler.step(optimizer), which leaves out a step with infinite gradients.",
+)
+MOMENTS = Fault(
+    "moments changed",
+    UNCHANGED,
+    "The next steps are wrong.",
+    "Do not touch the optimizer's state in a step that is left out.",
+)
+SWALLOWED = Fault(
+    "overflow hidden",
+    UNCHANGED,
+    "Each step that overflows moves the model by what is left of its gradients, and the scale never falls.",
+    "Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step.",
+)
+SCALE = Fault(
+    "scale after overflow",
+    "the scale falls",
+    "The next step overflows again, and the one after it.",
+    "Call scaler.update() after each scaler.step(optimizer), also after one that was left out.",
+)
+SCHEDULE = Fault(
+    "schedule",
+    "the learning rate stays",
+    "The schedule runs ahead of the steps that were taken.",
+    "Advance the schedule only after a step that was taken: compare the scale before and after update().",
+    Level.ADVISORY,
+)
 
 
 def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said]:
@@ -26,96 +72,57 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         elif why := hidden(step.plain):
             yield unseen(why, needed=needed)
         else:
-            yield absent(
-                "no scaler was used in this training step, so nothing is asked to handle an overflow", needed=needed
-            )
+            why = "no scaler was used in this training step, so nothing is asked to handle an overflow"
+            yield absent(why, needed=needed)
         return
-    crashed = _crashed(run)
-    if crashed:
-        yield crashed
+    crashed = _crashes(run)
+    if crashed and run.process:
+        what = run.error or run.process.last_words
+        yield CRASHES.said(f"The training step crashes after an overflow: {what}", run.process.ended, run.crash)
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
-    yield from _never_again(run, len(step.plain.attempts))
+    missing = len(step.plain.attempts) - len(run.attempts)
+    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
+        told = f"After an overflow no step was taken any more, where {missing} follow without one."
+        yield ENDS_TRAINING.said(told, "no step after the overflow", run.overflows[0].location)
     if not run.overflows and not crashed:
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
         yield unseen(f"an overflow: {why}", needed=True)
 
 
-def _crashed(run: Recorded) -> Said | None:
-    process = run.process
-    if run.complete or process is None or process.timed_out or run.problem or not run.injected:
-        return None
-    what = run.error or process.last_words
-    return Said(
-        Outcome.FAILED, f"The training step crashes after an overflow: {what}", process.ended, run.crash,
-        expected="the step is left out and training goes on",
-        impact="Overflows are normal in float16; this one ends the training.",
-        remediation="Mend the branch that handles an overflow, and test it.", subject="crash",
-    )  # fmt: skip
-
-
-def _never_again(run: Recorded, steps: int) -> Iterator[Said]:
-    """Say so where no step is taken after an overflow, of several that the same training takes without one."""
-    missing = steps - len(run.attempts)
-    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
-        yield Said(
-            Outcome.FAILED, f"After an overflow no step was taken any more, where {missing} follow without one.",
-            "no step after the overflow", run.overflows[0].location, expected="training goes on",
-            impact="One overflow, normal in float16, ends the training without a word.", subject="training stopped",
-            remediation="Clear the gradients of a step that is left out: they stay infinite in the next window.",
-        )  # fmt: skip
+def _crashes(run: Recorded) -> bool:
+    ended = run.process is not None and not run.process.timed_out
+    return ended and run.injected and not run.complete and not run.problem
 
 
 def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
-    if seen.changed and seen.finite_at_step:
-        yield _swallowed(seen) or unseen("an overflow: the gradients were made finite before the step", needed=needed)
-        return
-    after = f"; {run.steps_after_overflow} more steps followed" if run.steps_after_overflow else ""
-    yield from judge_overflowed(seen, after)
-
-
-def judge_overflowed(seen: Overflowed, after: str = "") -> Iterator[Said]:
     """Judge what became of a step whose gradients were infinite when it was taken, or left out."""
-    where = seen.location
-    if seen.changed:
-        yield Said(
-            Outcome.FAILED, f"An overflow was applied: {seen.changed} parameters changed in a step with an infinite "
-            "gradient.", f"{seen.changed} parameters changed", where, expected="not a bit changes",
-            impact="One overflow, normal in float16, ruins the model.", subject="overflow applied",
-            remediation="Step with scaler.step(optimizer), which leaves out a step with infinite gradients.",
-        )  # fmt: skip
+    applied = f"{seen.changed} parameters changed"
+    if seen.changed and seen.finite_at_step:
+        before, after = seen.scale_before or 1.0, seen.scale_after
+        if not seen.swallowed or after is None or before == 1.0 or after < before:
+            yield unseen("an overflow: the gradients were made finite before the step", needed=needed)
+            return
+        why = "the infinite gradient was made finite, the step was taken"
+        told = f"An overflow was hidden from the scaler: {why}, and the loss scale stays at {after:g}."
+        yield SWALLOWED.said(told, applied, seen.location)
         return
-    if seen.state_changed:
-        names = ", ".join(seen.state_changed)
-        yield Said(
-            Outcome.FAILED, f"A step with an infinite gradient was left out, but changed the optimizer's {names}.",
-            names, where, expected="not a bit changes", impact="The next steps are wrong.", subject="moments changed",
-            remediation="Do not touch the optimizer's state in a step that is left out.",
-        )  # fmt: skip
+    if seen.changed:
+        told = f"An overflow was applied: {applied} in a step with an infinite gradient."
+        yield APPLIED.said(told, applied, seen.location)
+        return
+    if names := ", ".join(seen.state_changed):
+        told = f"A step with an infinite gradient was left out, but changed the optimizer's {names}."
+        yield MOMENTS.said(told, names, seen.location)
     scale = list(_scale(seen))
     yield from scale
     if not scale and not seen.state_changed:
         fell = seen.scale_before is not None and seen.scale_after is not None and seen.scale_before != seen.scale_after
         lowered = f", and the scale went from {seen.scale_before:g} to {seen.scale_after:g}" if fell else ""
-        yield Said(
-            Outcome.PASSED, f"A step with an infinite gradient was left out: not a bit of the parameters changed"
-            f"{lowered}{after}.", "left out", where, expected="not a bit changes",
-        )  # fmt: skip
-
-
-def _swallowed(seen: Overflowed) -> Said | None:
-    """Return what is wrong with an infinite gradient that the scaler never came to see."""
-    before, after = seen.scale_before, seen.scale_after
-    if not seen.swallowed or before is None or after is None or before == 1.0 or after < before:
-        return None
-    return Said(
-        Outcome.FAILED, f"An overflow was hidden from the scaler: the infinite gradient was made finite, the step was "
-        f"taken, and the loss scale stays at {after:g}.", f"{seen.changed} parameters changed", seen.location,
-        expected="not a bit changes", impact="Each step that overflows moves the model by what is left of its "
-        "gradients, and the scale never falls.", subject="overflow hidden",
-        remediation="Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step.",
-    )  # fmt: skip
+        after_it = f"; {run.steps_after_overflow} more steps followed" if run.steps_after_overflow else ""
+        what = "A step with an infinite gradient was left out: not a bit of the parameters changed"
+        yield Said(Outcome.PASSED, f"{what}{lowered}{after_it}.", "left out", seen.location, expected=UNCHANGED)
 
 
 def _scale(seen: Overflowed) -> Iterator[Said]:
@@ -124,15 +131,10 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     if before is None or after is None or backoff is None or backoff >= 1 or before == 1.0:
         return
     expected = max(before * backoff, seen.least or 0.0)
-    if abs(after - expected) <= NEAR * expected:
-        return
-    worse = after >= before
-    yield Said(
-        Outcome.FAILED, f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} would be "
-        f"{expected:g}.", f"{after:g}", seen.location, expected=f"{expected:g}", subject="scale after overflow",
-        level=Level.MUST if worse else Level.ADVISORY, impact="The next step overflows again, and the one after it.",
-        remediation="Call scaler.update() after each scaler.step(optimizer), also after one that was left out.",
-    )  # fmt: skip
+    if abs(after - expected) > NEAR * expected:
+        told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
+        fault = SCALE if after >= before else replace(SCALE, level=Level.ADVISORY)
+        yield fault.said(told, f"{after:g}", seen.location, f"{expected:g}")
 
 
 def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
@@ -144,17 +146,12 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
         why = "no step was left out" if skipped is None else "the learning rate never changes"
         yield absent(f"{why} in this training step, so nothing is seen of its schedule", needed=False)
     elif skipped.rates_before != skipped.rates_after:
-        old, new = skipped.rates_before[0], skipped.rates_after[0]
-        yield Said(
-            Outcome.FAILED, f"The learning rate went from {old or 0:g} to {new or 0:g} with a step that was left out.",
-            f"{new or 0:g}", skipped.location, expected=f"{old or 0:g}", level=Level.ADVISORY, subject="schedule",
-            impact="The schedule runs ahead of the steps that were taken.",
-            remediation="Advance the schedule only after a step that was taken: compare the scale before and after "
-            "update().",
-        )  # fmt: skip
+        old, new = skipped.rates_before[0] or 0, skipped.rates_after[0] or 0
+        told = f"The learning rate went from {old:g} to {new:g} with a step that was left out."
+        yield SCHEDULE.said(told, f"{new:g}", skipped.location, f"{old:g}")
     else:
-        yield Said(Outcome.PASSED, "The learning rate did not move with a step that was left out.", "not moved",
-                   skipped.location, level=Level.ADVISORY)  # fmt: skip
+        told = "The learning rate did not move with a step that was left out."
+        yield Said(Outcome.PASSED, told, "not moved", skipped.location, level=Level.ADVISORY)
 
 
 RULES = (
@@ -177,8 +174,13 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
 }
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
-SHOWN_BY = {Need.BF16: "precision", Need.AUTOCAST: "precision", Need.GRADIENTS: "gradients", Need.OVERFLOW: "overflow",
-            Need.LOGGED_SCALE: "logging"}  # fmt: skip
+SHOWN_BY = {
+    Need.BF16: "precision",
+    Need.AUTOCAST: "precision",
+    Need.GRADIENTS: "gradients",
+    Need.OVERFLOW: "overflow",
+    Need.LOGGED_SCALE: "logging",
+}
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -206,11 +208,9 @@ def _judged(
 ) -> Iterator[Finding]:
     _, look, level = ASPECTS[aspect]
     if seen is None:
-        why = evidence.why_missing(Recording)
+        why = f"The training step was not recorded: {evidence.why_missing(Recording)}"
         fix = "Run the whole gate, with an interpreter that has torch."
-        said = [
-            Said(Outcome.UNKNOWN, f"The training step was not recorded: {why}", "not run", level=level, remediation=fix)
-        ]
+        said = [Said(Outcome.UNKNOWN, why, "not run", level=level, remediation=fix)]
     else:
         said = list(look(seen, frozenset(step.needs)))
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
@@ -226,21 +226,16 @@ def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criter
     about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
     if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
         return first
+    about = partial(about, location=task.place(step), subject=step.name, evidence=found[0].evidence)
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
     missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
     if missing:
-        return about(
-            outcome=Outcome.UNKNOWN, location=task.place(step), subject=step.name, actual="not seen",
-            expected="what the training step 'needs'", evidence=found[0].evidence,
-            message=f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}.",
-            remediation="Make the training step show it, on a CPU.",
-        )  # fmt: skip
+        why = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
+        fix, needed = "Make the training step show it, on a CPU.", "what the training step 'needs'"
+        return about(outcome=Outcome.UNKNOWN, message=why, actual="not seen", expected=needed, remediation=fix)
     warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
-    return about(
-        outcome=Outcome.PASSED, location=task.place(step), subject=step.name, actual=", ".join(passed),
-        message=f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip(),
-        evidence=found[0].evidence,
-    )  # fmt: skip
+    told = f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip()
+    return about(outcome=Outcome.PASSED, message=told, actual=", ".join(passed))
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -264,10 +259,9 @@ def _row(step: StepRecording) -> tuple[str, ...]:
     products = sorted({name for event in run.events for name in event.products})
     errors = [one.error for one in run.compared if one.error is not None and not one.why_not]
     params = sorted({name for attempt in run.attempts for name in attempt.params})
-    return (
-        ended, _overflow(step.overflow), f"{max(errors):.1e}" if errors else "-", str(len(run.attempts)),
-        ", ".join(products) or "-", ", ".join(params) or "-", step.name,
-    )  # fmt: skip
+    off, steps = f"{max(errors):.1e}" if errors else "-", str(len(run.attempts))
+    made = (", ".join(products) or "-", ", ".join(params) or "-")
+    return ended, _overflow(step.overflow), off, steps, *made, step.name
 
 
 def _overflow(run: Recorded | None) -> str:

@@ -1,17 +1,71 @@
 """What calls and logs of a training step show: their order, windows, the loss scale, norms, last values."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gates.check import Said, absent
 from gates.checks.training_steps.collect import StepRecording
-from gates.evidence.recorded_step import Attempt, Happened, Recorded
-from gates.evidence.runtime_orders import ENDS, Breach, RuntimeOrder, broken_in, pairs
+from gates.evidence.recorded_step import (
+    BACKWARD,
+    ENDS,
+    Attempt,
+    Breach,
+    Happened,
+    Recorded,
+    RuntimeOrder,
+    broken_in,
+    pairs,
+)
 from gates.model import Level, Location, Outcome, Severity
 from gates.task.probes import Need
 
-BACKWARD = {"backward", "scaled_backward"}
 NEAR = 1e-3
 SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a training step, whatever its numbers; `subject` tells it from others of the same aspect."""
+
+    subject: str
+    expected: str
+    impact: str
+    remedy: str
+    level: Level = Level.MUST
+
+    def said(self, message: str, actual: str, place: Location | None, expected: str = "") -> Said:
+        """Say it of a training step."""
+        about = (expected or self.expected, self.impact, self.remedy, self.subject, self.level)
+        return Said(Outcome.FAILED, message, actual, place, *about)
+
+
+PARTIAL = Fault(
+    "partial window",
+    "the mean",
+    "The step of an incomplete window is too small.",
+    "Divide by the number of backward passes that the window has.",
+    Level.ADVISORY,
+)
+UNLOGGED = Fault(
+    "scale not logged",
+    "the loss scale at each step",
+    "A collapsing scale would not be seen.",
+    "Log scaler.get_scale() with each step's other values.",
+)
+NOT_FINITE = Fault(
+    "not finite",
+    "a finite number",
+    "What is reported says nothing.",
+    "Compute sums and metrics in float32.",
+    Level.SHOULD,
+)
+SCALED_NORM = Fault(
+    "scaled norm",
+    "the norm of the true gradients",
+    "The log shows the loss scale, not the gradients.",
+    "Unscale the gradients before their norm is taken.",
+    Level.SHOULD,
+)
 
 
 def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]:
@@ -28,8 +82,8 @@ def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]
         yield Said(Outcome.UNKNOWN, f"The order of calls was not seen: {why}.", "not seen", level=Level.ADVISORY)
     elif not told:
         steps = sum(event.word in ENDS for event in run.events)
-        yield Said(Outcome.PASSED, f"The calls of {steps} steps happened in the right order.", f"{steps} steps",
-                   _first(run.events))  # fmt: skip
+        first = next((event.location for event in run.events if event.word in ENDS), None)
+        yield Said(Outcome.PASSED, f"The calls of {steps} steps happened in the right order.", f"{steps} steps", first)
 
 
 def judge_windows(run: Recorded) -> Iterator[Said]:
@@ -39,17 +93,8 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
     for one in windows:
         asked = round(1 / one[0].share)
         if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
-            yield Said(
-                Outcome.FAILED,
-                f"A step on {len(one)} backward passes divides their sum by {asked}.",
-                f"{len(one) / asked:.2g} times the mean",
-                one[-1].location,
-                expected="the mean",
-                level=Level.ADVISORY,
-                subject="partial window",
-                impact="The step of an incomplete window is too small.",
-                remediation="Divide by the number of backward passes that the window has.",
-            )
+            told = f"A step on {len(one)} backward passes divides their sum by {asked}."
+            yield PARTIAL.said(told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
             return
 
 
@@ -71,16 +116,9 @@ def said_of(breach: Breach) -> Said:
     rule, trace = breach.rule, breach.trace
     shown = [*trace[: SHOWN - 1], trace[-1]] if len(trace) > SHOWN else list(trace)
     path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in shown)
-    blocks = rule.severity in {Severity.CRITICAL, Severity.HIGH}
-    return Said(
-        Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, breach.place.location,
-        expected="the order of a step", impact=rule.impact, remediation=rule.fix, subject=rule.rule,
-        level=Level.MUST if blocks else Level.ADVISORY,
-    )  # fmt: skip
-
-
-def _first(events: Sequence[Happened]) -> Location | None:
-    return next((event.location for event in events if event.word in ENDS), None)
+    level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
+    fault = Fault(rule.rule, "the order of a step", rule.impact, rule.fix, level)
+    return fault.said(f"{rule.rule}: {rule.problem} {path}", path, breach.place.location)
 
 
 BESIDE = 0.05
@@ -97,17 +135,14 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
     elif all(names.values()):
         shown = ", ".join(sorted(set().union(*names.values()))[:3])
         also = ", also where an overflow lowered it" if len(runs) > 1 else ""
-        yield Said(Outcome.PASSED, f"The loss scale was logged at each of {steps} steps, as {shown}{also}.", shown,
-                   expected="the loss scale at each step")  # fmt: skip
+        told = f"The loss scale was logged at each of {steps} steps, as {shown}{also}."
+        yield Said(Outcome.PASSED, told, shown, expected=UNLOGGED.expected)
     else:
         keys = sorted({name for run in runs for record in run.logged for name in record.values})
         unlogged = next(scaler for scaler in scalers if not names[scaler])
         whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
-        yield Said(
-            Outcome.FAILED, f"No logged value is the loss scale{whose} at each step.", f"logged: {', '.join(keys[:8])}",
-            expected="the loss scale at each step", impact="A collapsing scale would not be seen.",
-            remediation="Log scaler.get_scale() with each step's other values.", subject="scale not logged",
-        )  # fmt: skip
+        told = f"No logged value is the loss scale{whose} at each step."
+        yield UNLOGGED.said(told, f"logged: {', '.join(keys[:8])}", None)
 
 
 def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
@@ -133,21 +168,23 @@ def _used(run: Recorded, scaler: int | None) -> list[float | None]:
     ]
 
 
+def _columns(run: Recorded) -> Iterator[tuple[str, list[float | None]]]:
+    """Yield each name under which something was logged, and where, with its values."""
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        yield f"{name} ({to})", [one.values[name] for one in run.logged if one.to == to and name in one.values]
+
+
 def _names_of_scale(run: Recorded, used: list[float | None]) -> Iterator[str]:
     """Yield the names under which the scale of each step was logged: as it was in the step, or after it."""
-    names = {(record.to, name) for record in run.logged for name in record.values}
-    for to, name in sorted(names):
-        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+    for name, values in _columns(run):
         if _in_order(used, values) or (len(used) > 1 and _in_order(used[1:], values[:-1]) and len(values) >= len(used)):
-            yield f"{name} ({to})"
+            yield name
 
 
 def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     """Whether the wanted values are among the others, in their order, and nothing but scales is."""
-    rest = iter(values)
-    return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= {
-        *wanted, *values[-1:]
-    }  # fmt: skip
+    rest, scales = iter(values), {*wanted, *values[-1:]}
+    return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= scales
 
 
 def judge_last_values(run: Recorded) -> Iterator[Said]:
@@ -155,17 +192,10 @@ def judge_last_values(run: Recorded) -> Iterator[Said]:
     last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
     for name, (value, record) in last.items():
         if value is None:
-            yield Said(
-                Outcome.FAILED,
-                f"The last value of {name!r} ({record.to}) is not finite.",
-                "not finite",
-                record.location,
-                expected="a finite number",
-                level=Level.SHOULD,
-                subject=f"not finite {name}",
-                impact="What is reported says nothing.",
-                remediation="Compute sums and metrics in float32.",
+            said = NOT_FINITE.said(
+                f"The last value of {name!r} ({record.to}) is not finite.", "not finite", record.location
             )
+            yield replace(said, subject=f"{said.subject} {name}")
 
 
 def judge_norms(run: Recorded) -> Iterator[Said]:
@@ -176,18 +206,9 @@ def judge_norms(run: Recorded) -> Iterator[Said]:
     mine = [one for one in run.compared if one.optimizer == first.optimizer]
     scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]
     wanted = [one.length * scale for one, scale in zip(mine, scales, strict=False) if one.length and scale >= 2]
-    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
-        values = [record.values[name] for record in run.logged if record.to == to and name in record.values]
+    for name, values in _columns(run):
         runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
         if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < BESIDE for want, got in pairs) for pairs in runs):
-            yield Said(
-                Outcome.FAILED,
-                f"The logged value {name!r} ({to}) is the length of the gradients times the loss scale.",
-                f"{values[0]:g}",
-                first.location,
-                expected=f"{first.length:g}",
-                level=Level.SHOULD,
-                impact="The log shows the loss scale, not the gradients.",
-                subject=f"scaled norm {name}",
-                remediation="Unscale the gradients before their norm is taken.",
-            )
+            told = f"The logged value {name} is the length of the gradients times the loss scale."
+            said = SCALED_NORM.said(told, f"{values[0]:g}", first.location, f"{first.length:g}")
+            yield replace(said, subject=f"{said.subject} {name}")

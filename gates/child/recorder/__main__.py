@@ -7,8 +7,7 @@ The journal ends with what came of the call.
 
 import functools
 import math
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -27,25 +26,50 @@ from .steps import Steps
 NEAR = 0.01
 
 
-class Clearing:
-    """Tells of each step that used gradients of the step before it, too."""
+class Gradients:
+    """Tells of gradients that a step did not get from the backward passes since the one before it."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._used: dict[int, list[Tensor]] = {}
+        self._used: dict[int, list[Tensor]] = {}  # of each optimizer, those that its last step used
+        self._cleared: dict[int, list[Tensor]] = {}  # of each optimizer, the parameters that have none
+        self._scaled: dict[int, tuple[float, float]] = {}  # of each optimizer, the length of all, and the scale
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Forget the gradients that were used."""
         for optimizer in optimizers:
             self._used.pop(id(optimizer), None)
 
+    def gone(self, optimizers: list[Optimizer]) -> None:
+        """Remember what has no gradient now."""
+        for optimizer in optimizers:
+            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
+
     def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
         """Look for gradients that were cleared by hand."""
         for optimizer in self._scene.optimizers:
-            if id(optimizer) in self._used:
-                grads = [grad for grad in _gradients(optimizer) if not grad.is_sparse]
-                if not any(bool(grad.any()) for grad in grads):
-                    del self._used[id(optimizer)]
+            if not any(bool(grad.any()) for grad in _gradients(optimizer) if not grad.is_sparse):
+                self._used.pop(id(optimizer), None)
+
+    def after_backward(self, reached: Reached) -> None:
+        """Take down which gradients a backward pass has left, and how long they are where they are scaled."""
+        for optimizer in self._scene.holding(reached.params) if reached.whole else self._scene.optimizers:
+            self._cleared.pop(id(optimizer), None)
+        scale = self._scene.scale_of(reached.scaler)
+        for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
+            self._scaled[id(optimizer)] = _length(optimizer), scale
+
+    def before_clip(self, params: list[Tensor]) -> None:
+        """Tell of gradients that were divided by the loss scale since the backward pass."""
+        for optimizer in self._scene.holding(params):
+            before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
+            if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
+                self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
+
+    def ready(self, optimizer: Optimizer) -> None:
+        """Tell of gradients where there were none, and no backward pass left any."""
+        if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
+            self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
@@ -53,66 +77,22 @@ class Clearing:
         Others that were put in their place are not the same.
         """
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
-        now = list(_gradients(optimizer))
+        now = _gradients(optimizer)
         if any(id(grad) in before for grad in now):
             self._scene.journal.tell("uncleared", optimizers=[self._scene.number(optimizer)])
         self._used[id(optimizer)] = now
 
 
-def _gradients(optimizer: Optimizer) -> Iterator[Tensor]:
-    return (param.grad for param in held(optimizer) if param.grad is not None)
-
-
-class Given:
-    """Tells, before a step, that an optimizer has gradients which no backward pass has left since they were cleared."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._cleared: dict[int, list[Tensor]] = {}  # of each optimizer, what it has no gradient of
-
-    def gone(self, optimizers: list[Optimizer]) -> None:
-        """Remember what has no gradient now."""
-        for optimizer in optimizers:
-            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
-
-    def after_backward(self, reached: Reached) -> None:
-        """Forget those whose gradients a backward pass has left."""
-        for optimizer in self._scene.holding(reached.params) if reached.whole else self._scene.optimizers:
-            self._cleared.pop(id(optimizer), None)
-
-    def ready(self, optimizer: Optimizer) -> None:
-        """Look for gradients all the same."""
-        if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
-            self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
+def _gradients(optimizer: Optimizer) -> list[Tensor]:
+    return [param.grad for param in held(optimizer) if param.grad is not None]
 
 
 def _has_gradient(param: Tensor) -> bool:
     return param.grad is not None and bool(param.grad.any())
 
 
-class ByHand:
-    """Tells, before gradients are clipped, that they were divided by the loss scale since the backward pass."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._scaled: dict[int, tuple[float, float]] = {}  # of each optimizer: length of gradients, scale
-
-    def after_backward(self, reached: Reached) -> None:
-        """Take down how long the scaled gradients are."""
-        scale = self._scene.scale_of(reached.scaler)
-        for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
-            self._scaled[id(optimizer)] = _length(optimizer), scale
-
-    def before_clip(self, params: list[Tensor]) -> None:
-        """Compare their length with what it was."""
-        for optimizer in self._scene.holding(params):
-            before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
-            if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
-                self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
-
-
 def _length(optimizer: Optimizer) -> float:
-    grads = [param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse]
+    grads = [grad for grad in _gradients(optimizer) if not grad.is_sparse]
     return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
 
 
@@ -150,14 +130,13 @@ def _is_finite(tensor: Tensor) -> bool:
 
 
 class Hidden:
-    """Tells each ask once, in torch's own words, and whether such an answer ended the run."""
+    """Tells once of each device that is asked for and hidden, and whether that ended the run."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._asked: set[tuple[str, str]] = set()
+        self._asked: set[tuple[str, str | None]] = set()
         self._refusal: BaseException | None = None
         around(scene, autocast, "__init__", self._autocast)
-        around(scene, GradScaler, "__init__", self._scaler)
         torch.cuda._lazy_init = self._refusing(torch.cuda._lazy_init)  # noqa: SLF001  # all ways to CUDA lead here
 
     def ended_by(self, error: BaseException) -> None:
@@ -166,36 +145,23 @@ class Hidden:
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
-        self,
-        _context: autocast,
-        device_type: str,
-        dtype: torch.dtype | None = None,
-        enabled: object = True,
-        cache_enabled: object = None,  # noqa: ARG002  # as torch calls it
+        self, _context: autocast, device_type: str, dtype: torch.dtype | None = None, enabled: object = True, *_: object
     ) -> None:
         if enabled:
-            wanted = dtype or torch.get_autocast_dtype(device_type)
-            self._tell(device_type, "autocast", lambda: autocast(device_type, dtype), dtype=dtype_name(wanted))
+            self._tell(device_type, dtype_name(dtype or torch.get_autocast_dtype(device_type)))
 
-    def _scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
+    def scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
+        """Tell of a scaler's device."""
         if kwargs.get("enabled", args[4] if len(args) > 4 else True):
-            self._tell(device, "scaler", lambda: GradScaler(device))
+            self._tell(device, None)
 
-    def _tell(self, device: str, kind: str, ask: Callable[[], object], **facts: object) -> None:
-        module: Any = getattr(torch, device.partition(":")[0], None)
+    def _tell(self, device: str, dtype: str | None) -> None:
+        kind = device.partition(":")[0]
+        module: Any = getattr(torch, kind, None)
         absent = hasattr(module, "is_available") and not module.is_available()
-        if not absent or (device, kind) in self._asked:
-            return
-        self._asked.add((device, kind))
-        self._scene.here.paused = True
-        try:
-            with warnings.catch_warnings(record=True) as answers:
-                warnings.simplefilter("always")
-                ask()
-        finally:
-            self._scene.here.paused = False
-        for answer in answers[:1]:
-            self._scene.journal.tell("hidden", what=str(answer.message), **facts)
+        if absent and (device, dtype) not in self._asked:
+            self._asked.add((device, dtype))
+            self._scene.journal.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
 
     def _refusing(self, original: Callable[[], None]) -> Callable[[], None]:
         @functools.wraps(original)
@@ -214,10 +180,10 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
     scene = Scene(Journal(tell, asked["root"]))
     hidden = Hidden(scene)
-    Calls(scene), Steps(scene), Forwards(scene)
+    Calls(scene), Steps(scene, hidden.scaler), Forwards(scene)
     trackers = Trackers(scene)
     scene.journal.watched = trackers.look
-    scene.observers += [Clearing(scene), ByHand(scene), Given(scene), Spoiled(scene)]
+    scene.observers += [Gradients(scene), Spoiled(scene)]
     scene.observers.append(Overflow(scene, **asked["overflow"]) if asked["overflow"] else Reference(scene))
     try:
         returned = returned_by(lambda: named(asked["call"])[1](*asked["args"]))

@@ -5,7 +5,6 @@ import functools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -23,71 +22,58 @@ WRAPPERS = {"_FabricModule", "DistributedDataParallel", "DataParallel", "FullySh
 RAISED = object()
 
 
-def around(scene: Scene, owner: Any, name: str, before: Before, after: Before | None = None) -> None:  # noqa: ANN401
+def nothing(*_args: object, **_kwargs: object) -> None:
+    """Say nothing of a call before it is made."""
+
+
+def around(
+    scene: Scene,
+    owner: Any,  # noqa: ANN401  # a class or a module
+    name: str,
+    before: Before,
+    after: Before | None = None,
+    *,
+    key: tuple[str, int] | None = None,
+) -> None:
     """Put a call between `before(*args)` and `after(result, *args)`; what it calls on the same object is its own."""
     original: Call = vars(owner)[name]
-    if getattr(original, "gates_wrapped", False):
-        return
-    word = f"{getattr(owner, '__name__', owner)}.{name}" if not isinstance(owner, type) else name
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        key = (word, id(args[0]) if args and isinstance(owner, type) else 0)
-        if scene.paused or key in scene.active:
+        own = key or (name, id(args[0]) if args and isinstance(owner, type) else 0)
+        if scene.paused or own in scene.active:
             return original(*args, **kwargs)
-        scene.active.add(key)
+        scene.active.add(own)
         try:
-            safely(scene.journal, word, lambda: before(*args, **kwargs), None)
+            safely(scene.journal, name, lambda: before(*args, **kwargs), None)
             result = original(*args, **kwargs)
             if after is not None:
-                safely(scene.journal, word, lambda: after(result, *args, **kwargs), None)
+                safely(scene.journal, name, lambda: after(result, *args, **kwargs), None)
             return result
         finally:
-            scene.active.discard(key)
+            scene.active.discard(own)
 
-    wrapped.gates_wrapped = True  # type: ignore[attr-defined]
     setattr(owner, name, wrapped)
 
 
-def around_all(
-    scene: Scene, root: type, names: Iterable[str], put: Callable[[type, str], None],
-    born: Callable[[Any], None] | None = None,
-) -> None:  # fmt: skip
-    """Put the same around the methods of a class, of those that inherit from it, and of those that will.
+def around_all(scene: Scene, root: Any, put: Mapping[str, tuple[Before, Before | None]]) -> None:  # noqa: ANN401
+    """Put the same around the methods of a class, of those that inherit from it, and of those that will."""
+    covered: set[type] = set()
 
-    `born` is told of each new object.
-    """
+    def cover(kind: type[Any]) -> None:
+        if kind not in covered:
+            covered.add(kind)
+            for name in put.keys() & vars(kind).keys():
+                around(scene, kind, name, *put[name])
+            for below in kind.__subclasses__():
+                cover(below)
 
-    def cover(kind: type) -> None:
-        for each in kind.__mro__:
-            for name in names:
-                if issubclass(each, root) and name in vars(each):
-                    put(each, name)
-
-    def known(kind: type[Any]) -> None:
+    def inherits(kind: type[Any], /, **kwargs: object) -> None:
+        super(root, kind).__init_subclass__(**kwargs)
         cover(kind)
-        for below in kind.__subclasses__():
-            known(below)
 
-    known(root)
-    original: Call = root.__init__  # type: ignore[misc]
-
-    @functools.wraps(original)
-    def begun(self: object, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-        with suppress(TypeError):  # a class whose attributes cannot be set stays unseen
-            cover(type(self))
-        key = ("init", id(self))
-        outer = key not in scene.active
-        scene.active.add(key)
-        try:
-            original(self, *args, **kwargs)
-        finally:
-            if outer:
-                scene.active.discard(key)
-        if outer and born is not None:
-            safely(scene.journal, "a new object", lambda: born(self), None)
-
-    root.__init__ = begun  # type: ignore[misc]
+    cover(root)
+    root.__init_subclass__ = classmethod(inherits)
 
 
 class Calls:
@@ -96,13 +82,11 @@ class Calls:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._clips()
-        self._clears()
-        put = self._schedule
-        around_all(scene, LRScheduler, ("step",), put)
-        for kind in (autocast, *autocast.__subclasses__()):
-            if "__enter__" in vars(kind):
-                around(scene, kind, "__enter__", self._entered)
-                around(scene, kind, "__exit__", self._left)
+        around(scene, nn.Module, "zero_grad", self._clear, self._cleared)
+        around_all(scene, Optimizer, {"zero_grad": (self._clear, self._cleared), "__init__": (nothing, self._made)})
+        around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
+        around(scene, autocast, "__enter__", self._entered)
+        around(scene, autocast, "__exit__", self._left)
 
     def _clips(self) -> None:
         """Wrap each clip in both places where it can be had, as one and the same function."""
@@ -136,37 +120,29 @@ class Calls:
         self._scene.let_know("before_clip", params)
         self._scene.journal.tell("clip", call=name, optimizers=optimizers)
 
-    def _clears(self) -> None:
+    def _made(self, _result: object, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
+        if hasattr(optimizer, "param_groups"):
+            self._scene.known(optimizer)
+
+    def _whose(self, thing: Optimizer | nn.Module) -> list[Optimizer]:
         scene = self._scene
+        return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
 
-        def whose(thing: Optimizer | nn.Module) -> list[Optimizer]:
-            return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+    def _clear(self, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+        optimizers = self._whose(thing)
+        self._scene.journal.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
+        self._scene.let_know("cleared", optimizers)
 
-        def clear(thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
-            optimizers = whose(thing)
-            scene.journal.tell("zero_grad", optimizers=[scene.number(each) for each in optimizers])
-            scene.let_know("cleared", optimizers)
+    def _cleared(self, _result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+        self._scene.let_know("gone", self._whose(thing))
 
-        def gone(_result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
-            optimizers = whose(thing)
-            scene.let_know("gone", optimizers)
-
-        around(scene, nn.Module, "zero_grad", clear, gone)
-        put = lambda kind, name: around(scene, kind, name, clear, gone)  # noqa: E731
-        around_all(scene, Optimizer, ("zero_grad",), put, scene.optimizers.append)
-
-    def _schedule(self, kind: type, name: str) -> None:
-        scene = self._scene
-
-        def advance(scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
-            if ("init", id(scheduler)) not in scene.active:  # its constructor takes a first step
-                optimizer = getattr(scheduler, "optimizer", None)
-                known = [scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
-                scene.journal.tell("scheduler", optimizers=[scene.number(each) for each in known])
-                if known:
-                    scene.let_know("scheduled", known[0])
-
-        around(scene, kind, name, advance)
+    def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
+        if ("__init__", id(scheduler)) not in self._scene.active:  # its constructor takes a first step
+            optimizer = getattr(scheduler, "optimizer", None)
+            known = [self._scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
+            self._scene.journal.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
+            for each in known:
+                self._scene.let_know("scheduled", each)
 
     def _entered(self, context: autocast, *_args: object) -> None:
         dtype = context.fast_dtype
@@ -228,56 +204,22 @@ class Trackers:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._heard: set[str] = set()
-        self._inside = False
         self._records = 0
 
     def look(self) -> None:
         """Listen to the trackers that are there by now."""
-        for name, listen in (("wandb", self._wandb), ("torch.utils.tensorboard", self._tensorboard)):
-            module = sys.modules.get(name)
-            if module is not None and name not in self._heard and hasattr(module, ENTRY[name]):
+        for name, entry, methods in TRACKERS:
+            module: Any = sys.modules.get(name)
+            kind = getattr(module, entry, None)
+            if kind is not None and name not in self._heard:
                 self._heard.add(name)
-                safely(self._scene.journal, name, functools.partial(listen, module), None)
+                for method, read in methods.items():
+                    around(self._scene, kind, method, functools.partial(self._logged, name.rpartition(".")[2], read))
+                if getattr(module, "run", None) is not None:  # W&B's own function is what its run's was at `init`
+                    module.log = module.run.log
 
-    def _wandb(self, wandb: Any) -> None:  # noqa: ANN401
-        begin = wandb.init
-
-        @functools.wraps(begin)
-        def begun(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            run = begin(*args, **kwargs)
-            safely(self._scene.journal, "wandb", lambda: self._run(wandb, run), None)
-            return run
-
-        wandb.init = begun
-        if getattr(wandb, "run", None) is not None:
-            self._run(wandb, wandb.run)
-
-    def _run(self, wandb: Any, run: Any) -> None:  # noqa: ANN401
-        current = getattr(wandb, "run", None) is run
-        log = self._listening(run.log, lambda data, *_args, **_kwargs: data, "wandb")
-        run.log = log
-        if current:  # the module's own function is what the run's was at `init`
-            wandb.log = log
-
-    def _tensorboard(self, module: Any) -> None:  # noqa: ANN401
-        writer = module.SummaryWriter
-        pair = lambda _self, tag, value, *_args, **_kwargs: {tag: value}  # noqa: E731
-        many = lambda _self, _tag, values, *_args, **_kwargs: values  # noqa: E731
-        writer.add_scalar = self._listening(writer.add_scalar, pair, "tensorboard")
-        writer.add_scalars = self._listening(writer.add_scalars, many, "tensorboard")
-
-    def _listening(self, original: Callable[..., Any], read: Callable[..., object], to: str) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def logged(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if not self._inside:
-                safely(self._scene.journal, to, lambda: self._tell(to, read(*args, **kwargs)), None)
-            self._inside = True
-            try:
-                return original(*args, **kwargs)
-            finally:
-                self._inside = False
-
-        return logged
+    def _logged(self, to: str, read: Call, _self: object, *args: object, **kwargs: object) -> None:
+        self._tell(to, read(*args, **kwargs))
 
     def _tell(self, to: str, data: object) -> None:
         values = numbers(data)
@@ -292,7 +234,22 @@ class Trackers:
             self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
 
 
-ENTRY = {"wandb": "init", "torch.utils.tensorboard": "SummaryWriter"}
+def _whole(data: object = None, *_args: object, **_kwargs: object) -> object:
+    return data
+
+
+def _pair(tag: str, value: object = None, *_args: object, **kwargs: object) -> dict[str, object]:
+    return {tag: kwargs.get("scalar_value", value)}
+
+
+def _many(_tag: str, values: object = None, *_args: object, **kwargs: object) -> object:
+    return kwargs.get("tag_scalar_dict", values)
+
+
+TRACKERS: tuple[tuple[str, str, dict[str, Call]], ...] = (
+    ("wandb", "Run", {"log": _whole}),
+    ("torch.utils.tensorboard", "SummaryWriter", {"add_scalar": _pair, "add_scalars": _many}),
+)
 
 
 def numbers(data: object) -> dict[str, float]:

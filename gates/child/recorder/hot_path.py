@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic
 from types import FrameType
 from typing import Any, NamedTuple
@@ -24,14 +23,13 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..asking import HERE, Place, Places, Teller, leave, named, program
-from .observing import Journal, held, is_looking, returned_by
+from .observing import Journal, as_location, held, is_looking, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
-METHODS = ("item", "tolist", "numpy", "cpu", "nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select",
-           "unique", "bincount", "__bool__", "__float__", "__int__", "__index__", "__complex__", "__repr__",
-           "__format__", "__contains__", "__array__")  # fmt: skip
 FUNCTIONS = ("nonzero", "argwhere", "equal", "allclose", "is_nonzero", "masked_select", "unique", "bincount")
+SPECIAL = ("bool", "float", "int", "index", "complex", "repr", "format", "contains", "array")
+METHODS = ("item", "tolist", "numpy", "cpu", *FUNCTIONS, *(f"__{name}__" for name in SPECIAL))
 WAITS = ("synchronize", "empty_cache")
 SYNCHRONISES = "called a synchronizing CUDA operation"
 
@@ -81,7 +79,7 @@ class HostReads:
             if hasattr(Tensor, name):
                 setattr(Tensor, name, self._counting(getattr(Tensor, name), name.strip("_")))
         for name in FUNCTIONS:
-            setattr(torch, name, self._scriptable(getattr(torch, name), name))
+            setattr(torch, name, self._counting(getattr(torch, name), name))
         for kind in ("cuda", "xpu", "mps", "accelerator"):
             for name in WAITS:
                 self._count_calls(getattr(torch, kind, None), name, f"{kind}.{name}")
@@ -128,17 +126,6 @@ class HostReads:
 
         return read
 
-    def _scriptable(self, original: Call, name: str) -> Call:
-        """Return the same for a function that TorchScript knows by its identity."""
-        counting = self._counting(original, name)
-        with suppress(AttributeError, ImportError):
-            from torch.jit import _builtins  # not everywhere
-
-            operator = _builtins._find_builtin(original)  # type: ignore[no-untyped-call]  # noqa: SLF001
-            if operator is not None:
-                _builtins._register_builtin(counting, operator)  # noqa: SLF001
-        return counting
-
     def _moving(self, original: Call) -> Call:
         """Count what leaves an accelerator."""
 
@@ -179,15 +166,36 @@ class HostReads:
 LEAST = 12
 
 
+class Round:
+    """What one step of each optimizer took: seconds, those waited, lines of the waits, reads."""
+
+    def __init__(self) -> None:
+        self.optimizers: set[int] = set()
+        self.seconds = self.waited = 0.0
+        self.lines: Counter[Place] = Counter()
+        self.reads: Counter[Read] = Counter()
+        self.device = ""
+
+    def facts(self) -> dict[str, Any]:
+        """Return all but the optimizers, as JSON has it."""
+        lines = [{"location": as_location(place), "count": count} for place, count in self.lines.items()]
+        reads = [
+            {"call": one.call, "location": as_location(one.place), "by": one.by, "device": one.device, "count": count}
+            for one, count in self.reads.items()
+        ]
+        about = {"seconds": self.seconds, "waited": self.waited, "device": self.device}
+        return {**about, "lines": lines, "reads": reads}
+
+
 class HotPath:
-    """Ends a step whenever an optimizer has stepped, and tells of it."""
+    """Ends a step whenever an optimizer has stepped, and tells of it; of several optimizers, when all have."""
 
     def __init__(self, journal: Journal, steps: int, seconds: float) -> None:
         self._journal = journal
         self._steps = steps
         self._until = monotonic() + seconds
         self._rounds = 0
-        self._round: set[int] = set()
+        self._round = Round()
         self._feeding = Feeding(journal.places)
         self._sampling = Sampling(journal.places, self._feeding)
         self._loaders = Loaders()
@@ -225,42 +233,34 @@ class HotPath:
             self._feeding.fed((args, kwargs))
 
     def _stepped(self, optimizer: Optimizer, *_: object) -> None:
-        """Tell of the step that has ended; begin the next one."""
+        """Take down the step that has ended; begin the next one."""
         whole, loaders, outside = self._loaders.own.taken()
         share, lines = self._sampling.taken()
-        waited = loaders.with_part(outside, share)
         number = self._journal.number(optimizer, "optimizer")
-        self._journal.tell(
-            "step",
-            optimizer=number,
-            seconds=whole.seconds,
-            waited=waited.seconds,
-            late=[min(waited.late, whole.late), whole.late],
-            device=next((param.device.type for param in held(optimizer)), ""),
-            lines=[[*place, count] for place, count in lines.items()],
-            reads=[[*read, count] for read, count in self._reads.taken().items()],
-        )
-        self._feeding.looping(sys._getframe(1))  # noqa: SLF001
-        self._next(number)
-        self._loaders.own.taken()  # what was told took its time, too
-
-    def _next(self, number: int) -> None:
-        if number in self._round:  # of several optimizers, all have stepped
-            self._round.clear()
-            self._rounds += 1
+        if number in self._round.optimizers:
+            self.tell()
             self._feeding.learned()
-        elif not self._round:
+        elif not self._round.optimizers:
             self._feeding.learn()
-        self._round.add(number)
+        now = self._round
+        now.optimizers.add(number)
+        now.seconds, now.waited = now.seconds + whole, now.waited + loaders + share * outside
+        now.lines.update(lines)
+        now.reads.update(self._reads.taken())
+        now.device = next((param.device.type for param in held(optimizer)), "")
+        self._feeding.looping(sys._getframe(1))  # noqa: SLF001
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
-            self.end()
+            self._journal.tell("end")
+            leave()  # what the project leaves running is none of what was asked for
         self._sampling.watch(self._loaders.own)
         self._reads.hear_cuda()
+        self._loaders.own.taken()  # what was told took its time, too
 
-    def end(self) -> None:
-        """Tell that it was stopped, and leave at once."""
-        self._journal.tell("end", stopped=True)
-        leave()  # what the project leaves running is none of what was asked for
+    def tell(self) -> None:
+        """Tell of the step, if there was one, and begin another."""
+        if self._round.optimizers:
+            self._journal.tell("step", **self._round.facts())
+            self._round, self._rounds = Round(), self._rounds + 1
 
 
 @program
@@ -269,3 +269,4 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     path = HotPath(Journal(tell, asked["root"]), asked["steps"], asked["seconds"])
     path.listen()
     returned_by(lambda: named(asked["call"])[1](*asked["args"]))
+    path.tell()

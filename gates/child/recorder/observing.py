@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..asking import Place, Places, Teller, ended
 
@@ -37,15 +36,17 @@ def is_looking() -> bool:
 
 
 def unheard(look: Callable[[], R]) -> R:
-    """Return what a look comes to, with the modes of the tested code put aside while it lasts."""
+    """Return what a look of the recorder comes to."""
     _looking.depth += 1
     try:
-        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():  # noqa: SLF001  # no other way
-            with _disable_current_modes(), torch._C.DisableTorchFunction():  # noqa: SLF001
-                return look()
         return look()
     finally:
         _looking.depth -= 1
+
+
+def as_location(place: Place | None) -> dict[str, object] | None:
+    """Return a place as the evidence has it."""
+    return {"path": place[0], "line": place[1]} if place else None
 
 
 class Journal:
@@ -73,7 +74,7 @@ class Journal:
         self._told += 1
         self.watched()
         if self._told < MOST or word in ALWAYS:
-            self._write({"word": word, "place": self.place(), **self._thread(), **facts})
+            self._write({"word": word, "location": self.location(), **self._thread(), **facts})
         elif self._told == MOST:
             self._write({"word": "truncated"})
 
@@ -85,9 +86,9 @@ class Journal:
             self._troubles.add(what)
             self._write({"word": "trouble", "what": text[:500]})
 
-    def place(self) -> Place | None:
+    def location(self) -> dict[str, object] | None:
         """Return path and line of the innermost frame that lies in the project."""
-        return self.places.of(sys._getframe(1))  # noqa: SLF001  # as logging does
+        return as_location(self.places.of(sys._getframe(1)))  # noqa: SLF001  # as logging does
 
     def _thread(self) -> dict[str, object]:
         """Return the number of a thread that is not the first."""
@@ -137,13 +138,14 @@ class Reached:
 class Thread(threading.local):
     """What is under way in one thread: calls, and a look of the recorder.
 
-    `differentiated` is whether gradients were themselves made part of a graph.
+    `differentiated` is whether gradients were themselves made part of a graph, `reached` what a backward call leads to.
     """
 
     def __init__(self) -> None:
         self.active: set[tuple[str, int]] = set()
         self.paused = False
         self.differentiated = False
+        self.reached: Reached | None = None
 
 
 @dataclass

@@ -99,7 +99,7 @@ class Overflow:
             watch.facts.setdefault("finite_at_step", finite)
             kept = watch.infinite.grad is not None and not watch.cleared
             watch.facts.setdefault("swallowed", finite and kept)
-            watch.facts.setdefault("step_place", self._scene.journal.place())
+            watch.facts.setdefault("location", self._scene.journal.location())
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Compare the parameters and the moments with what they were, bit by bit."""
@@ -138,12 +138,12 @@ class Overflow:
         """Tell what is not told yet, and whether training went on."""
         if self._watch:
             self._end(self._watch)
-        self._scene.journal.tell("after_overflow", steps=self._since)
+        self._scene.journal.tell("after_overflow", steps_after_overflow=self._since)
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True
         facts = {
-            "optimizers": [self._scene.number(watch.optimizer)],
+            "optimizer": self._scene.number(watch.optimizer),
             "scale_before": watch.scale,
             "scale_after": self._scene.scale_of(watch.scaler),
             "backoff": _backoff(watch.scaler),

@@ -122,7 +122,7 @@ class Reference:
             return
         self._compared.add(id(optimizer))
         self._done[id(optimizer)] = self._done.get(id(optimizer), 0) + 1
-        facts: dict[str, Any] = {"optimizers": [self._scene.number(optimizer)], "when": when, "by_hand": self._by_hand}
+        facts: dict[str, Any] = {"optimizer": self._scene.number(optimizer), "when": when, "by_hand": self._by_hand}
         why = self._why_not or (SECOND if self._scene.here.differentiated else "")
         try:
             facts = {**({} if why else self._figures(optimizer, divisor)), **facts}

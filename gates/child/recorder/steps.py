@@ -14,41 +14,42 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from .calls import Call, around, around_all
+from .calls import Call, around, around_all, nothing
 from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates, safely
 
 MOST_NODES = 50_000
-PRODUCTS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Conv", "MkldnnConv",
-            "MkldnnLinear", "MkldnnRnn", "ScaledDotProduct", "SlowConv", "ThnnConv", "Einsum")  # fmt: skip
+MATMULS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Einsum")
+LAYERS = ("Conv", "MkldnnConv", "MkldnnLinear", "MkldnnRnn", "ScaledDotProduct", "SlowConv", "ThnnConv")
+PRODUCTS = MATMULS + LAYERS
 
 
 class Steps:
-    """Wraps scalers and backward passes, and hooks into optimizers."""
+    """Wraps scalers and backward passes, and hooks into optimizers; `making` is told of a scaler before it is made."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Scene, making: Call) -> None:
         self._scene = scene
         self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
-        self._before: dict[str, Call] = {
-            "scale": _nothing,
-            "unscale_": self._unscale,
-            "step": self._step,
-            "update": self._update,
-        }
-        self._after: dict[str, Call] = {"scale": self._scaled, "step": self._stepped, "update": self._updated}
-        around_all(scene, GradScaler, self._before, self._put, self._born)
-        self._wrap_backward(Tensor)
-        self._wrap_backward(torch.autograd)
+        around_all(
+            scene,
+            GradScaler,
+            {
+                "__init__": (making, self._born),
+                "scale": (nothing, self._scaled),
+                "unscale_": (self._unscale, None),
+                "step": (self._step, self._stepped),
+                "update": (self._update, self._updated),
+            },
+        )
+        for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
+            around(scene, owner, "backward", self._backward, self._backward_ended, key=("backward", 0))
         around(scene, torch.autograd, "grad", self._grad)
         register_optimizer_step_pre_hook(self._pre)
         register_optimizer_step_post_hook(self._post)
 
-    def _put(self, kind: type, name: str) -> None:
-        around(self._scene, kind, name, self._before.get(name, _nothing), self._after.get(name))
-
-    def _born(self, scaler: GradScaler) -> None:
+    def _born(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
         self._number(scaler)
 
     def _number(self, scaler: GradScaler) -> int:
@@ -68,27 +69,9 @@ class Steps:
     def _grad(self, *args: object, **kwargs: object) -> None:
         self._scene.here.differentiated |= bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
 
-    def _wrap_backward(self, owner: Any) -> None:  # noqa: ANN401
-        original, scene = owner.backward, self._scene
-
-        @functools.wraps(original)
-        def wrapped(tensors: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
-            if scene.paused or ("backward", 0) in scene.active:  # a tensor's method calls autograd's function
-                original(tensors, *args, **kwargs)
-                return
-            scene.active.add(("backward", 0))
-            try:
-                reached = safely(scene.journal, "backward", lambda: self._backward(tensors), None)
-                original(tensors, *args, **kwargs)
-            finally:
-                scene.active.discard(("backward", 0))
-            if reached is not None:
-                scene.let_know("after_backward", reached)
-
-        owner.backward = wrapped
-
-    def _backward(self, tensors: object) -> Reached:
+    def _backward(self, tensors: object, *_args: object, **_kwargs: object) -> None:
         scene = self._scene
+        scene.here.reached = None
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots, self._scalers)
         optimizers = scene.holding(reached.params) if reached.whole else scene.optimizers
@@ -102,7 +85,11 @@ class Steps:
             share=reached.share,
         )
         scene.let_know("before_backward", reached)
-        return reached
+        scene.here.reached = reached
+
+    def _backward_ended(self, *_args: object, **_kwargs: object) -> None:
+        if reached := self._scene.here.reached:
+            self._scene.let_know("after_backward", reached)
 
     def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
         if not any(word == "step" for word, _ in self._scene.active):  # a step unscales by itself what was not
@@ -133,7 +120,7 @@ class Steps:
         state["state"] = _state_dtypes(optimizer)
         number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
-        scene.journal.tell("attempt", optimizers=[number], scaler=by, window=window, skipped=skipped, **state)
+        scene.journal.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
 
@@ -199,15 +186,11 @@ def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dic
     }
 
 
-def _nothing(*_args: object, **_kwargs: object) -> None:
-    """Say nothing of a call before it is made."""
-
-
 def _state_dtypes(optimizer: Optimizer) -> list[str]:
     """Return the dtypes of an optimizer's moments."""
-    state = (value for each in optimizer.state.values() if isinstance(each, dict) for value in each.items())
-    return sorted({dtype_name(value.dtype) for name, value in state if isinstance(value, Tensor) and name != "step"
-                   and value.is_floating_point()})  # fmt: skip
+    items = [item for each in optimizer.state.values() if isinstance(each, dict) for item in each.items()]
+    moments = [value for name, value in items if isinstance(value, Tensor) and name != "step"]
+    return sorted({dtype_name(value.dtype) for value in moments if value.is_floating_point()})
 
 
 def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]) -> Reached:

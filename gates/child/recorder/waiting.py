@@ -11,7 +11,7 @@ from inspect import CO_GENERATOR
 from pathlib import Path
 from time import perf_counter, sleep
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,8 +25,6 @@ DEEPEST = 200
 WIDEST = 64
 NOT_DATA = ("<genexpr>",)
 TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
-LATE = "/proc/thread-self/schedstat"
-NANO = 1e-9
 
 
 class Feeding:
@@ -115,34 +113,15 @@ def _pointer_of(tensor: Tensor) -> int:
         return 0
 
 
-class Span(NamedTuple):
-    """Seconds, and in how many of them the thread could have run and others had the processor."""
-
-    seconds: float = 0.0
-    late: float = 0.0
-
-    def since(self, before: "Span") -> "Span":
-        """Return what passed from another moment to this one."""
-        return Span(self.seconds - before.seconds, max(0.0, self.late - before.late))
-
-    def with_part(self, other: "Span", share: float = 1.0) -> "Span":
-        """Return the same and a share of another."""
-        return Span(self.seconds + share * other.seconds, self.late + share * other.late)
-
-
 class Loading:
     """What a thread waited for loaders in a step; batches that only an evaluation was asked for are no wait."""
 
     def __init__(self) -> None:
         self.active = False
         self.modules = 0  # how deep in modules the thread is
-        try:
-            self._file = os.open(LATE, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            self._file = -1
         self._evaluated = False
-        self._pending = self._waited = self._all = Span()
-        self._began = self._now()
+        self._pending = self._waited = self._all = 0.0
+        self._began = perf_counter()
 
     @contextmanager
     def during(self) -> Iterator[None]:
@@ -151,12 +130,12 @@ class Loading:
             yield
             return
         self._settle()
-        self.active, began = True, self._now()
+        self.active, began = True, perf_counter()
         try:
             yield
         finally:
-            self.active, self._pending = False, self._now().since(began)
-            self._all = self._all.with_part(self._pending)
+            self.active, self._pending = False, perf_counter() - began
+            self._all += self._pending
 
     def called(self, *, trains: bool) -> None:
         """Take the last batch for one of the training where a model is trained, not only evaluated, with it."""
@@ -164,25 +143,18 @@ class Loading:
         if trains:
             self._settle()
 
-    def taken(self) -> tuple[Span, Span, Span]:
+    def taken(self) -> tuple[float, float, float]:
         """Return what a step took, what of it was waited for loaders, and what passed outside of them."""
         self._settle()
-        now, waited, loading = self._now(), self._waited, self._all
-        whole = now.since(self._began)
-        self._began, self._waited, self._all = now, Span(), Span()
-        return whole, waited, whole.since(loading)
+        now, waited, loading = perf_counter(), self._waited, self._all
+        whole = now - self._began
+        self._began, self._waited, self._all = now, 0.0, 0.0
+        return whole, waited, whole - loading
 
     def _settle(self) -> None:
         if not self._evaluated:
-            self._waited = self._waited.with_part(self._pending)
-        self._pending, self._evaluated = Span(), False
-
-    def _now(self) -> Span:
-        try:
-            late = int(os.pread(self._file, 64, 0).split()[1]) * NANO
-        except (OSError, IndexError, ValueError):
-            late = 0.0
-        return Span(perf_counter(), late)
+            self._waited += self._pending
+        self._pending, self._evaluated = 0.0, False
 
 
 class Loaders:

@@ -1,10 +1,11 @@
 """Which test ran which lines of the implementation, as the library `coverage` saw it inside of the test run."""
 
+import ast
 import json
 import os
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -12,94 +13,150 @@ from pydantic import Field
 
 from gates.check import Evidence
 from gates.code.sources import Sources
+from gates.code.stub import is_hollow, last_name
 from gates.code.symbols import Resolver
+from gates.code.syntax import SourceModule, live_statements
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.public_code import Body, functions_of, innermost
-from gates.evidence.lines.traced import FOLDER, TEST, Traced, Where
+from gates.evidence.lines.traced import FOLDER, TEST, Traced
 from gates.model import Location, Model
-from gates.project.files import copy_package, files_of, import_roots, module_name
+from gates.project.files import files_of, import_roots, module_name
 from gates.task.task import Task
 
-COVERAGE_PLUGIN = "gates_pytest_coverage"
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# decorators under which a call runs the lines of the body; any other may answer in its place, or compile it
+PLAIN = {
+    "staticmethod",
+    "classmethod",
+    "property",
+    "setter",
+    "getter",
+    "deleter",
+    "abstractmethod",
+    "override",
+    "final",
+}
+MANAGING = {"no_grad", "inference_mode", "enable_grad", "autocast", "contextmanager", "asynccontextmanager", "wraps"}
 
 
-def copy_plugin(folder: Path) -> list[str]:
-    """Copy the plugin to a folder that the project's interpreter looks in; return the options that load it."""
-    source = Path(__file__).with_name("_pytest_coverage")
-    copy_package(source, folder / COVERAGE_PLUGIN)
-    return ["-p", f"{COVERAGE_PLUGIN}.hooks"]
+@dataclass(frozen=True)
+class Body:
+    """A function and its own lines, from the first statement after the docstring to the last.
+
+    `head` is the first line of its definition, that of its first decorator if it has any.
+    `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
+    (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `wrapped` whether a
+    decorator may answer in its place.
+    """
+
+    name: str
+    head: int
+    line: int
+    first: int
+    last: int
+    public: bool
+    promise: bool
+    wrapped: bool
+
+
+def functions_of(module: SourceModule) -> list[Body]:
+    """Return the functions of a file that can come to life, those inside of others too."""
+    return [*_in(module.tree.body, "", public=True, promise=False)]
+
+
+def _in(statements: list[ast.stmt], owner: str, *, public: bool, promise: bool) -> Iterator[Body]:
+    for node in live_statements(statements):
+        if isinstance(node, ast.ClassDef):
+            seen, protocol = public and not is_private(node.name), "Protocol" in map(last_name, node.bases)
+            yield from _in(node.body, f"{owner}{node.name}.", public=seen, promise=protocol)
+        elif isinstance(node, Function):
+            yield _body(node, owner, public=public, promise=promise)
+            yield from _in(node.body, f"{owner}{node.name}.", public=False, promise=False)
+
+
+def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
+    rest = [part for part in node.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
+    decorators = {name for part in node.decorator_list if (name := last_name(part))}
+    hollow = not rest or is_hollow(node)
+    return Body(
+        name=owner + node.name,
+        head=_first_line(node),
+        line=node.lineno,
+        first=min((_first_line(part) for part in rest), default=node.end_lineno or node.lineno),
+        last=node.end_lineno or node.lineno,
+        public=public and not is_private(node.name),
+        promise=promise or hollow or any("abstract" in name for name in decorators),
+        wrapped=not decorators <= PLAIN | MANAGING,
+    )
+
+
+def _first_line(node: ast.stmt) -> int:
+    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
+    return min([node.lineno, *(part.lineno for part in decorators)])
+
+
+def is_private(name: str) -> bool:
+    """Return whether a name is for its own project alone, such as `_step`; `__call__` is not."""
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
 def coverage_env(folder: Path, task: Task, context: Context) -> dict[str, str]:
     """Make the folder that the plugin writes to, and return the environment that tells it what to trace."""
     folder.mkdir(parents=True, exist_ok=True)
     tests = (path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests)))
-    entries = dict.fromkeys((*task.implementation, *tests))
-    paths = [str(path) for entry in entries for path in _patterns(context.root / entry)]
+    paths = [_pattern(context.root / entry) for entry in dict.fromkeys((*task.implementation, *tests))]
     told = {"folder": str(folder), "paths": paths, "root": str(context.root), "modules": modules_of(task, context)}
     return {"GATES_COVERAGE": json.dumps(told)}
 
 
 def modules_of(task: Task, context: Context) -> dict[str, str]:
     """Return the names that the implementation's modules may be imported by, and the files they must come from."""
-    return dict(_modules(task, context))
-
-
-def _modules(task: Task, context: Context) -> Iterator[tuple[str, str]]:
+    found = {}
     for path in files_of(task.implementation, context.root):
         for root in import_roots(task, context):
-            if path.suffix != ".py" or not path.is_relative_to(root):
-                continue
-            name = module_name(path, root)
+            name = module_name(path, root) if path.suffix == ".py" and path.is_relative_to(root) else ""
             if name and name.split(".")[0] not in sys.stdlib_module_names:
-                yield name, os.path.realpath(path)
+                found[name] = os.path.realpath(path)
+    return found
 
 
-def _patterns(path: Path) -> list[str]:
+def _pattern(path: Path) -> str:
     """Return a path as a pattern that matches it alone, or all below it."""
     plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
-    return [f"{plain}/*"] if path.is_dir() else [plain]
+    return f"{plain}/*" if path.is_dir() else plain
 
 
 class FunctionLines(Model):
-    """A function, and of each of its lines that ran the set of contexts that it ran in (see `ExecutedLines`).
+    """A function of the implementation, and the lines that run only when it is called: those of `body`.
 
-    `told` says whether its lines can be told from that of its definition, which runs, too, where its module is
-    imported; `counts` whether it is public as well, `wrapped` whether a decorator may answer in its place.
+    `counts` says whether it is public and nothing excuses it from being run: it is no abstract method, and was defined
+    here. Where it is `wrapped`, a decorator may answer in its place.
     """
 
     name: str
     location: Location
-    first: int
-    last: int
+    body: Location
     counts: bool
-    told: bool
     wrapped: bool
-    lines: dict[int, int]
 
 
 class ExecutedLines(Evidence):
-    """The functions of the implementation and the contexts that their lines ran in.
+    """The functions of the implementation, and by file the lines that ran, each with the contexts that it ran in.
 
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
-    import, collection, between tests. `sets` holds sets of contexts as runs of their numbers, such as `0-4,7`.
-    `children` names the programs that were started, by context; what they ran was not seen. `doubts` says what else was
-    not seen. `aside` are functions that nobody need run: those that never came to life here, such as those for another
-    platform, and abstract ones with a body. `in_tests` are the lines of files beside the implementation, the tests,
-    that ran in any test. `foreign` are the files that its modules were imported from, if not from here.
+    import, collection, between tests. A line has the number of a set of contexts; `sets` holds each as runs of their
+    numbers, such as `0-4,7`. `children` names the programs that were started, by context; what they ran was not seen.
+    `doubts` says what else was not seen. `foreign` are the files that modules were imported from, if not from here.
     """
 
     version: str
     functions: tuple[FunctionLines, ...]
+    lines: dict[str, dict[int, int]]
     contexts: tuple[str, ...]
     sets: tuple[str, ...]
     children: dict[str, str] = Field(default={})
     lost: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    unparsed: tuple[str, ...] = ()
-    aside: tuple[FunctionLines, ...] = ()
-    in_tests: dict[str, tuple[int, ...]] = Field(default={})
     foreign: tuple[str, ...] = ()
 
     @classmethod
@@ -110,67 +167,43 @@ class ExecutedLines(Evidence):
             raise EvidenceUnavailable(f"executed lines were not measured: {traced.reasons[0]}")
         if not files_of(task.implementation, context.root):
             raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
-        return cls._read(task, context, traced)
-
-    @classmethod
-    def _read(cls, task: Task, context: Context, traced: Traced) -> Self:
-        where = traced.where
+        modules, _ = Resolver(task, Sources(context.root)).read()
+        own = {os.path.realpath(path): module.path for path, module in modules.items()}
+        where = {path: dict[int, frozenset[str]]() for path in own} | traced.where
         contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
-        numbers = {name: number for number, name in enumerate(contexts)}
-        sets: dict[str, int] = {}
-        modules, unparsed = Resolver(task, Sources(context.root)).read()
-        functions = [
-            found
-            for path, module in modules.items()
-            for found in _functions(
-                module.path, functions_of(module), where.get(os.path.realpath(path), {}), numbers, sets
-            )
-        ]
-
+        numbers, sets = {name: number for number, name in enumerate(contexts)}, dict[str, int]()
+        lines: dict[str, dict[int, int]] = {}
+        for path, ran in where.items():
+            texts = {line: _runs(sorted(numbers[name] for name in names)) for line, names in ran.items() if names}
+            shown = own.get(path) or context.shown(Path(path))
+            lines[shown] = {line: sets.setdefault(text, len(sets)) for line, text in sorted(texts.items())}
         return cls(
             how="coverage, inside of the test run, one context a test",
             version=traced.version,
-            functions=tuple(function for asked, function in functions if asked),
+            functions=tuple(
+                _function(module.path, body, lines.get(module.path, {}))
+                for module in modules.values()
+                for body in functions_of(module)
+            ),
+            lines=lines,
             contexts=tuple(contexts),
             sets=tuple(sets),
             children=traced.children,
             lost=tuple(traced.told("lost")),
             doubts=traced.doubts,
-            unparsed=unparsed,
-            aside=tuple(function for asked, function in functions if not asked),
-            in_tests=_in_tests(where, modules, context),
             foreign=tuple(sorted({*traced.told("foreign")})),
         )
 
-    def contexts_of(self, function: FunctionLines) -> frozenset[str]:
-        """Return the contexts in which any line of a function ran."""
-        return frozenset(name for number in set(function.lines.values()) for name in self._set(number))
-
-    def contexts_at(self, function: FunctionLines, line: int) -> frozenset[str]:
-        """Return the contexts in which a line of a function ran."""
-        return frozenset(self._set(function.lines[line])) if line in function.lines else frozenset()
-
-    def contexts_in(self, function: FunctionLines, place: Location) -> frozenset[str]:
-        """Return the contexts in which some lines of a function ran."""
-        numbers = range(place.line or 1, (place.last_line or place.line or 1) + 1)
-        return frozenset(name for number in numbers for name in self.contexts_at(function, number))
+    def contexts_in(self, place: Location) -> frozenset[str]:
+        """Return the contexts in which some lines ran."""
+        ran = self.lines.get(place.path, {})
+        return frozenset(name for number in {ran[n] for n in place.lines if n in ran} for name in self._set(number))
 
     def function_at(self, location: Location) -> FunctionLines | None:
         """Return the innermost function around a line."""
-        line = location.line or 0
-        around = [
-            f for f in (*self.functions, *self.aside) if f.location.path == location.path and f.first <= line <= f.last
-        ]
-        return max(around, key=lambda f: f.first, default=None)
-
-    def within(self, location: Location) -> list[FunctionLines]:
-        """Return the functions that begin within some lines of a file."""
-        first, last = location.line or 1, location.last_line or location.line or 1
-        return [
-            f
-            for f in (*self.functions, *self.aside)
-            if f.location.path == location.path and first <= (f.location.line or 0) <= last
-        ]
+        line = Location(path=location.path, line=location.line)
+        around = [function for function in self.functions if function.body.meets(line)]
+        return max(around, key=lambda function: function.body.line or 0, default=None)
 
     def doubt(self, tests: Iterable[str] | None = None) -> str:
         """Return what may have run unseen in some tests (in all where none is named), or nothing."""
@@ -195,46 +228,15 @@ def named_tests(contexts: Iterable[str]) -> list[str]:
     return sorted(name.removeprefix(TEST) for name in contexts if name.startswith(TEST))
 
 
-def _in_tests(where: Where, implementation: Iterable[Path], context: Context) -> dict[str, tuple[int, ...]]:
-    """Return the lines of other files that ran in a test, or in a fixture."""
-    own = {os.path.realpath(path) for path in implementation}
-    return {
-        context.shown(Path(name)): tuple(sorted(line for line, contexts in lines.items() if any(contexts)))
-        for name, lines in where.items()
-        if name not in own
-    }
-
-
-def _functions(
-    path: str, bodies: list[Body], lines: dict[int, frozenset[str]], numbers: dict[str, int], sets: dict[str, int]
-) -> Iterator[tuple[bool, FunctionLines]]:
-    """Give each line that ran to the innermost function around it; say of each function whether it is asked for."""
-    imported = any(innermost(bodies, line) is None for line in lines)
-    own: dict[Body, list[int]] = defaultdict(list)
-    for line in sorted(lines):
-        if body := innermost(bodies, line):
-            own[body].append(line)
-
-    def kept(found: dict[int, frozenset[str]]) -> dict[int, int]:
-        texts = {line: _runs(sorted(numbers[name] for name in names)) for line, names in found.items() if names}
-        return {line: sets.setdefault(text, len(sets)) for line, text in texts.items()}
-
-    for body in bodies:
-        if body.hollow:
-            continue
-        yield (
-            not body.promise and (not imported or is_defined(body, lines)),
-            FunctionLines(
-                name=body.name,
-                location=Location(path=path, line=body.line, last_line=body.last),
-                first=body.first,
-                last=body.last,
-                counts=body.public and body.told,
-                told=body.told,
-                wrapped=body.wrapped,
-                lines=kept({line: lines[line] for line in own[body]}),
-            ),
-        )
+def _function(path: str, body: Body, ran: dict[int, int]) -> FunctionLines:
+    defined = not ran or any(line in ran for line in range(body.head, max(body.first, body.line + 1)))
+    return FunctionLines(
+        name=body.name,
+        location=Location(path=path, line=body.line, last_line=body.last),
+        body=Location(path=path, line=body.first, last_line=body.last),
+        counts=body.public and not body.promise and body.first > body.line and defined,
+        wrapped=body.wrapped,
+    )
 
 
 def _runs(numbers: list[int]) -> str:
@@ -246,8 +248,3 @@ def _runs(numbers: list[int]) -> str:
         else:
             runs.append([number])
     return ",".join("-".join(map(str, run)) for run in runs)
-
-
-def is_defined(body: Body, ran: Mapping[int, frozenset[str]]) -> bool:
-    """Return whether a line of a function's definition ran, so that the function came to life."""
-    return any(line in ran for line in range(body.head, max(body.first, body.line + 1)))

@@ -1,7 +1,6 @@
 """Which files of the project the test run imported, beside those that the commit has."""
 
 import ast
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -11,45 +10,32 @@ from typing import Self
 from gates.check import Evidence
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.traced import FOLDER
+from gates.evidence.lines.traced import FOLDER, Traced
 from gates.project.history import Blob, History
 from gates.task.task import Task
 from gates.words import printable
 
 INSTALLED = {"site-packages", "dist-packages"}
-BYTECODE = ".pyc"
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
 CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Call)
 
 
 class ImportedCode(Evidence):
-    """Files that the tests imported: those that the commit does not have, and bytecode that has no source."""
+    """Files that the tests imported and that the commit does not have."""
 
     strays: tuple[str, ...]
-    sourceless: tuple[str, ...]
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
         """Read what the plugin left beside the test run, which must have been collected before."""
-        states = sorted((context.evidence / "pytest" / FOLDER).glob("state*.json"))
-        if not states:
-            raise EvidenceUnavailable("no test run left a record of the modules that it imported")
-        files = sorted({file for state in states for file in _modules(state)})
+        traced = Traced.read(context.evidence / "pytest" / FOLDER)
+        files = map(Path, sorted({*traced.told("modules")}))
         own = [file for file in files if file.suffix not in COMPILED and not _is_installed(file, context.root)]
         return cls(
             how="the modules that were loaded at the end of the test run",
-            strays=tuple(_shown(_not_committed(own, context.root), context.root)),
-            sourceless=tuple(_shown((file for file in own if file.suffix == BYTECODE), context.root)),
+            strays=tuple(_shown(not_committed(own, context.root), context.root)),
         )
-
-
-def _modules(state: Path) -> list[Path]:
-    try:
-        told = json.loads(state.read_text(encoding="utf-8")).get("modules", [])
-    except (OSError, ValueError, AttributeError) as error:
-        raise EvidenceUnavailable(f"the record of the modules cannot be read: {error!r:.200}") from error
-    return [Path(one) for one in told if isinstance(one, str)]
 
 
 def _is_installed(file: Path, root: Path) -> bool:
@@ -57,7 +43,7 @@ def _is_installed(file: Path, root: Path) -> bool:
     return not file.is_relative_to(root) or bool(INSTALLED & {*file.relative_to(root).parts})
 
 
-def _not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
+def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
     """Yield the files that HEAD does not have; without a commit there is nothing for them to belong to."""
     try:
         history = History(root)

@@ -1,21 +1,26 @@
-"""The tests of one file as they are written, with the criteria that markers give them."""
+"""The tests of one file as they are written, with the criteria that markers give them, and those that never ran."""
 
 import ast
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 from gates.code.sources import Sources
 from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Context
-from gates.evidence.tests.test_records import ELSEWHERE, Event, Unrun
+from gates.evidence.tests.test_records import Event, Unplanned
 from gates.model import Location, Model
-from gates.project.files import is_aside
+from gates.project.files import files_of
 from gates.task.task import Task
 
 MARKER = "pytest.mark.criterion"
 ID = "id"  # what the marker's one parameter is called
 MOST_HOPS = 3
+MARKS = ("pytest.mark.", "mark.")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Marker(Model):
@@ -25,21 +30,77 @@ class Marker(Model):
     line: int
 
 
-class Marks:
-    """Reads the markers of one file, through the names that the file gives them."""
+class WrittenTest(Model):
+    """A test function as it is written, its node id without parameters, and the criteria that markers give it.
 
-    def __init__(self, module: SourceModule) -> None:
+    `promise` says that its body does nothing but say that others are to write it. `sure` says that no other statement
+    of its file could keep pytest from it, or put another in its place; `hidden`, that the same name is defined below.
+    """
+
+    id: str
+    location: Location
+    head: int
+    markers: tuple[Marker, ...] = ()
+    promise: bool = False
+    sure: bool = True
+    hidden: bool = False
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """Return the names of its classes, and its own."""
+        return tuple(self.id.split("::")[1:])
+
+
+def written_in(module: SourceModule, functions: Sequence[str] = ("test",)) -> Iterator[WrittenTest]:
+    """Yield the tests of a file, functions whose names pytest takes for tests."""
+    block = _Block(module, functions, {}, module.path)
+    return block.tests(module.tree.body, (), sure=True, hidden=False)
+
+
+class _Block:
+    """Reads the tests of one file, and their markers, through the names that the file gives these."""
+
+    def __init__(self, module: SourceModule, functions: Sequence[str], named: dict[str, ast.expr], owner: str) -> None:
         self._module = module
-        self._named = {
-            target.id: node.value
-            for node in live_statements(module.tree.body)
-            if isinstance(node, ast.Assign) and any(_is_mark(inner) for inner in ast.walk(node.value))
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
+        self._functions = functions
+        self._named = named
+        self._owner = owner
 
-    def of(self, node: ast.expr, hops: int = MOST_HOPS) -> Iterator[Marker]:
-        """Yield the markers in a decorator, or in what `pytestmark` is set to."""
+    def tests(
+        self, body: list[ast.stmt], markers: tuple[Marker, ...], *, sure: bool, hidden: bool
+    ) -> Iterator[WrittenTest]:
+        """Yield the tests of a block, whose owner has some markers."""
+        live = list(live_statements(body))
+        self._named = self._named | {name: node.value for node in live for name in _bound(node) if _is_mark(node)}  # type: ignore[attr-defined]  # an assignment
+        markers = (*markers, *(mark for node in live if "pytestmark" in _bound(node) for mark in self._of(node.value)))  # type: ignore[attr-defined]
+        top = set(body)
+        last = {node.name: node for node in body if isinstance(node, Function | ast.ClassDef)}
+        bound = {name for node in live for name in _bound(node)}
+        sure = sure and "__test__" not in bound
+        for node in live:
+            if not isinstance(node, Function | ast.ClassDef):
+                continue
+            again = node in top and last[node.name] is not node
+            certain = sure and node in top and node.name not in bound and all(map(_marks, node.decorator_list))
+            own = (*markers, *(marker for part in node.decorator_list for marker in self._of(part)))
+            if isinstance(node, ast.ClassDef):
+                certain = certain and not node.bases and not node.keywords
+                inner = _Block(self._module, self._functions, self._named, f"{self._owner}::{node.name}")
+                yield from inner.tests(node.body, own, sure=certain, hidden=hidden or again)
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
+                first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+                yield WrittenTest(
+                    id=f"{self._owner}::{node.name}",
+                    location=Location(path=self._module.path, line=first, last_line=node.end_lineno),
+                    head=node.lineno,
+                    markers=own,
+                    promise=_is_promise(node),
+                    sure=certain,
+                    hidden=certain and (hidden or again),
+                )
+
+    def _of(self, node: ast.expr, hops: int = MOST_HOPS) -> Iterator[Marker]:
+        """Yield the markers in a decorator, or in what `pytestmark` is set to; those of `pytest.param` too."""
         called: set[ast.AST] = set()
         for inner in ast.walk(node):
             if inner in called:
@@ -48,16 +109,15 @@ class Marks:
                 called |= set(ast.walk(inner.func))
                 yield from self._called(inner)
             elif isinstance(inner, ast.Name) and inner.id in self._named and hops:
-                yield from self.of(self._named[inner.id], hops - 1)
+                yield from self._of(self._named[inner.id], hops - 1)
             elif isinstance(inner, ast.Attribute) and self._module.dotted(inner) == MARKER:
                 yield Marker(names="", line=inner.lineno)
 
     def _called(self, call: ast.Call) -> Iterator[Marker]:
-        func = call.func
-        meant = self._named.get(func.id, func) if isinstance(func, ast.Name) else func
-        named = self._module.dotted(meant) or ""
-        if named == MARKER:
-            named_by = criteria_of(call)
+        """Yield what names criteria in a marker: what it is given by place, and as `id`; a `reason` names none."""
+        func = self._named.get(call.func.id, call.func) if isinstance(call.func, ast.Name) else call.func
+        if self._module.dotted(func) == MARKER:
+            named_by = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in {ID, None})]
             for arg in named_by:
                 value = arg.value if isinstance(arg, ast.Constant) else None
                 yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)
@@ -65,65 +125,30 @@ class Marks:
                 yield Marker(names="", line=call.lineno)
 
 
-def criteria_of(call: ast.Call) -> list[ast.expr]:
-    """Return what names criteria in a marker: what it is given by place, and as `id`; a `reason` names none."""
-    return [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in {ID, None})]
+def _bound(node: ast.stmt) -> list[str]:
+    """Return the names that a statement gives a value, other than by defining a function or class."""
+    if isinstance(node, Function | ast.ClassDef | ast.Delete):
+        return []
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name for alias in node.names]
+    places = [*getattr(node, "targets", ()), getattr(node, "target", None)]
+    inner = [each for place in places if place is not None for each in ast.walk(place)]
+    return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in inner]
 
 
-def _is_mark(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "mark"
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class WrittenTest(Model):
-    """A test function as it is written, its node id without parameters, and the criteria that markers give it.
-
-    `promise` says that its body does nothing but say that others are to write it.
-    """
-
-    id: str
-    location: Location
-    markers: tuple[Marker, ...] = ()
-    promise: bool = False
-
-
-def written_in(module: SourceModule) -> Iterator[WrittenTest]:
-    """Yield the tests of a file."""
-    marks = Marks(module)
-    yield from _tests(module, marks, module.tree.body, module.path, _of_block(marks, module.tree.body))
-
-
-def _of_decorators(marks: Marks, node: Function | ast.ClassDef) -> tuple[Marker, ...]:
-    """Return the markers of a definition, those of single parameters (`pytest.param(marks=...)`) too."""
-    return tuple(marker for part in node.decorator_list for marker in marks.of(part))
-
-
-def _of_block(marks: Marks, body: list[ast.stmt]) -> tuple[Marker, ...]:
-    """Return the markers that `pytestmark` gives to a whole module or class."""
-    return tuple(
-        marker
-        for node in live_statements(body)
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name) and target.id == "pytestmark"
-        for marker in marks.of(node.value)
+def _is_mark(node: ast.stmt) -> bool:
+    value = node.value if isinstance(node, ast.Assign) else None
+    return value is not None and any(
+        isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value)
     )
 
 
-def _tests(
-    module: SourceModule, marks: Marks, body: list[ast.stmt], owner: str, markers: tuple[Marker, ...]
-) -> Iterator[WrittenTest]:
-    for node in live_statements(body):
-        if isinstance(node, ast.ClassDef):
-            own = (*markers, *_of_decorators(marks, node), *_of_block(marks, node.body))
-            yield from _tests(module, marks, node.body, f"{owner}::{node.name}", own)
-        elif isinstance(node, Function) and node.name.startswith("test"):
-            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-            place = Location(path=module.path, line=first, last_line=node.end_lineno)
-            own = (*markers, *_of_decorators(marks, node))
-            yield WrittenTest(id=f"{owner}::{node.name}", location=place, markers=own, promise=_is_promise(node))
+def _marks(decorator: ast.expr) -> bool:
+    return ast.unparse(decorator).startswith(MARKS)
+
+
+def _is_fixture(node: Function) -> bool:
+    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _is_promise(node: Function) -> bool:
@@ -134,88 +159,75 @@ def _is_promise(node: Function) -> bool:
     return last.exc is not None and "NotImplementedError" in ast.unparse(last.exc)
 
 
-WORD = b"criterion"
+def _fits(name: str, pattern: str) -> bool:
+    return name.startswith(pattern) or (any(c in pattern for c in "*?[") and fnmatch(name, pattern))
 
 
-def unrun(events: list[Event], context: Context, task: Task) -> Iterator[Unrun]:
-    """Yield each that was neither planned nor deselected; where a file could not be read, pytest says so itself."""
-    told = [event for event in events if event["event"] in {"planned", "deselected"}]
-    names = {(os.path.realpath(event["file"]), *event["chain"], event["name"]) for event in told}
-    lines = {(os.path.realpath(context.root / event["path"]), event["line"]) for event in told}
-    why = _Reasons(events, context, task)
-    sources = Sources(context.root)
-    for path in _marking(context.root, task):
-        file = os.path.realpath(path)
-        for test in _tests_in(path, sources):
-            criteria = tuple(dict.fromkeys(_criteria_of(test, task)))
-            first, last = test.location.line or 1, test.location.last_line or 1
-            if not criteria or test.promise or (file, *test.id.split("::")[1:]) in names:
-                continue
-            if any((file, line) in lines for line in range(first, last + 1)):
-                continue  # another class inherits it
-            if reason := why.of(test, path):
-                yield Unrun(id=test.id, location=test.location, criteria=criteria, why=reason)
-
-
-class _Reasons:
-    """Why tests did not run, as far as the run tells."""
+class Written:
+    """The tests that the files of a task hold, beside those that pytest told of."""
 
     def __init__(self, events: list[Event], context: Context, task: Task) -> None:
+        start = next((event for event in events if event["event"] == "start"), {})
+        self._functions = ("test_*", *start.get("functions", ()))
+        self._classes = ("Test*", *start.get("classes", ()))
+        self._files: Sequence[str] = start.get("files", ())
         self._context = context
-        self._task = task
+        self._criteria = {f"{task.id}/{criterion.id}" for criterion in task.criteria}
+        self._paths = files_of(tuple(path for path in task.tests if "::" not in path), context.root)
+        self._sources = Sources(context.root)
+        self._known: dict[str, list[WrittenTest]] = {}
+        self._real: Callable[[str | Path], str] = cache(os.path.realpath)  # asked for each test, and slow
+        self._told = [event for event in events if event["event"] in {"planned", "deselected"}]
         self._failed = {event["id"].split("::")[0] for event in events if event["event"] == "collect_failed"}
         self._skipped = {event["id"]: event["message"] for event in events if event["event"] == "collect_skipped"}
         self._heard = {event["id"].split("::")[0] for event in events if event.get("id")}
 
-    def of(self, test: WrittenTest, path: Path) -> str:
-        """Return why, or nothing where something else says so."""
-        shown = self._context.shown(path)
-        if shown in self._failed:
-            return ""
-        if not self._is_asked_for(test.id, path):
-            return "" if self._task.only else ELSEWHERE
-        if shown in self._skipped:
-            return f"skipped as a whole: {self._skipped[shown]}"
-        return "never planned" if shown in self._heard else "never collected"
+    def lines_of(self, plan: Event) -> tuple[int, int] | None:
+        """Return where the one definition of a planned test begins, if nothing in its file could replace it."""
+        key = (*plan["chain"], plan["name"])
+        found = [test for test in self._tests_in(Path(plan["file"])) if test.chain == key]
+        return (found[0].location.line or 1, found[0].head) if len(found) == 1 and found[0].sure else None
 
-    def _is_asked_for(self, test_id: str, path: Path) -> bool:
-        for asked in self._task.tests:
-            file, _, name = asked.rstrip("/").partition("::")
-            if name and (test_id == asked or test_id.startswith(f"{asked}::")):
-                return True
-            if not name and path.is_relative_to((self._context.root / file).resolve()):
-                return True
-            if not name and path.is_relative_to(self._context.root / file):
-                return True
-        return False
+    def unplanned(self) -> Iterator[Unplanned]:
+        """Yield the tests that pytest did not plan; of a file that it did not read, those that are marked."""
+        if not any(event["name"] for event in self._told):
+            return
+        names = {(self._real(event["file"]), *event["chain"], event["name"]) for event in self._told}
+        lines: dict[str, set[int]] = defaultdict(set)
+        for event in self._told:
+            lines[self._real(self._context.root / event["path"])].add(event["line"])
+        for path in self._paths:
+            file, shown = self._real(path), self._context.shown(path)
+            for test in self._tests_in(path) if shown not in self._failed else ():
+                first, last = test.location.line or 1, test.location.last_line or 1
+                planned = (file, *test.chain) in names and not test.hidden
+                if not planned and lines[file].isdisjoint(range(first, last + 1)):
+                    yield from self._said(test, path, shown)
 
+    def _said(self, test: WrittenTest, path: Path, shown: str) -> Iterator[Unplanned]:
+        criteria = tuple(dict.fromkeys(m.names for m in test.markers if m.names in self._criteria))
+        stray = next((name for name in test.chain[:-1] if not any(_fits(name, p) for p in self._classes)), "")
+        read = shown in self._heard and shown not in self._skipped
+        if not read:
+            why = f"skipped as a whole: {self._skipped[shown]}" if shown in self._skipped else "never collected"
+        elif stray:
+            why = f"pytest takes no class called {stray!r} for tests"
+        else:
+            why = "the same name is defined again below it" if test.hidden else "pytest took it for none"
+        counts = read and self._is_test_file(path) and (not stray or "test" in stray.lower())
+        if counts or (criteria and not test.promise):
+            where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
+            yield Unplanned(id=test.id, location=where, why=why, certain=sure, criteria=criteria)
 
-def _criteria_of(test: WrittenTest, task: Task) -> Iterator[str]:
-    for marker in test.markers:
-        named, _, criterion = (marker.names or "").partition("/")
-        if named == task.id and any(one.id == criterion for one in task.criteria):
-            yield f"{task.id}/{criterion}"
+    def _is_test_file(self, path: Path) -> bool:
+        return any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
 
-
-def _tests_in(path: Path, sources: Sources) -> list[WrittenTest]:
-    try:
-        return [*written_in(sources.module(path, ""))]
-    except (Unparsed, RecursionError):
-        return []
-
-
-def _marking(root: Path, task: Task) -> Iterator[Path]:
-    """Yield the Python files of the project that speak of criteria, those of other projects inside of it left out."""
-    for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if not is_aside(name) and not _is_other(Path(here, name), task))
-        for name in sorted(names):
-            path = Path(here, name)
-            if name.endswith(".py") and not is_aside(name) and path.is_file() and WORD in path.read_bytes():
-                yield path
-
-
-def _is_other(folder: Path, task: Task) -> bool:
-    """Return whether a folder is an environment, a checkout or a project of its own."""
-    return any((folder / name).exists() for name in ("pyvenv.cfg", "conda-meta", ".git", task.path)) or (
-        folder.name in {"node_modules", "site-packages"}
-    )
+    def _tests_in(self, path: Path) -> list[WrittenTest]:
+        file = self._real(path)
+        if file not in self._known:
+            try:
+                module = self._sources.module(path, "") if path.suffix == ".py" and path.is_file() else None
+                self._known[file] = [*written_in(module, self._functions)] if module else []
+            except (Unparsed, RecursionError):  # pytest says so itself
+                self._known[file] = []
+        return self._known[file]

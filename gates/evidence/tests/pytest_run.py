@@ -5,22 +5,20 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
-from gates.child.channel import Channel
-from gates.child.process import ProcessRun
+from gates.child.process import Channel, ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import copy_plugin, coverage_env
+from gates.evidence.lines.executed_lines import coverage_env
+from gates.evidence.lines.imported_code import not_committed
 from gates.evidence.lines.traced import FOLDER
-from gates.evidence.tests.events import events_in, stage_of
-from gates.evidence.tests.marked import unrun
 from gates.evidence.tests.reconcile import disagreements, rigged
-from gates.evidence.tests.records import Records
+from gates.evidence.tests.records import Records, events_in, stage_of
 from gates.evidence.tests.taking import Taking, taking
 from gates.evidence.tests.test_records import (
     CollectError,
@@ -30,11 +28,9 @@ from gates.evidence.tests.test_records import (
     TestOutcome,
     TestRecord,
     Unplanned,
-    Unrun,
     Warned,
 )
 from gates.project.files import copy_package
-from gates.project.history import History
 from gates.task.task import Task
 from gates.words import printable
 
@@ -63,7 +59,6 @@ class PytestRun(Derived):
     disagreements: tuple[str, ...]
     versions: dict[str, str]
     unplanned: tuple[Unplanned, ...] = ()
-    unrun: tuple[Unrun, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
@@ -106,21 +101,17 @@ class PytestRun(Derived):
             raise EvidenceUnavailable(f"{task.path} names no 'tests'")
         for path in task.tests:
             if not (context.root / path.split("::")[0]).exists():
-                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path}:{_line(task, path)})")
+                raise EvidenceUnavailable(f"{path!r} does not exist ('tests' in {task.path})")
         folder = context.folder("pytest").evidence
         first = cls._but_taken(task, context, folder, seen.earlier) or cls.once(task, context, folder)
         repeats = []
         for number in range(2, context.repeat + 1):
-            again = folder / f"run-{number}"
+            again, seed = folder / f"run-{number}", str(number)
             again.mkdir()
-            seed = str(number)
             run = cls.once(task, context, again, seed=seed)
-            repeats.append(
-                Repeat(
-                    seed=seed, process=run.process, outcomes={test.id: test.outcome for test in run.tests},
-                    disagreements=(*run.canaries, *run.disagreements), running=run.running,
-                )
-            )  # fmt: skip
+            said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
+            told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
+            repeats.append(Repeat.model_validate({"seed": seed, **told}))
         return first.model_copy(update={"repeats": tuple(repeats)})
 
     @classmethod
@@ -145,24 +136,32 @@ class PytestRun(Derived):
 
     @classmethod
     def once(
-        cls, task: Task, context: Context, folder: Path, *, seed: str = "", env: Mapping[str, str] = NO_ENV,
-        took: Taking | None = None, options: Sequence[str] = (), lines: bool = True,
-    ) -> Self:  # fmt: skip
+        cls,
+        task: Task,
+        context: Context,
+        folder: Path,
+        *,
+        seed: str = "",
+        env: Mapping[str, str] = NO_ENV,
+        took: Taking | None = None,
+        options: Sequence[str] = (),
+        lines: bool = True,
+    ) -> Self:
         """Run the task's tests once, in an order made from a seed if there is one, and read every witness.
 
         Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
         """
         plugin = folder / "plugin"
         copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
-        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks",
-                f"--rootdir={context.root}", "--color=no", "--json-report",
-                f"--json-report-file={folder / 'report.json'}", "--json-report-omit=collectors,log,streams,keywords",
-                f"--junit-xml={folder / 'junit.xml'}", "-o", f"cache_dir={folder / 'cache'}"]  # fmt: skip
+        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks", "--color=no"]
+        argv += ["--json-report", "--json-report-omit=collectors,log,streams,keywords", f"--rootdir={context.root}"]
+        argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
+        argv += ["-o", f"cache_dir={folder / 'cache'}"]
         own = "PYTHONPATH" in env
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
         env = {**env, "PYTHONPATH": paths}
         if lines and not seed:  # another run of the same tests executes the same lines
-            argv += copy_plugin(plugin)
+            argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
         if took:
             (folder / TAKEN).write_text(json.dumps([*took.tests]), encoding="utf-8")
@@ -207,8 +206,7 @@ class PytestRun(Derived):
             versions={
                 name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
             },
-            unplanned=(*records.unplanned(), *records.switched_off()) if ended.exit_code in {0, 1, 5} else (),
-            unrun=tuple(unrun(events, context, task)) if ended.exit_code in {0, 1, 5} else (),
+            unplanned=tuple(records.written.unplanned()) if ended.exit_code in {0, 1, 5} else (),
             canaries=tuple(rigged(events)),
             worker_errors=tuple(dict.fromkeys(_worker_errors(events))),
             untracked=untracked_data(events, task, context),
@@ -241,36 +239,17 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
     return tuple("python" if word == context.python else word for word in short)
 
 
-def _line(task: Task, path: str) -> int:
-    return next((line for key, word, line, _ in task.spots if (key, word) == ("tests", path)), task.line)
-
-
 HIDDEN = (".", "__")  # caches, as of pytest and Python
 
 
 def untracked_data(events: Iterable[Event], task: Task, context: Context) -> tuple[str, ...]:
     """Return the files beside the task's tests that were read, lay there before the run, and are not committed."""
     events = list(events)
-    begun = min((event["time"] for event in events if event["event"] == "start"), default=None)
+    begun = min((event["time"] for event in events if event["event"] == "start"), default=0)
     read = {path for event in events if event["event"] == "read" for path in event["paths"]}
     tests = [context.root / path.split("::")[0] for path in task.tests]
     folders = [path if path.is_dir() else path.parent for path in tests]
-    inside = sorted(path for path in map(Path, read) if any(path.is_relative_to(folder) for folder in folders))
-    if begun is None or not inside:
-        return ()
-    try:
-        history = History(context.root)
-        commit = history.commit("HEAD")
-        tree = history.tree(commit) if commit else None
-    except EvidenceUnavailable:
-        return ()
-    return tuple(shown for path in inside if tree is not None and (shown := _untracked(path, tree, begun, context)))
-
-
-def _untracked(path: Path, tree: Iterable[str], begun: float, context: Context) -> str:
-    """Return a file as reports name it, where the commit has neither it nor the submodule that it lies in."""
-    shown = PurePosixPath(context.shown(path))
-    known = any(str(part) in tree for part in (shown, *shown.parents))
-    if known or any(part.startswith(HIDDEN) for part in shown.parts) or not path.is_file():
-        return ""
-    return "" if path.stat().st_ctime >= begun else str(shown)
+    inside = [path for path in map(Path, sorted(read)) if any(path.is_relative_to(folder) for folder in folders)]
+    shown = {path: context.shown(path) for path in inside if path.is_file() and path.stat().st_ctime < begun}
+    own = [path for path, name in shown.items() if not any(part.startswith(HIDDEN) for part in name.split("/"))]
+    return tuple(shown[path] for path in not_committed(own, context.root))

@@ -26,59 +26,50 @@ def disagreements(
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
         return
-    ends = [event for event in events if event["event"] == "end" and not event["worker"]]
+    told: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        told[event["event"]].append(event)
+    yield from _ended(ended, told)
+    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
+    if missing:
+        yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
+    unplanned = {event["id"] for event in told["report"]} - {test.id for test in tests}
+    if unplanned:
+        yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
+    taken = [event["args"] for event in told["asked"]]
+    if any(set(args) != set(asked) for args in taken):
+        yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
+    if lost := next((event for event in told["lost"] if event["count"]), None):
+        yield f"{lost['count']} tests were collected and then dropped without a word, first {lost['ids'][0]}"
+    if {event["pid"] for event in told["ran"]} - {event["pid"] for event in told["canaries"]}:
+        yield "tests were called, but not by the harness that our own tests of it were to try"
+    yield from _uncalled(events, tests)
+    yield from _rewritten(events)
+    yield from _replaced(events, tests)
+    yield from _against_json(folder / "report.json", ended, tests)
+    yield from _against_junit(folder / "junit.xml", told, tests)
+
+
+def _ended(ended: ProcessRun, told: dict[str, list[Event]]) -> Iterator[str]:
+    """Name what contradicts the end of the process, of its workers and forks."""
+    ends = [event for event in told["end"] if not event["worker"]]
     if not ends:
         yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
     elif ends[-1]["exit_code"] != ended.exit_code:
         yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
-    if any(event["event"] == "start" and not event["asserts"] for event in events):
+    if not all(event["asserts"] for event in told["start"]):
         yield "Python ran with -O, under which no assertion is executed"
-    yield from _workers(events)
-    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
-    if missing:
-        yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
-    unplanned = set(last_of(events, "report")) - {test.id for test in tests}
-    if unplanned:
-        yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
-    taken = [event["args"] for event in events if event["event"] == "asked"]
-    if any(set(args) != set(asked) for args in taken):
-        yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
-    yield from _lost(events)
-    yield from _without_canaries(events)
-    yield from _uncalled(events, tests)
-    yield from _rewritten(events)
-    yield from _strayed(events)
-    yield from _replaced(events, tests)
-    yield from _against_json(folder / "report.json", ended, tests)
-    yield from _against_junit(folder / "junit.xml", events, tests)
-
-
-def _workers(events: list[Event]) -> Iterator[str]:
-    """Name worker processes that never came to their end."""
-    ended = {event["pid"] for event in events if event["event"] == "end"}
-    for event in events:
-        if event["event"] == "start" and event["worker"] and event["pid"] not in ended:
+    pids = Counter(event["pid"] for event in told["end"])
+    for event in told["start"]:
+        if event["worker"] and event["pid"] not in pids:
             yield f"worker {event['worker']} vanished: it never came to the end of its session"
-    began = {event["worker"] for event in events if event["event"] == "start"}
-    unheard = sorted({event["worker"] for event in events if event["event"] == "worker_down"} - began)
+    unheard = {event["worker"] for event in told["worker_down"]} - {event["worker"] for event in told["start"]}
     if unheard:
-        yield f"worker {', '.join(unheard)} was never heard of"
-
-
-def _lost(events: list[Event]) -> Iterator[str]:
-    """Name tests that were collected and then neither planned nor said to be deselected."""
-    for event in events:
-        if event["event"] == "lost" and event["count"]:
-            yield f"{event['count']} tests were collected and then dropped without a word, first {event['ids'][0]}"
-            return
-
-
-def _without_canaries(events: list[Event]) -> Iterator[str]:
-    """Say so where tests were called by a harness that was never tried."""
-    callers = {event["pid"] for event in events if event["event"] == "ran"}
-    tried = {event["pid"] for event in events if event["event"] == "canaries"}
-    if callers - tried:
-        yield "tests were called, but not by the harness that our own tests of it were to try"
+        yield f"worker {', '.join(sorted(unheard))} was never heard of"
+    if told["strayed"]:
+        yield f"a fork of the process went on with the session after {told['strayed'][0]['id'] or 'a test'}"
+    elif max(pids.values(), default=0) > 1:
+        yield "the end of one session was told more than once: a fork of the process went on with it"
 
 
 def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
@@ -116,17 +107,6 @@ def _rewritten(events: list[Event]) -> Iterator[str]:
             yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
         elif excused[key] > expected[key] and key not in inner_only:
             yield f"{key[0]} raised {errors[0]}, which only its report calls an expected failure"
-
-
-def _strayed(events: list[Event]) -> Iterator[str]:
-    """Say so where a fork of the run went on as if it were the run."""
-    for event in events:
-        if event["event"] == "strayed":
-            yield f"a fork of the process went on with the session after {event['id'] or 'a test'}"
-            return
-    ends = Counter(event["pid"] for event in events if event["event"] == "end")
-    if ends and max(ends.values()) > 1:
-        yield "the end of one session was told more than once: a fork of the process went on with it"
 
 
 def _replaced(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
@@ -167,7 +147,7 @@ def _broken(outcome: str) -> str:
     return "failed" if outcome == "error" else outcome
 
 
-def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _against_junit(path: Path, told: dict[str, list[Event]], tests: tuple[TestRecord, ...]) -> Iterator[str]:
     """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
     cases = bad = 0
     try:
@@ -182,9 +162,8 @@ def _against_junit(path: Path, events: list[Event], tests: tuple[TestRecord, ...
     ours = sum(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in tests)
     if (bad > 0) != (ours > 0) or bad < ours:
         yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
-    planned = len(tests) + len(last_of(events, "collect_skipped"))
-    reports = [event for event in events if event["event"] == "report"]
-    plain = not any(event["subtest"] or event["outcome"] == "rerun" for event in reports)
+    planned = len(tests) + len({event["id"] for event in told["collect_skipped"]})
+    plain = not any(event["subtest"] or event["outcome"] == "rerun" for event in told["report"])
     if cases < planned or (plain and not bad and cases != planned):
         yield f"the JUnit file has {cases} cases, the plan {planned}"
 

@@ -9,7 +9,6 @@ from gates.model import Location, Model
 
 Event: TypeAlias = dict[str, Any]
 UNAWAITED = "was never awaited"  # Python's own words: its category is a plain RuntimeWarning
-ELSEWHERE = "never asked for: it lies outside of the 'tests' of the task"
 
 
 def function_of(test: str) -> str:
@@ -85,24 +84,16 @@ class TestRecord(Model):
 
 
 class Unplanned(Model):
-    """A test function that is written in a collected file and was neither planned nor deselected, and why, if known.
+    """A test function that is written in a file of the task's tests and was neither planned nor deselected, and why.
 
-    `certain` says that by all that can be read pytest should have collected it.
+    `certain` says that by all that can be read pytest should have collected it; `criteria`, what markers give it to.
     """
 
     id: str
     location: Location
     why: str
     certain: bool
-
-
-class Unrun(Model):
-    """A test that a marker gives to criteria, such as `T1/AC1`, and that did not run, and why."""
-
-    id: str
-    location: Location
-    criteria: tuple[str, ...]
-    why: str
+    criteria: tuple[str, ...] = ()
 
 
 class Repeat(Model):

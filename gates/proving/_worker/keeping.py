@@ -34,15 +34,14 @@ class Copy:
     def retell(self, name: str) -> None:
         """Write a file that means the same, and is not the same."""
         content = (self._pristine / name).read_bytes()
-        self.put(name, commented(name, content.decode(encoding_of(name, content))))
+        self.put(name, commented(content.decode(encoding_of(name, content))))
 
-    def restore(self) -> list[str]:
-        """Bring back every file that is not as it was, remove what is new; return their names."""
+    def restore(self) -> None:
+        """Bring back every file that is not as it was, remove what is new."""
         now = dict(_stamps(self._root))
         changed = [name for name in {**self._state, **now} if self._state.get(name) != now.get(name)]
         for name in sorted(changed, reverse=True):
             self._bring_back(name)
-        return sorted(changed)
 
     def _bring_back(self, name: str) -> None:
         path, source = self._root / name, self._pristine / name
@@ -61,29 +60,15 @@ class Copy:
             self._state[name] = _stamp(path)
 
 
-def commented(name: str, text: str) -> str:
-    """Return the text of a file with a comment behind each function that it defines; what is no Python as it is."""
-    if not name.endswith(".py"):
-        return text
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
+def commented(text: str) -> str:
+    """Return the text of a Python file with a comment behind each function that it defines."""
     lines = text.split("\n")
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-    for last in {node.end_lineno or 1 for node in functions}:
-        if last <= len(lines):
+    for node in ast.walk(ast.parse(text)):
+        last = (node.end_lineno or 0) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else 0
+        if 0 < last <= len(lines):
             body = lines[last - 1].rstrip("\r")
             lines[last - 1] = f"{body}  #{lines[last - 1][len(body) :]}"
-    made = "\n".join(lines)
-    return made if _means(made) == ast.dump(tree) else text
-
-
-def _means(text: str) -> str:
-    try:
-        return ast.dump(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+    return "\n".join(lines)
 
 
 def encoding_of(name: str, content: bytes) -> str:

@@ -72,8 +72,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a phase of a test ended."""
         message = _last_line(report.longreprtext) if report.failed else ""
-        facts = {"id": report.nodeid, "when": report.when, "outcome": report.outcome, "message": message}
-        self.say("ended", **facts, xfail=hasattr(report, "wasxfail"), seconds=round(report.duration, 4))
+        self.say("ended", id=report.nodeid, when=report.when, outcome=report.outcome, message=message)
 
 
 def run(told: dict[str, Any]) -> int:

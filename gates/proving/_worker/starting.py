@@ -113,10 +113,8 @@ def _spawn(told: Told, log: Path) -> tuple[int, Callable[[], int | None]]:
     asked = Path(told["events"]).with_suffix(".told.json")
     asked.write_text(json.dumps(told), encoding="utf-8")
     with log.open("wb") as written:
-        child = subprocess.Popen(  # this very package
-            [sys.executable, "-m", f"{__package__}.session", str(asked)],
-            stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True,
-        )  # fmt: skip
+        argv = [sys.executable, "-m", f"{__package__}.session", str(asked)]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True)
     return child.pid, child.poll
 
 
@@ -125,7 +123,7 @@ def _watch(pid: int, ended: Callable[[], int | None], limit: float, limit_bytes:
     delay = 0.002
     while ended() is None:
         if time.monotonic() > limit:
-            return "time"
+            return "timeout"
         if _resident(pid) > limit_bytes:
             return "memory"
         time.sleep(delay)

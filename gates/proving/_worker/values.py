@@ -26,12 +26,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "ndarray": ('__import__("numpy").zeros(0)', '__import__("numpy").ones(2)'),
     "Callable": ("lambda *given, **_: given[0] if given else None", "lambda *_, **__: ..."),  # a decorator decorates
 }
-CALLABLES = {
-    "function": "Callable",
-    "builtin_function_or_method": "Callable",
-    "method": "Callable",
-    "partial": "Callable",
-}
+CALLABLES = dict.fromkeys(("function", "builtin_function_or_method", "method", "partial"), "Callable")
 
 
 class Listener:
@@ -73,10 +68,21 @@ def kind_of(value: object) -> str:
 
 def another(key: str, turn: int) -> object:
     """Return a value of the kind that a function gave back, one of two in turn, or what nobody has use for."""
-    kind, _, count = _heard(os.environ.get(HEARD, "")).get(key, "").partition(" ")
-    if kind not in KINDS:
-        return ... if turn else None
-    return (turn,) * int(count) if count else eval(KINDS[kind][turn])  # noqa: S307  # it is written above
+    kind = _heard(os.environ.get(HEARD, "")).get(key, "")
+    return _made(kind, turn) if kind else (None, ...)[turn]
+
+
+def other(value: object, turn: int, mark: Callable[[], object]) -> object:
+    """Return another value of the kind of one, and leave a mark; the same where no other can be made."""
+    kind = kind_of(value)
+    if kind:
+        mark()
+    return _made(kind, turn) if kind else value
+
+
+def _made(kind: str, turn: int) -> object:
+    name, _, count = kind.partition(" ")
+    return (turn,) * int(count) if count else eval(KINDS[name][turn])  # noqa: S307  # it is written above
 
 
 @cache

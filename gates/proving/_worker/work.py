@@ -7,8 +7,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,35 +28,27 @@ class Worker:
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
         self._copy = Copy(self._root, Path(plan["pristine"]))
-        self._forked = plan["fork"] and warm_up(plan["packages"], plan["modules"])
+        self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
+        self._controls: dict[tuple[str, ...], Told] = {}
+        self._noticing: set[str] = set()  # the test functions that noticed something of a criterion
 
-    def tried(self, fault: Told) -> Told:
-        """Return how the tests of a fault end, at first a few in the best order, else all in their own order."""
-        chosen: Told = {}
-        for tests, limit_s in ((fault["tests"], fault["limit_s"]), (fault["all"], fault["limit_all_s"])):
-            chosen = self._noticed(fault, tests, float(limit_s))
-            if chosen["end"] != "unsteady":
-                break
-        return {"id": fault["id"], **chosen}
-
-    def tried_ways(self, fault: Told, deadline: float) -> Told:
+    def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
         tests, missed = self._known(fault["tests"]), False
         tries: list[Told] = []
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
                 return {"id": fault["id"], "tries": tries, "late": True}
-            found = self._noticed({**fault, **way}, tests, float(fault["limit_s"]))
-            called = Path(way["mark"]).exists()
+            found = self._noticed(fault["file"], way["text"], tests, float(fault["limit_s"]))
+            called = not way.get("mark") or Path(way["mark"]).exists()
             tries.append({**found, "called": called})
             survived = found["end"] == "survived" and not found["idle"]
-            survived |= found["end"] == "unsteady" and bool(found.get("left")) and called
-            if found["end"] in NOTICED or not (survived or missed or way["always"]):
+            if found["end"] in NOTICED or not (survived or missed):
                 break
             missed |= survived and called
-        if tries and tries[-1]["end"] in NOTICED and tries[-1]["by"] in fault["keys"]:
-            self._remember([tries[-1]["by"]], fault)
+        if tries and tries[-1]["end"] in NOTICED:
+            self._noticing.add(fault.get("keys", {}).get(tries[-1]["by"], ""))
         return {"id": fault["id"], "tries": tries, "collected": tests}
 
     def asked_each(self, fault: Told, deadline: float) -> Told:
@@ -69,57 +59,35 @@ class Worker:
         noticed: set[str] = set()
         missed: set[str] = set()
         for way in fault["ways"]:
-            left = [test for test in self._known(fault["each"]) if not self._mark(test, fault).exists()]
+            left = [test for test in self._known(fault["each"]) if fault["keys"][test] not in self._noticing]
             if left and time.time() <= deadline:
-                found, passed = self._each({**fault, **way}, left)
-                self._remember(found, fault)
+                failed, passed = _ends(self._with(fault["file"], way["text"], left, float(fault["limit_s"]), *EACH))
+                found = (
+                    failed and failed & _ends(self._without(fault["file"], sorted(failed), fault["limit_s"], *EACH))[1]
+                )
+                self._noticing |= {fault["keys"][test] for test in found}
                 noticed |= found
                 missed |= passed
         return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
 
-    def _each(self, fault: Told, tests: list[str]) -> tuple[set[str], set[str]]:
-        limit_s = float(fault["limit_s"])
-        self._copy.put(fault["file"], fault["text"])
-        try:
-            failed, passed = _ends(self._session(tests, limit_s, *EACH))
-        finally:
-            self._copy.restore()
-        if not failed:
-            return set(), passed
-        self._copy.retell(fault["file"])
-        try:
-            return failed & _ends(self._session(sorted(failed), limit_s * 3, *EACH))[1], passed
-        finally:
-            self._copy.restore()
-
     def _known(self, tests: list[str]) -> list[str]:
         return [test for test in tests if test in self._collected]
 
-    def _mark(self, test: str, fault: Told) -> Path:
-        """Return the file that says to all workers that a test function noticed something of a criterion."""
-        return Path(self._plan["claims"]) / f"noticed-{sha256(fault['keys'][test].encode()).hexdigest()}"
+    def _noticed(self, name: str, text: str, tests: list[str], limit_s: float) -> Told:
+        """Run tests with a fault in; what they notice counts only if they pass as far without it.
 
-    def _remember(self, tests: Iterable[str], fault: Told) -> None:
-        for test in tests:
-            self._mark(test, fault).touch()
-
-    def _noticed(self, fault: Told, tests: list[str], limit_s: float) -> Told:
-        """Run tests with the fault in; what they notice counts only if they pass as far without it."""
-        unsteady: Told = {}
+        Tests that do not are put aside: others may notice for better reasons.
+        """
+        found: Told = {}
+        aside: list[str] = []
         for _ in range(4):
-            self._copy.put(fault["file"], fault["text"])
-            try:
-                found = _judged(self._session(tests, limit_s))
-            finally:
-                self._copy.restore()
+            found = {**_judged(self._with(name, text, tests, limit_s)), "aside": aside, "idle": 0}
             if found["end"] == "survived":
-                idle = self._idle(fault["file"], tests, limit_s, found["passed"])
-                return {**unsteady, "left": len(tests) - idle} if unsteady else {**found, "idle": idle}
+                control = self._control(name, tests, limit_s) if found["passed"] < len(tests) else found
+                return {**found, "idle": len(tests) - int(control.get("passed", 0))}
             if found["end"] == "broken":
-                return unsteady or found
-            control = self._control(
-                fault["file"], [*tests[: tests.index(found["by"]) + 1]] if found["by"] in tests else tests, limit_s
-            )
+                break
+            control = self._control(name, tests[: _place(found["by"], tests)], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
             if found["end"] == "timeout" and control["seconds"] * 5 > limit_s * 1.5:
@@ -127,43 +95,38 @@ class Worker:
                 continue
             if control["end"] == "survived":
                 return found
-            failing = [*unsteady.get("failing", ()), control["by"]]
-            unsteady = {**found, "end": "unsteady", "message": control["message"], "failing": failing}
-            tests = [test for test in tests if test != control["by"]]  # others may notice for better reasons
+            found |= {"end": "unsteady", "message": control["message"]}
+            aside.append(control["by"])
+            tests = [test for test in tests if test != control["by"]]
             if not tests or control["by"] != found["by"]:
-                return unsteady
-        return unsteady or {**found, "end": "unsteady"}
-
-    def _idle(self, name: str, tests: list[str], limit_s: float, passed: int) -> int:
-        """Return how many tests do not pass without a fault either: they are skipped in a copy."""
-        if passed == len(tests):
-            return 0
-        return len(tests) - int(self._control(name, tests, limit_s).get("passed", 0))
+                return found
+        return found if found["end"] == "broken" and not aside else {**found, "end": "unsteady"}
 
     def _control(self, name: str, tests: list[str], limit_s: float) -> Told:
         """Return how tests end without a fault; once only a forked one fails them, none is any more."""
-        facts = [str(self._forked), name, *tests]
-        digest = sha256("\0".join(facts).encode("utf-8", "backslashreplace")).hexdigest()
-        known = Path(self._plan["claims"]) / f"{digest}.json"  # all workers share them
-        if known.is_file():
-            found = json.loads(known.read_text(encoding="utf-8"))
-            return {**found, "again": False}
-        found = self._without(name, tests, limit_s)
-        if found["end"] != "survived" and self._forked:
-            self._forked = False
-            alone = self._without(name, tests, limit_s)
-            if alone["end"] == "survived":
-                return {**alone, "again": True}
-            self._forked = True  # it is not the forking
-        fresh = known.with_suffix(f".{os.getpid()}")
-        fresh.write_text(json.dumps(found), encoding="utf-8")
-        fresh.replace(known)
-        return {**found, "again": False}
+        key = (str(self._forked), name, *tests)
+        if key not in self._controls:
+            found = _judged(self._without(name, tests, limit_s))
+            if found["end"] != "survived" and self._forked:
+                self._forked = False
+                alone = _judged(self._without(name, tests, limit_s))
+                if alone["end"] == "survived":
+                    return {**alone, "again": True}
+                self._forked = True  # it is not the forking
+            self._controls[key] = {**found, "again": False}
+        return self._controls[key]
 
-    def _without(self, name: str, tests: list[str], limit_s: float) -> Told:
+    def _with(self, name: str, text: str, tests: list[str], limit_s: float, *more: str) -> Told:
+        self._copy.put(name, text)
+        try:
+            return self._session(tests, limit_s, *more)
+        finally:
+            self._copy.restore()
+
+    def _without(self, name: str, tests: list[str], limit_s: float, *more: str) -> Told:
         self._copy.retell(name)
         try:
-            return _judged(self._session(tests, limit_s * 3))
+            return self._session(tests, limit_s * 3, *more)
         finally:
             self._copy.restore()
 
@@ -173,7 +136,7 @@ class Worker:
         A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
         what kind of thing the functions give back that are to give back another.
         """
-        tests = list(dict.fromkeys(test for fault in faults for test in fault["all"]))
+        tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
         listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
         places = {key: key.rpartition(":") for key in listen}
         facts = {
@@ -202,8 +165,7 @@ class Worker:
         }
         most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
         log = self._scratch / "session.log"
-        ended = run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
-        return {**ended, "tests": tests, "forked": self._forked}
+        return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
 
 
 def _ends(session: Told) -> tuple[set[str], set[str]]:
@@ -216,28 +178,26 @@ def _ends(session: Told) -> tuple[set[str], set[str]]:
 
 def _judged(session: Told) -> Told:
     """Return what a session comes to: who noticed, or that nobody did."""
-    events, started, ran, passed = session["events"], "", set(), set()
-    facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "forked": session["forked"]}
-    for event in events:
-        if event["event"] == "started":
-            started = event["id"]
-        elif event["event"] == "ended":
-            ran.add(event["id"])
-            if event["when"] == "call" and event["outcome"] == "passed":
-                passed.add(event["id"])
-            if event["outcome"] == "failed":
-                return {**facts, "end": "killed", "by": event["id"], "message": event["message"], "ran": len(ran)}
-    facts |= {"ran": len(ran), "passed": len(passed)}
+    events, passed = session["events"], _ends(session)[1]
+    facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "passed": len(passed)}
+    started = next((event["id"] for event in reversed(events) if event["event"] == "started"), "")
+    ended = [event for event in events if event["event"] == "ended"]
+    failed = next((event for event in ended if event["outcome"] == "failed"), None)
+    if failed:
+        return {**facts, "end": "killed", "by": failed["id"], "message": failed["message"]}
     if session["why"]:
-        end = "timeout" if session["why"] == "time" else "memory"
-        return {**facts, "end": end if started else "broken", "by": started}
+        return {**facts, "end": session["why"] if started else "broken", "by": started}
     bad = next((event["message"] for event in events if event["event"] == "uncollected"), "")
-    finished = any(event["event"] == "exit" for event in events)
-    if not ran:
+    if not ended:
         return {**facts, "end": "broken", "message": bad or f"no test ran, exit code {session['code']}"}
-    if not finished:
+    if not any(event["event"] == "exit" for event in events):
         return {**facts, "end": "crashed", "by": started, "message": f"the process ended, exit code {session['code']}"}
     return {**facts, "end": "survived"}
+
+
+def _place(test: str, tests: list[str]) -> int:
+    """Return how many tests run up to one and with it."""
+    return tests.index(test) + 1 if test in tests else len(tests)
 
 
 def work(plan: Told) -> int:
@@ -252,10 +212,7 @@ def work(plan: Told) -> int:
                 break
             if not _claimed(Path(plan["claims"]) / str(number)):
                 continue
-            if how:
-                found = worker.asked_each(fault, deadline)
-            else:
-                found = worker.tried_ways(fault, deadline) if "ways" in fault else worker.tried(fault)
+            found = (worker.asked_each if how else worker.tried)(fault, deadline)
             results.write(json.dumps(found) + "\n")
             results.flush()
     return 0

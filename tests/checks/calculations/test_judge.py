@@ -106,9 +106,9 @@ ENDS: dict[str, tuple[CallRun, Outcome, str]] = {
         "double(2) ended badly: the process died: killed by SIGSEGV",
     ),
     "hung": (
-        a_call(ended=Ended.STOPPED, problem="it did not return within 1 s", crash=PLACE),
+        a_call(ended=Ended.STOPPED, problem="it did not return within 1 s"),
         UNKNOWN,
-        "double(2) was not seen: it did not return within 1 s (it was in pkg/core.py:3-4)",
+        "double(2) was not seen: it did not return within 1 s",
     ),
     "not there": (
         a_call(ended=Ended.NOT_RUN, problem="pkg.core has no 'double'"),

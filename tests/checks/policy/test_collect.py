@@ -11,9 +11,8 @@ from bar import committed, git
 from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
 
 from gates.checks.policy import settings, task_file, tests
-from gates.checks.policy.change import Move, Part
 from gates.checks.policy.collect import Goalposts, Mode
-from gates.checks.policy.tests import Fate
+from gates.checks.policy.tests import Fate, Move, Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.task import loading as spec
@@ -70,14 +69,14 @@ TASKS: dict[str, tuple[Task, Task, list[tuple[Part, str]]]] = {
                         [(BAR, "AC1 code pkg:b: asked for -> removed")]),
     "use removed": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
                     a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}])]),
-                    [(BAR, "AC1 pkg:a uses x.y: asked for -> removed")]),
+                    [(BAR, "AC1 uses x.y: asked for -> removed")]),
     "use moved to another symbol": (
         a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
         a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["z"]}, {"symbol": "pkg:b", "uses": ["x.y"]}])]),
         []),
     "use replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.y", "z"]}])]),
                      a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x.w", "z"]}])]),
-                     [(CHANGED, "AC1 pkg:a uses x.y: asked for -> removed")]),
+                     [(CHANGED, "AC1 uses x.y: asked for -> removed")]),
     "symbol replaced": (a_task(criteria=[a_criterion(code=[{"symbol": "pkg:a", "uses": ["x", "y"]}])]),
                         a_task(criteria=[a_criterion(code=[{"symbol": "lib:b", "uses": ["z"]}])]),
                         [(CHANGED, "AC1 code pkg:a: asked for -> removed")]),

@@ -1,1 +1,1 @@
-"""The pytest plugin that is copied beside the evidence and loaded in the project's process; `hooks` is its door."""
+"""The pytest plugin that is copied beside the evidence, and loaded in the project's process: `hooks` and `lines`."""

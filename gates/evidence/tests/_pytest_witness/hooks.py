@@ -6,7 +6,6 @@ could put around it; and as the report says.
 """
 
 import faulthandler
-import inspect
 import os
 import re
 import signal
@@ -55,7 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
         python=".".join(map(str, sys.version_info[:3])),
         asserts=not sys.flags.optimize,
         worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
-        root=str(config.rootpath),
         functions=list(config.getini("python_functions")),
         classes=list(config.getini("python_classes")),
         files=list(config.getini("python_files")),
@@ -96,10 +94,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Tell which file is read: its import may end the process."""
     if isinstance(collector, pytest.File):
         wire.tell("collecting", id=collector.nodeid)
-    report = yield
-    for one in switched_off(collector):
-        wire.note("switched_off", id=collector.nodeid, **one)
-    return report
+    return (yield)
 
 
 MOST_READ = 10_000
@@ -128,12 +123,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     wire.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
-        path, line, _ = item.location
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
         plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
-        name = getattr(item, "originalname", "") or ""
-        _tell_of("planned", item, path=path, line=(line or 0) + 1, plain=plain, name=name, near=near(item))
+        _tell_of("planned", item, plain=plain, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
     wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
@@ -142,16 +135,16 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Tell what is left out."""
     for item in items:
-        path, line, _ = item.location
         _deselected.add(item.nodeid)
-        name = getattr(item, "originalname", "") or ""
-        by_mark = is_left_out_by_mark(item)
-        _tell_of("deselected", item, path=path, line=(line or 0) + 1, mark=by_mark, name=name)
+        _tell_of("deselected", item, mark=is_left_out_by_mark(item))
 
 
 def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
+    path, line, _ = item.location
     chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
-    wire.note(event, id=item.nodeid, criteria=criteria_of(item), file=str(item.path), chain=chain, **facts)
+    name = getattr(item, "originalname", "") or ""
+    written = {"file": str(item.path), "path": path, "line": (line or 0) + 1, "chain": chain, "name": name}
+    wire.note(event, id=item.nodeid, criteria=criteria_of(item), **written, **facts)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -258,16 +251,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.outcome in {"failed", "rerun"}:
         path, line = crash_of(report)
         facts = {"message": text_of(report), "path": path, "line": line}
-    xfail = hasattr(report, "wasxfail")
-    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, xfail=xfail, subtest=sub,
-              duration=report.duration, **facts)  # fmt: skip
+    facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
+    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
 
 
 def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
     """Note a warning and its place."""
-    wire.note("warning", id=nodeid, when=when, category=warning_message.category.__name__,
-              message=str(warning_message.message)[:500], path=str(warning_message.filename),
-              line=warning_message.lineno)  # fmt: skip
+    category, message = warning_message.category.__name__, str(warning_message.message)[:500]
+    place = {"path": str(warning_message.filename), "line": warning_message.lineno}
+    wire.note("warning", id=nodeid, when=when, category=category, message=message, **place)
 
 
 @pytest.hookimpl(trylast=True)
@@ -275,7 +267,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
     wire.note("read", paths=sorted(_read))
-    wire.tell("end", exit_code=int(exitstatus), collected=session.testscollected, worker=worker, time=time.time())
+    wire.tell("end", exit_code=int(exitstatus), worker=worker)
 
 
 @pytest.hookimpl(trylast=True)
@@ -288,11 +280,8 @@ def pytest_unconfigure() -> None:
 
 def criteria_of(item: pytest.Item) -> list[str]:
     """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
-    return sorted({str(name) for mark in item.iter_markers("criterion") for name in _named_by(mark) or [""]})
-
-
-def _named_by(mark: pytest.Mark) -> list[object]:
-    return [*mark.args, *([mark.kwargs["id"]] if "id" in mark.kwargs else [])]
+    given = [(*mark.args, *filter(None, [mark.kwargs.get("id")])) for mark in item.iter_markers("criterion")]
+    return sorted({str(name) for names in given for name in names or [""]})
 
 
 def near(item: pytest.Item) -> list[tuple[str, str]]:
@@ -315,18 +304,6 @@ def is_left_out_by_mark(item: pytest.Item) -> bool:
         return not Expression.compile(options.markexpr).evaluate(marked)
     except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
         return False
-
-
-def switched_off(collector: pytest.Collector) -> Iterator[dict[str, object]]:
-    """Yield the tests that a class inherits and puts something else in the place of (`test_it = None`), and where."""
-    kinds = getattr(collector.obj, "__mro__", ()) if isinstance(collector, pytest.Class) else ()
-    names = dict.fromkeys(name for kind in kinds for name in vars(kind) if name.startswith("test"))
-    for name in names:
-        held = [vars(kind)[name] for kind in kinds if name in vars(kind)]
-        function = next((inspect.unwrap(one) for one in held[1:] if inspect.isfunction(one)), None)
-        if function is not None and not callable(getattr(held[0], "__func__", held[0])):
-            code = function.__code__
-            yield {"name": name, "file": code.co_filename, "line": code.co_firstlineno}
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -103,10 +102,11 @@ def _note(error: BaseException, told: dict[str, object]) -> None:
 
 def shuffle(items: list[pytest.Item], seed: str) -> None:
     """Shuffle tests in place; those of one file stay together, so that its fixtures are set up once."""
-    chance = random.Random(seed)  # noqa: S311  # an order, not a secret
-    levels: list[Callable[[pytest.Item], Any]] = [lambda item: item.path, lambda item: getattr(item, "cls", None)]
-    before = list(items)
-    items[:] = _shuffled(items, levels, chance)
+    chance, before = random.Random(seed), list(items)  # noqa: S311  # an order, not a secret
+    files = dict.fromkeys(item.path for item in items)
+    kinds = dict.fromkeys(getattr(item, "cls", None) for item in items)
+    ranks = {each: chance.random() for each in (*files, *kinds)}
+    items.sort(key=lambda item: (ranks[item.path], ranks[getattr(item, "cls", None)], chance.random()))
     if items == before:
         items.reverse()
 
@@ -115,20 +115,6 @@ def leave_out(items: list[pytest.Item], named_in: str) -> None:
     """Leave out the tests that a file names."""
     taken = frozenset(json.loads(Path(named_in).read_text(encoding="utf-8")))
     items[:] = [item for item in items if item.nodeid not in taken]
-
-
-def _shuffled(
-    items: list[pytest.Item], levels: list[Callable[[pytest.Item], Any]], chance: random.Random
-) -> list[pytest.Item]:
-    if not levels:
-        chance.shuffle(items)
-        return items
-    groups: dict[Any, list[pytest.Item]] = {}
-    for item in items:
-        groups.setdefault(levels[0](item), []).append(item)
-    parts = list(groups.values())
-    chance.shuffle(parts)
-    return [item for part in parts for item in _shuffled(part, levels[1:], chance)]
 
 
 running: list[str] = []

@@ -1,6 +1,6 @@
 """A pytest plugin that notes which test runs which lines of the implementation, by the library `coverage`.
 
-It stands alone, as the witness does, and changes nothing about the run: where `coverage` is not there, or the project
+It changes nothing about the run: where `coverage` is not there, or the project
 traces itself, it stands down and says why. Lines that run in a fixture wider than a function, at import or between
 tests are noted as such, for no test can claim them. Other processes are not followed, for that would change them; that
 a test started some is noted.
@@ -18,7 +18,6 @@ from types import CodeType
 from typing import Any
 
 import pytest
-from _pytest.assertion import rewrite
 
 pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
@@ -37,38 +36,31 @@ class Lines:
     """The lines noted so far, and what could not be."""
 
     def __init__(self) -> None:
-        asked = json.loads(os.environ.get("GATES_COVERAGE", "null"))
+        asked = json.loads(os.environ.get("GATES_COVERAGE", "{}"))
         worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         self.suffix = f".{worker}" if worker else ""
         self.folder = Path(asked["folder"]) if asked else None
-        self.paths: list[str] = asked["paths"] if asked else []
-        self.root = str(asked["root"]) if asked else ""
-        self.own: dict[str, str] = asked["modules"] if asked else {}
+        self.paths: list[str] = asked.get("paths", [])
+        self.root: str = asked.get("root", "")
+        self.own: dict[str, str] = asked.get("modules", {})
         self.pid = pid()
         self.context = ""
         self.coverage: Any = None
         self.tracer: object = None
-        self.reason = ""
-        self.version = ""
-        self.ended = False
-        self.children: dict[str, str] = {}
         self.outside: set[str] = set()
         self.importing: set[str] = set()
-        self.cached: list[tuple[str, int]] = []
-        self.lost: list[str] = []
-        self.modules: list[str] = []
-        self.foreign: list[str] = []
+        self.told: dict[str, Any] = {"reason": "", "version": "", "ended": False, "children": {}, "lost": []}
 
     def start(self, config: pytest.Config) -> None:
         """Start tracing, unless somebody else does."""
-        if self.folder is None or self.coverage is not None or self.reason:
+        if self.folder is None or self.coverage is not None or self.told["reason"]:
             return
-        self.reason = _why_not(config)
-        if not self.reason:
+        self.told["reason"] = _why_not(config)
+        if not self.told["reason"]:
             try:
                 self._start()
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
-                self.coverage, self.reason = None, f"coverage could not be started: {error!r:.200}"
+                self._give_up(f"coverage could not be started: {error!r:.200}")
         self.note()
 
     def _start(self) -> None:
@@ -80,9 +72,9 @@ class Lines:
             measuring = coverage.Coverage(
                 data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
             )
-            slugs = ["no-data-collected", "module-not-measured", "module-not-imported", "already-imported",
-                     "trace-changed", "no-ctracer", "couldnt-parse"]  # fmt: skip
-            measuring.set_option("run:disable_warnings", slugs)
+            about_modules = [f"module-not-{what}" for what in ("measured", "imported")]
+            others = ["no-data-collected", "already-imported", "trace-changed", "no-ctracer", "couldnt-parse"]
+            measuring.set_option("run:disable_warnings", [*about_modules, *others])
             before = os.environ.get("COVERAGE_CORE")
             os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
             try:
@@ -91,8 +83,7 @@ class Lines:
                 os.environ.pop("COVERAGE_CORE")
                 if before is not None:
                     os.environ["COVERAGE_CORE"] = before
-        self.coverage, self.version, self.tracer = measuring, coverage.__version__, gettrace()
-        _leave_rewriting_alone()
+        self.coverage, self.told["version"], self.tracer = measuring, coverage.__version__, gettrace()
         sys.addaudithook(self._hear)
         os.register_at_fork(after_in_child=self._leave)
 
@@ -114,13 +105,13 @@ class Lines:
         if now is self.tracer:
             return
         if now is None:
-            self.lost.append(before)
+            self.told["lost"].append(before)
             settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
         else:
             self._give_up(f"another tracer took over in {before or 'the collection'}")
 
     def _give_up(self, reason: str) -> None:
-        self.coverage, self.reason = None, reason
+        self.coverage, self.told["reason"] = None, reason
         self.note()
 
     def end(self) -> None:
@@ -132,34 +123,22 @@ class Lines:
                     warnings.simplefilter("ignore")
                     self.coverage.stop()
                     self.coverage.save()
-                self.ended = True
+                self.told["ended"] = True
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
-                self.reason = f"coverage could not be saved: {error!r:.200}"
+                self.told["reason"] = f"coverage could not be saved: {error!r:.200}"
             self.coverage = None
         if pid() == self.pid:
-            self.modules, self.foreign = _files_under(self.root), _foreign(self.own)
-            self.cached = _cached(self.root)
+            found = {"modules": _files_under(self.root), "foreign": _foreign(self.own), "cached": _cached(self.root)}
+            self.told |= found
         self.note()
 
     def note(self) -> None:
         """Write down how far this has come."""
         if self.folder is None or pid() != self.pid:
             return
-        facts = {
-            "reason": self.reason,
-            "version": self.version,
-            "ended": self.ended,
-            "children": self.children,
-            "lost": self.lost,
-            "unheard": _unheard(),
-            "modules": self.modules,
-            "foreign": self.foreign,
-            "outside": sorted(self.outside),
-            "importing": sorted(self.importing),
-            "cached": self.cached,
-        }
+        heard = {"unheard": _unheard(), "outside": sorted(self.outside), "importing": sorted(self.importing)}
         try:
-            (self.folder / f"state{self.suffix}.json").write_text(json.dumps(facts), encoding="utf-8")
+            (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
         except OSError:
             self.folder = None  # then nothing is known of this run, which the reader says
 
@@ -181,7 +160,7 @@ class Lines:
             if name not in OTHERS or name == GIT:
                 self.outside.add(_written(self.context))
             if name not in OTHERS:
-                self.children.setdefault(self.context, _written(program))
+                self.told["children"].setdefault(self.context, _written(program))
 
     def _leave(self) -> None:
         """In a forked child, trace nothing: what it runs would be lost, or written twice."""
@@ -200,23 +179,6 @@ def _cached(root: str) -> list[tuple[str, int]]:
     codes = {getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in kept if one.cache_info().currsize}
     own = [code for code in codes if isinstance(code, CodeType) and code.co_filename.startswith(root)]
     return sorted({(code.co_filename, line) for code in own for *_, line in code.co_lines() if line})
-
-
-def _leave_rewriting_alone() -> None:
-    """Do not trace pytest while it rewrites assertions: nothing of the project runs there, and it takes long."""
-    rewriting = getattr(rewrite, "_rewrite_test", None)
-    if rewriting is None:
-        return
-
-    def untraced(*args: object, **more: object) -> object:
-        tracer = gettrace()
-        settrace(None)
-        try:
-            return rewriting(*args, **more)
-        finally:
-            settrace(tracer)
-
-    rewrite._rewrite_test = untraced  # type: ignore[assignment]  # noqa: SLF001  # the same, whatever it takes
 
 
 def _why_not(config: pytest.Config) -> str:

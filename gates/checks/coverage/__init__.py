@@ -1,1 +1,0 @@
-"""What the tests run: all public code, and the code of their own criterion?"""

@@ -1,1 +1,0 @@
-"""The plugin that notes executed lines; copied to where the project's interpreter finds it."""
