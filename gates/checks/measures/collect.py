@@ -24,7 +24,7 @@ from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import Blob, History, run_git
+from gates.project.history import Blob, History
 from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.selection import cut_short
@@ -92,16 +92,14 @@ def find_baseline(task: Task, history: History, context: Context) -> Baseline:
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    changed = tuple(sorted(set(_changed(task, commit, tree, context.root))))
+    changed = tuple(sorted(set(_changed(task, history, commit, tree, context.root))))
     return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
 
 
-def _changed(task: Task, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
+def _changed(task: Task, history: History, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
     """Yield what may make a difference: all but tests, prose and the task's own file."""
-    asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
-    differing = os.fsdecode(run_git(root, asked).stdout).split("\0")
     new = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
-    for path in (*filter(None, differing), *(path for path in new if path not in tree)):
+    for path in (*history.differing(commit), *(path for path in new if path not in tree)):
         if not _is_idle(path, task):
             yield path
 
