@@ -19,7 +19,7 @@ from gates.evidence.bundles import named_files
 from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
-from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of, key_of
+from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
@@ -146,7 +146,7 @@ def compare_arms(
     one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
     plan = Plan.of(one, launches, sides.context.timeout_s)
     _refuse_other_code(sides, measurement.arms[arm], plan, folder)
-    key = key_of(attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code)
+    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
     return attempt(plan, measures, key, sides.context.root, folder)
 
 
