@@ -128,12 +128,7 @@ def _run(measurement: Measurement, device: str, context: Context, folder: Path) 
     shutil.rmtree(out.parent, ignore_errors=True)
     raw = f"measurements/{kept.name}" if regular else f"measurements/{kept.stem}.stderr.txt"
     return MeasurementRun(
-        id=measurement.id,
-        device=device,
-        process=ended,
-        samples=samples,
-        problem=problem,
-        raw=raw if ended else None,
+        id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw if ended else None
     )
 
 

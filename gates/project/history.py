@@ -172,12 +172,7 @@ def asked_once() -> Iterator[None]:
 
 
 def run_git(
-    folder: Path,
-    words: Sequence[str],
-    *,
-    options: Sequence[str] = (),
-    given: bytes = b"",
-    timeout_s: float = TIMEOUT_S,
+    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
     answers, asked = _answers.get(), (folder, *words)

@@ -12,18 +12,7 @@ from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
-from gates.task.types import (
-    ArmName,
-    Callable,
-    Command,
-    InsidePath,
-    Located,
-    Metric,
-    Name,
-    Part,
-    Seconds,
-    Text,
-)
+from gates.task.types import ArmName, Callable, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell
 
