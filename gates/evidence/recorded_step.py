@@ -155,10 +155,6 @@ class Recorded(Model):
     logged: tuple[Logged, ...] = ()
 
 
-LINES = {"start", "raised", "trouble", "truncated", "problem", "end"}
-NOTES = LINES | {"attempt", "reference", "overflow", "after_overflow", "log", "injected", "scale", "hidden", "spoiled"}
-
-
 def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:
     """Return what entries tell, or that they cannot be read."""
     try:

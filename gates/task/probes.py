@@ -204,6 +204,7 @@ class Need(StrEnum):
     GRADIENTS = "gradients"
     OVERFLOW = "overflow"
     LOGGED_SCALE = "logged-scale"
+    MEAN = "mean"
 
 
 class TrainingStep(OneCall):
@@ -211,7 +212,8 @@ class TrainingStep(OneCall):
 
     `criteria` are those that it stands for, `needs` what must be seen in it: a `scaler` that scales, products in half
     precision (`autocast`), in bfloat16 (`bf16`), `gradients` like those computed in float64, an `overflow` that is
-    skipped, the loss scale in what is logged or returned at each step (`logged-scale`).
+    skipped, the loss scale in what is logged or returned at each step (`logged-scale`), the `mean` of the losses of
+    each step's backward passes.
     """
 
     key: ClassVar[str] = "training_steps"

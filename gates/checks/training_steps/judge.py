@@ -8,7 +8,7 @@ from gates.check import Check, EvidenceSet, Said, about_criterion, absent, for_c
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.orders import Fault, judge_logged, judge_order
+from gates.checks.training_steps.orders import Fault, judge_logged, judge_mean, judge_order
 from gates.evidence.recorded_step import Overflowed, Recorded
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
 from gates.report import Section
@@ -172,7 +172,9 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "overflow": ("leaves out a step that overflows", judge_overflow, Level.MUST),
     "schedule": ("keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
+    "mean": ("uses the mean over its backward passes", judge_mean, Level.MUST),
 }
+ASKED = {"logging": Need.LOGGED_SCALE, "mean": Need.MEAN}  # aspects that a task has to ask for
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
 SHOWN_BY = {
     Need.BF16: "precision",
@@ -180,6 +182,7 @@ SHOWN_BY = {
     Need.GRADIENTS: "gradients",
     Need.OVERFLOW: "overflow",
     Need.LOGGED_SCALE: "logging",
+    Need.MEAN: "mean",
 }
 
 
@@ -271,7 +274,7 @@ def _overflow(run: Recorded | None) -> str:
 
 
 def _aspects(step: TrainingStep) -> list[str]:
-    return [name for name in ASPECTS if name != "logging" or Need.LOGGED_SCALE in step.needs]
+    return [name for name in ASPECTS if name not in ASKED or ASKED[name] in step.needs]
 
 
 CHECK = Check(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gates.check import Said, absent
+from gates.check import Said, absent, unseen
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import (
     BACKWARD,
@@ -45,6 +45,12 @@ PARTIAL = Fault(
     "The step of an incomplete window is too small.",
     "Divide by the number of backward passes that the window has.",
     Level.ADVISORY,
+)
+NO_MEAN = Fault(
+    "mean",
+    "1 time the mean",
+    "The step is too large or too small, as if it had another learning rate.",
+    "Call backward once for each batch of a window, on its loss divided by the number of batches.",
 )
 UNLOGGED = Fault(
     "scale not logged",
@@ -96,6 +102,22 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
             told = f"A step on {len(one)} backward passes divides their sum by {asked}."
             yield PARTIAL.said(told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
             return
+
+
+def judge_mean(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
+    """Judge whether the losses of each step's backward passes, each with its share, add up to one mean."""
+    windows = list(_windows(step.plain.events))
+    wrong = next((one for one in windows if abs(sum(event.share for event in one) - 1) > NEAR), None)
+    if wrong:
+        times = f"{sum(event.share for event in wrong):.3g} times the mean"
+        passes = f"{len(wrong)} backward pass{'es' if len(wrong) > 1 else ''}"
+        yield NO_MEAN.said(f"A step on {passes} uses {times} of their losses.", times, wrong[-1].location)
+    elif not windows or any(not event.whole for one in windows for event in one):
+        yield unseen("what losses are divided by, as no whole graph of a backward pass was read", needed=True)
+    else:
+        most, place = max(map(len, windows)), windows[0][-1].location
+        told = f"Each of {len(windows)} steps uses the mean of its losses, of {most} backward passes at most."
+        yield Said(Outcome.PASSED, told, "1 time the mean", place, expected=NO_MEAN.expected)
 
 
 def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
