@@ -131,13 +131,6 @@ def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stm
     ]  # fmt: skip
 
 
-def deleted_after(body: list[ast.stmt], node: ast.stmt) -> ast.stmt | None:
-    """Return the statement that in any case deletes a definition below it."""
-    name = getattr(node, "name", "")
-    below = (one for one in _settled(body) if one.lineno > node.lineno)
-    return next((one for one in below if isinstance(one, ast.Delete) and _meaning(one, name, body)), None)
-
-
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
     """Return the setter and deleter of a property."""
     if not isinstance(node, ast.FunctionDef) or not node.decorator_list:

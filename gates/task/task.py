@@ -219,12 +219,6 @@ else:
     Task = create_model("Task", __base__=_Written, __doc__=_Written.__doc__, __module__=__name__, **_with_checks())
 
 
-def measured_by(task: Task, criterion: Criterion) -> list[Measurement]:
-    """Return the measurements that a criterion asks for."""
-    asked = {measure.from_ for measure in criterion.measures}
-    return [measurement for measurement in task.measurements if measurement.id in asked]
-
-
 def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
     """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
 
