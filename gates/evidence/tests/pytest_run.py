@@ -16,8 +16,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
-from gates.evidence.lines.imported_code import not_committed
-from gates.evidence.lines.traced import FOLDER
+from gates.evidence.lines.traced import FOLDER, not_committed
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records, events_in, stage_of
 from gates.evidence.tests.taking import Taking, taking
