@@ -153,10 +153,7 @@ class PytestRun(Derived):
         """
         plugin = folder / "plugin"
         copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
-        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks", "--color=no"]
-        argv += ["--json-report", "--json-report-omit=collectors,log,streams,keywords", f"--rootdir={context.root}"]
-        argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
-        argv += ["-o", f"cache_dir={folder / 'cache'}"]
+        argv = [*_command(task, context, folder), *options]
         own = "PYTHONPATH" in env
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
         env = {**env, "PYTHONPATH": paths}
@@ -213,6 +210,13 @@ class PytestRun(Derived):
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
+
+
+def _command(task: Task, context: Context, folder: Path) -> list[str]:
+    argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}"]
+    argv += ["--color=no", "--json-report", "--json-report-omit=collectors,log,streams,keywords"]
+    argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
+    return [*argv, "-o", f"cache_dir={folder / 'cache'}"]
 
 
 def _worker_errors(events: list[Event]) -> Iterator[str]:
