@@ -307,12 +307,6 @@ def test_a_marker_that_is_not_of_the_form_is_refused(marker: str) -> None:
     assert (finding.outcome, finding.level) == (F, Level.MUST)
 
 
-def test_a_run_of_one_criterion_lists_nothing_as_bound_to_none() -> None:
-    asked = narrowed(a_task(), "AC1")
-    sections = GATE.describe(asked, evidence(a_tree(asked), a_run(a_record(id="tests/test_core.py::test_x"))))
-    assert "Tests Without a Criterion" not in {section.title for section in sections}
-
-
 def test_unseen_markers_are_unknown() -> None:
     assert [f.outcome for f in GATE.judge(ONE, evidence(a_tree(ONE))) if f.rule == "BL004"] == [U]
 
