@@ -52,8 +52,8 @@ def test_good_evidence_passes_every_check() -> None:
     seen = list(GATE.judge(task, all_evidence(task)))
     assert [(f.check, f.outcome) for f in seen] == [
         ("code:AC1", P), ("tests:AC1", P), ("code:AC2", P), ("tests:AC2", N), ("coverage", P), ("markers", P),
-        ("emptied:AC1", P), ("emptied:AC2", N), ("assertions:AC1", P), ("assertions:AC2", N),
-        ("called:AC1", P), ("called:AC2", P), ("goalposts", P), ("base-tests", P), ("changed-lines", P),
+        ("emptied:AC1", P), ("emptied:AC2", N), ("changed-lines", P), ("assertions:AC1", P), ("assertions:AC2", N),
+        ("called:AC1", P), ("called:AC2", P), ("goalposts", P), ("base-tests", P),
     ]  # fmt: skip
 
 
