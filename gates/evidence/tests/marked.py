@@ -72,8 +72,9 @@ class _Block:
     ) -> Iterator[WrittenTest]:
         """Yield the tests of a block, whose owner has some markers."""
         live = list(live_statements(body))
-        self._named = self._named | {name: node.value for node in live for name in _bound(node) if _is_mark(node)}  # type: ignore[attr-defined]  # an assignment
-        markers = (*markers, *(mark for node in live if "pytestmark" in _bound(node) for mark in self._of(node.value)))  # type: ignore[attr-defined]
+        given = [(name, value) for node in live if (value := _value(node)) for name in _bound(node)]
+        self._named = self._named | {name: value for name, value in given if _is_mark(value)}
+        markers = (*markers, *(mark for name, value in given if name == "pytestmark" for mark in self._of(value)))
         top = set(body)
         last = {node.name: node for node in body if isinstance(node, Function | ast.ClassDef)}
         bound = {name for node in live for name in _bound(node)}
@@ -137,11 +138,12 @@ def _bound(node: ast.stmt) -> list[str]:
     return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in inner]
 
 
-def _is_mark(node: ast.stmt) -> bool:
-    value = node.value if isinstance(node, ast.Assign) else None
-    return value is not None and any(
-        isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value)
-    )
+def _value(node: ast.stmt) -> ast.expr | None:
+    return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+
+
+def _is_mark(value: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value))
 
 
 def _marks(decorator: ast.expr) -> bool:
