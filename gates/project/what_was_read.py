@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gates.evidence.lines.imported_code import ImportedCode
+from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Model, Outcome, Revision, RuleText
 from gates.project.files import holds_a_file, is_byproduct
