@@ -42,9 +42,7 @@ def decide(findings: Iterable[Finding]) -> Verdict:
         return _verdict(Decision.INCONCLUSIVE, missing)
     if not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
         return Verdict(
-            decision=Decision.INCONCLUSIVE,
-            exit_code=EXIT_CODES[Decision.INCONCLUSIVE],
-            reasons=(NO_EVIDENCE,),
+            decision=Decision.INCONCLUSIVE, exit_code=EXIT_CODES[Decision.INCONCLUSIVE], reasons=(NO_EVIDENCE,)
         )
     return _verdict(Decision.PASS, [])
 
@@ -112,9 +110,7 @@ def share(total: int, weights: Sequence[int]) -> list[int]:
 
 def _verdict(decision: Decision, findings: Sequence[Finding]) -> Verdict:
     return Verdict(
-        decision=decision,
-        exit_code=EXIT_CODES[decision],
-        reasons=tuple(reason(finding) for finding in findings),
+        decision=decision, exit_code=EXIT_CODES[decision], reasons=tuple(reason(finding) for finding in findings)
     )
 
 

@@ -184,13 +184,7 @@ class Finding(Model):
             return data
         where = data.get("location")
         path = where.path if isinstance(where, Location) else (where or {}).get("path", "")
-        parts = [
-            data.get("rule"),
-            data.get("check"),
-            data.get("criterion") or "",
-            path,
-            data.get("subject", ""),
-        ]
+        parts = [data.get("rule"), data.get("check"), data.get("criterion") or "", path, data.get("subject", "")]
         digest = hashlib.sha256("\0".join(map(str, parts)).encode(errors="surrogatepass")).hexdigest()
         return {**data, "fingerprint": digest[:16]}
 

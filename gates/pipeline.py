@@ -5,9 +5,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 
 from gates import registry
-from gates.check import Evidence, EvidenceSet, writable
+from gates.check import Evidence, EvidenceSet, about_criterion, writable
 from gates.config import Context
 from gates.criteria import (
     all_waived,
@@ -219,13 +220,8 @@ def _run_gate(
             progress.step(gate, number, kind)
             evidence.collect(kind, task, context)
         report = judge(gate, task, evidence)
-    report = report.model_copy(
-        update={
-            "ran": not why_not,
-            "not_run_because": why_not,
-            "duration_s": round(time.monotonic() - clock, 1),
-        }
-    )
+    told = {"ran": not why_not, "not_run_because": why_not, "duration_s": round(time.monotonic() - clock, 1)}
+    report = report.model_copy(update=told)
     progress.ended(report)
     return report
 
@@ -245,33 +241,26 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
     if planned == decided and planned and len(planned) == len(checks):
         return
     off = ", ".join(sorted(planned ^ decided)) or "nothing was planned"
-    yield Finding(
-        rule="GT001",
-        check="plan",
-        outcome=Outcome.UNKNOWN,
-        severity=Severity.CRITICAL,
-        subject=gate.name,
-        message=f"The {gate.name} gate did not decide exactly what it planned: {off}.",
-        remediation="This is a fault of the gate; report it.",
-    )
+    message = f"The {gate.name} gate did not decide exactly what it planned: {off}."
+    yield _unfounded("GT001", "plan", message, "This is a fault of the gate; report it.", subject=gate.name)
+
+
+def _unfounded(rule: str, check: str, message: str, remedy: str, *, subject: str = "", impact: str = "") -> Finding:
+    """Say of the run as a whole why it can be no pass."""
+    said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL)
+    return said(message=message, remediation=remedy, subject=subject, impact=impact)
 
 
 def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
     """Say so where nothing was seen to hold of a required criterion and no gate has said it."""
     for criterion in task.criteria:
-        about = [finding for finding in seen if finding.criterion == criterion.id]
+        name, about = criterion.id, [finding for finding in seen if finding.criterion == criterion.id]
         said = any(finding.blocks or finding.leaves_open for finding in about)
         if criterion.level is Level.MUST and not said and status(about) not in {Status.PASS, Status.WAIVED}:
-            yield Finding(
-                rule="GT004",
-                check=f"seen:{criterion.id}",
-                criterion=criterion.id,
-                outcome=Outcome.UNKNOWN,
-                message=f"Nothing was seen to hold of {criterion.id}: what verifies it is optional or not for here.",
-                location=task.place(criterion),
-                actual="nothing seen",
-                remediation=f"Bind {criterion.id} to a test or measure of level must that applies here.",
-            )
+            message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
+            fix = f"Bind {name} to a test or measure of level must that applies here."
+            finding = partial(about_criterion(criterion, "GT004", f"seen:{name}"), location=task.place(criterion))
+            yield finding(outcome=Outcome.UNKNOWN, message=message, actual="nothing seen", remediation=fix)
 
 
 def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
@@ -280,15 +269,10 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
         return
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-    yield Finding(
-        rule="GT002",
-        check="revision",
-        outcome=Outcome.UNKNOWN,
-        severity=Severity.CRITICAL,
-        message=f"Files changed during the run: {', '.join(changed[:5])}.",
-        impact="The evidence speaks of no one state of the files.",
-        remediation="Run again and leave the files alone; mend tests that write into the source tree.",
-    )
+    message = f"Files changed during the run: {', '.join(changed[:5])}."
+    impact = "The evidence speaks of no one state of the files."
+    fix = "Run again and leave the files alone; mend tests that write into the source tree."
+    yield _unfounded("GT002", "revision", message, fix, impact=impact)
 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:

@@ -20,7 +20,7 @@ def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:
     written(root, {"a/b.txt": "two\n", "new.txt": ""})
     committed(root)
     target = tmp_path / "laid"
-    assert lay_out(root, first, target) == ()
+    lay_out(root, first, target)
     assert (target / "a/b.txt").read_text() == "one\n"
     assert (target / "run.sh").stat().st_mode & 0o111
     assert (target / "link").readlink() == Path("a/b.txt")
@@ -28,21 +28,6 @@ def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:
     assert git(target, "describe") == "v1.5"
     assert git(target, "status", "--porcelain") == ""
     assert git(root, "worktree", "list").count("\n") == 0
-
-
-def test_submodules_come_from_the_clones_that_are_here_and_others_are_named(tmp_path: Path) -> None:
-    inner = written(tmp_path / "inner", {"inside.txt": "pinned\n"})
-    committed(inner)
-    root = written(tmp_path / "p", {"a.txt": ""})
-    committed(root)
-    git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
-    pinned = committed(root)
-    written(root / "lib", {"inside.txt": "later\n"})
-    assert lay_out(root, pinned, tmp_path / "laid") == ()
-    assert (tmp_path / "laid/lib/inside.txt").read_text() == "pinned\n"
-    bare = tmp_path / "bare"
-    git(tmp_path, "clone", "-q", str(root), str(bare))
-    assert lay_out(bare, pinned, tmp_path / "again") == ("lib",)
 
 
 def test_a_commit_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:

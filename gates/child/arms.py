@@ -9,10 +9,10 @@ CODE, ...}` with what it used. Where this process can't be forked, as with CUDA 
 import importlib
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -32,20 +32,14 @@ class Arm:
     """The process of an arm, and the pipes to it and from it."""
 
     pid: int
-    ends: tuple[int, int]
+    orders: int
+    answers: int
     started: float
-    rest: bytes = b""
 
-    def ended(self) -> Told:
-        """Wait for its end; return that with what it used."""
-        for number in self.ends:
-            os.close(number)
-        _, status, usage = os.wait4(self.pid, 0)
-        unit = 1 if sys.platform == "darwin" else 1024
-        return {
-            "ended": os.waitstatus_to_exitcode(status), "wall_s": time.perf_counter() - self.started,
-            "cpu_s": usage.ru_utime + usage.ru_stime, "peak_memory_bytes": usage.ru_maxrss * unit,
-        }  # fmt: skip
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Return our ends of its pipes."""
+        return self.orders, self.answers
 
 
 def main() -> None:
@@ -69,8 +63,8 @@ def main() -> None:
             return
         os.close(ours[0])
         os.close(theirs[1])
-        arms[key] = Arm(pid, (ours[1], theirs[0]), time.perf_counter())
-    Carrier(arms, orders, answers).carry()
+        arms[key] = Arm(pid, ours[1], theirs[0], time.perf_counter())
+    carry(arms, orders, answers)
 
 
 def _can_fork() -> bool:
@@ -89,47 +83,41 @@ def _spawned(told: Told, orders: int, answers: int) -> int:
     return process.pid
 
 
-class Carrier:
-    """Carries each order to its arm, and what an arm says to the gate, until every arm has ended."""
+def carry(arms: dict[str, Arm], orders: int, answers: int) -> None:
+    """Carry each order to its arm, and what an arm says to the gate, until every arm has ended.
 
-    def __init__(self, arms: dict[str, Arm], orders: int, answers: int) -> None:
-        self._arms, self._orders, self._answers, self._rest = arms, orders, answers, b""
+    Where nobody asks any more, end them and this process.
+    """
+    telling = threading.Lock()
 
-    def carry(self) -> None:
-        """Carry until there is no arm any more; where nobody asks any more, end them and this process."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._orders, selectors.EVENT_READ, "")
-            for key, one in self._arms.items():
-                selector.register(one.ends[1], selectors.EVENT_READ, key)
-            while self._arms:
-                for ready, _ in selector.select():
-                    chunk = os.read(ready.fd, 65536)
-                    if not ready.data:
-                        self._ordered(chunk)
-                    elif chunk:
-                        self._said(ready.data, chunk)
-                    else:
-                        selector.unregister(ready.fd)
-                        self._tell({"arm": ready.data, **self._arms.pop(ready.data).ended()})
+    def tell(key: str, told: Told) -> None:
+        text = json.dumps({"arm": key, **told}).encode() + b"\n"
+        with telling:
+            while text:
+                text = text[os.write(answers, text) :]
 
-    def _ordered(self, chunk: bytes) -> None:
-        if not chunk:
-            os.killpg(0, signal.SIGKILL)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            one = self._arms.get(json.loads(line)["arm"])
-            with suppress(OSError):  # where it is gone, its end says so
-                os.write(one.ends[0], line + b"\n") if one else None
+    def answered(key: str, one: Arm) -> None:
+        with os.fdopen(one.answers, "rb") as said:
+            while line := said.readline(LONGEST):
+                if len(line) == LONGEST:
+                    os.kill(one.pid, signal.SIGKILL)
+                tell(key, {"said": line.rstrip(b"\n").decode("utf-8", "backslashreplace")})
+        _, status, usage = os.wait4(one.pid, 0)
+        took = {"wall_s": time.perf_counter() - one.started, "cpu_s": usage.ru_utime + usage.ru_stime}
+        unit = 1 if sys.platform == "darwin" else 1024
+        code = os.waitstatus_to_exitcode(status)
+        tell(key, {"ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
 
-    def _said(self, key: str, chunk: bytes) -> None:
-        one = self._arms[key]
-        *lines, one.rest = (one.rest + chunk).split(b"\n")
-        for line in lines:
-            self._tell({"arm": key, "said": line.decode("utf-8", "backslashreplace")})
-        if len(one.rest) > LONGEST:
-            os.kill(one.pid, signal.SIGKILL)
+    def ordered() -> None:
+        with os.fdopen(orders, "rb") as given:
+            for line in given:
+                with suppress(OSError):  # where it is gone, its end says so
+                    os.write(arms[json.loads(line)["arm"]].orders, line)
+        os.killpg(0, signal.SIGKILL)
 
-    def _tell(self, told: Told) -> None:
-        text = json.dumps(told).encode() + b"\n"
-        while text:
-            text = text[os.write(self._answers, text) :]
+    threading.Thread(target=ordered, daemon=True).start()
+    carriers = [threading.Thread(target=answered, args=each) for each in arms.items()]
+    for each in carriers:
+        each.start()
+    for each in carriers:
+        each.join()

@@ -23,7 +23,7 @@ from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import measure
-from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of, key_of
+from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
 from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
@@ -151,7 +151,8 @@ def time_arms(task: Task, measurement: Measurement, device: str, context: Contex
 def attempts_key(task: Task, measurement: Measurement, device: str, context: Context) -> str:
     """Return what the attempts at a measurement are known by: the same code, packages and work on the same machine."""
     code = code_digest(task, measurement, context)
-    return key_of(code, installed(context.python), work_of(measurement), device, processor(), machine.name())
+    facts = (code, installed(context.python), work_of(measurement), device, processor(), machine.name())
+    return digest_of(facts)
 
 
 def work_of(measurement: Measurement) -> str:

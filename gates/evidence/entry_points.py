@@ -64,19 +64,14 @@ class EntryPointRuns(Evidence):
             raise EvidenceUnavailable(f"{task.path} names no 'entry_points'")
         folder = context.folder("entry_points").evidence
         runs = tuple(_run(i, entry, task, context, folder) for i, entry in enumerate(task.entry_points))
-        return cls(
-            how="each command and each call made once, in a process of its own",
-            commands=tuple(
-                CommandRecord(
-                    purpose="entry point",
-                    argv=task.entry_points[run.index].run or (run.name,),
-                    ended=run.process.ended if run.process else run.problem,
-                    duration_s=run.process.duration_s if run.process else 0,
-                )
-                for run in runs
-            ),
-            runs=runs,
-        )
+        commands = tuple(_recorded(run, task.entry_points[run.index].run or (run.name,)) for run in runs)
+        return cls(how="each command and each call made once, in a process of its own", commands=commands, runs=runs)
+
+
+def _recorded(run: EntryRun, argv: tuple[str, ...]) -> CommandRecord:
+    if run.process:
+        return run.process.as_command("entry point", argv)
+    return CommandRecord(purpose="entry point", argv=argv, ended=run.problem, duration_s=0)
 
 
 def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Path) -> EntryRun:
@@ -111,17 +106,10 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         error=said(crash) if crash else "",
         function=crash.function if crash else "",
         returned=str(returned["text"]) if returned else None,
-        exit_code=_exit_code(entry, returned or {}, context),
+        exit_code=exit_code_of(entry.call or "", returned or {}, context.root),
         no_result=printable(_no_result(str((returned or {}).get("text", "")), ended.stdout.tail)) if clean_end else "",
         warnings=tuple(warnings_of(text, context)),
     )
-
-
-def _exit_code(entry: EntryPoint, returned: Entry, context: Context) -> int | None:
-    """Return what a callable that is a console script would end with."""
-    status, is_number = returned.get("status"), bool(returned.get("number"))
-    known = isinstance(status, int)
-    return exit_code_of(entry.call or "", int(str(status)), context.root, is_number=is_number) if known else None
 
 
 def _no_result(returned: str, written: str) -> str:
@@ -140,15 +128,15 @@ def _no_result(returned: str, written: str) -> str:
     return f"its output says {said!r}" if said else ""
 
 
-def exit_code_of(call: str, status: int, root: Path, *, is_number: bool) -> int | None:
+def exit_code_of(call: str, returned: Entry, root: Path) -> int | None:
     """Return what the process of a console script would end with; `None` for a callable that need not be one.
 
     A function that is called `main` and returns a whole number returns an exit code by convention; of one that
     `pyproject.toml` names as a script, `sys.exit` takes 0, `None` and `False` for success, and nothing else.
     """
-    if call in scripts_of(root):
-        return status
-    return status if is_number and call.partition(":")[2] == CALLED else None
+    status, is_number = returned.get("status"), bool(returned.get("number"))
+    is_script = call in scripts_of(root) or (is_number and call.partition(":")[2] == CALLED)
+    return status if is_script and isinstance(status, int) else None
 
 
 def scripts_of(root: Path) -> set[str]:

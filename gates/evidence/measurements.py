@@ -37,36 +37,22 @@ class Measurements(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Run each measurement in its own process, on each device that a criterion names."""
-        wanted = {
-            measurement.id: asked_of(task, measurement)
-            for measurement in task.measurements
-            if asked_of(task, measurement)
-        }
-        if not wanted:
+        asked = [(one, device) for one in task.measurements for device in asked_of(task, one)]
+        if not asked:
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
-        runs = tuple(
-            _not_tried(measurement, device) or take(task, measurement, device, context, folder)
-            for measurement in task.measurements
-            for device in wanted.get(measurement.id, ())
-        )
-        return cls(
-            how="benchmarks that wrote their raw samples",
-            commands=tuple(
-                CommandRecord(
-                    purpose=f"measurement {run.id}",
-                    argv=command(task, run.id, run.device),
-                    ended=run.ended,
-                    duration_s=run.duration_s,
-                )
-                for run in runs
-            ),
-            runs=runs,
-        )
+        runs = tuple(_not_tried(one, device) or take(task, one, device, context, folder) for one, device in asked)
+        commands = tuple(_recorded(task, run) for run in runs)
+        return cls(how="benchmarks that wrote their raw samples", commands=commands, runs=runs)
 
     def of(self, measurement: str) -> tuple[MeasurementRun, ...]:
         """Return the runs of a measurement."""
         return tuple(run for run in self.runs if run.id == measurement)
+
+
+def _recorded(task: Task, run: MeasurementRun) -> CommandRecord:
+    purpose, argv = f"measurement {run.id}", command(task, run.id, run.device)
+    return CommandRecord(purpose=purpose, argv=argv, ended=run.ended, duration_s=run.duration_s)
 
 
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
@@ -142,12 +128,7 @@ def _run(measurement: Measurement, device: str, context: Context, folder: Path) 
     shutil.rmtree(out.parent, ignore_errors=True)
     raw = f"measurements/{kept.name}" if regular else f"measurements/{kept.stem}.stderr.txt"
     return MeasurementRun(
-        id=measurement.id,
-        device=device,
-        process=ended,
-        samples=samples,
-        problem=problem,
-        raw=raw if ended else None,
+        id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw if ended else None
     )
 
 

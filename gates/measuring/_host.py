@@ -7,165 +7,101 @@ A worker reads from stdin and writes to the descriptor that `GATES_WORKER` names
 
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 LONGEST = 1 << 20
+DRAIN_S = 1.0  # after the end of a worker, where somebody that it started holds its pipe
 Told = dict[str, Any]
-
-
-class Child:
-    """A process of an arm, and the part of a line that has come from it so far."""
-
-    def __init__(self, name: str, process: "subprocess.Popen[bytes]", replies: int | None) -> None:
-        self.name, self.process, self.replies = name, process, replies
-        self.started, self.before = time.perf_counter(), b""
-
-    def ended(self, status: int, usage: Any) -> Told:  # noqa: ANN401  # the struct that wait4 returns
-        """Tell how it ended and what it and those it waited for used."""
-        code = os.waitstatus_to_exitcode(status)
-        unit = 1 if sys.platform == "darwin" else 1024
-        took = {"wall_s": time.perf_counter() - self.started, "cpu_s": usage.ru_utime + usage.ru_stime}
-        return {"arm": self.name, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit}
+Process = subprocess.Popen[bytes]
 
 
 class Host:
-    """Waits for the gate, for the workers' lines and for their ends, all at once."""
+    """Obeys the gate; a thread for each process reads its lines, another waits for its end."""
 
-    def __init__(self, orders: int, out: int) -> None:
-        self._orders, self._out, self._rest = orders, out, b""
-        self._children: dict[str, Child] = {}
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(orders, selectors.EVENT_READ, "gate")
-        self._woken, waking = os.pipe()
-        os.set_blocking(waking, False)
-        signal.set_wakeup_fd(waking, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(self._woken, selectors.EVENT_READ, "death")
-        self._going_on = True
+    def __init__(self, orders: IO[bytes], out: int) -> None:
+        self._orders, self._out = orders, out
+        self._processes: dict[str, Process] = {}
+        self._telling = threading.Lock()
 
     def serve(self) -> None:
         """Serve until the gate is gone, then end what is left."""
-        while self._going_on:
-            for key, _ in self._selector.select():
-                if key.data == "gate":
-                    self._read_orders()
-                elif key.data == "death":
-                    os.read(self._woken, 4096)
-                else:
-                    self._read_replies(key.data)
-            self._reap()
-        for child in self._children.values():
-            _kill(child)
-
-    def _read_orders(self) -> None:
-        chunk = os.read(self._orders, 65536)
-        self._going_on = bool(chunk)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
+        for line in self._orders:
             order = json.loads(line)
             getattr(self, f"_{order.pop('do')}")(**order)
+        for arm in list(self._processes):
+            self._kill(arm)
 
     def _start(self, arm: str, argv: list[str], env: dict[str, str], cwd: str, *, talks: bool) -> None:
         """Start a process; one that talks has a pipe each way."""
-        replies, theirs = os.pipe() if talks else (None, None)
+        replies, theirs = os.pipe()
         told = {**os.environ, **env, **({"GATES_WORKER": str(theirs)} if talks else {})}
+        given, passed = (subprocess.PIPE, (theirs,)) if talks else (subprocess.DEVNULL, ())
+        begun = time.perf_counter()
         try:
-            given, passed = (subprocess.PIPE, (theirs,)) if theirs is not None else (subprocess.DEVNULL, ())
             process = subprocess.Popen(argv, cwd=cwd, env=told, stdin=given, start_new_session=True, pass_fds=passed)
         except (OSError, ValueError) as error:
             self._tell({"arm": arm, "not_started": str(getattr(error, "strerror", None) or error)})
-            for number in (replies, theirs):
-                if number is not None:
-                    os.close(number)
+            os.close(replies)
             return
-        self._children[arm] = child = Child(arm, process, replies)
-        if replies is not None and theirs is not None:
+        finally:
             os.close(theirs)
-            self._selector.register(replies, selectors.EVENT_READ, child)
+        self._processes[arm] = process
+        reader = threading.Thread(target=self._read, args=(arm, os.fdopen(replies, "rb")), daemon=True)
+        reader.start()
+        threading.Thread(target=self._wait, args=(arm, process, begun, reader), daemon=True).start()
 
     def _say(self, arm: str, line: str) -> None:
         """Hand a line to a worker; where it is gone, its end says so."""
-        child = self._children.get(arm)
-        if child is not None and child.process.stdin is not None:
-            try:
-                child.process.stdin.write(line.encode() + b"\n")
-                child.process.stdin.flush()
-            except OSError:
-                return
+        process = self._processes.get(arm)
+        with suppress(OSError, ValueError):
+            if process is not None and process.stdin is not None:
+                process.stdin.write(line.encode() + b"\n")
+                process.stdin.flush()
 
     def _kill(self, arm: str) -> None:
-        if arm in self._children:
-            _kill(self._children[arm])
+        if (process := self._processes.get(arm)) is not None:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
 
-    def _read_replies(self, child: Child) -> None:
-        assert child.replies is not None
-        chunk = os.read(child.replies, 65536)
-        if not chunk:
-            self._close_replies(child)
-            return
-        *lines, child.before = (child.before + chunk).split(b"\n")
-        for line in lines:
-            self._tell({"arm": child.name, "said": line.decode("utf-8", "backslashreplace")})
-        if len(child.before) > LONGEST:
-            self._tell({"arm": child.name, "said": "a line without an end"})
-            _kill(child)
-            child.before = b""
+    def _read(self, arm: str, replies: IO[bytes]) -> None:
+        with replies:
+            while line := replies.readline(LONGEST):
+                if line.endswith(b"\n"):
+                    self._tell({"arm": arm, "said": line[:-1].decode("utf-8", "backslashreplace")})
+                elif len(line) == LONGEST:
+                    self._tell({"arm": arm, "said": "a line without an end"})
+                    self._kill(arm)
+                    return
 
-    def _reap(self) -> None:
-        for name, child in list(self._children.items()):
-            pid, status, usage = os.wait4(child.process.pid, os.WNOHANG)
-            if not pid:
-                continue
-            ended = child.ended(status, usage)
-            child.process.returncode = ended["ended"]
-            if child.replies is not None:
-                os.set_blocking(child.replies, False)
-                self._drain(child)
-            _kill(child)  # the rest of its group
-            if child.process.stdin is not None:
-                with suppress(OSError):
-                    child.process.stdin.close()
-            del self._children[name]
-            self._tell(ended)
-
-    def _drain(self, child: Child) -> None:
-        """Read what a worker said before it ended."""
-        try:
-            while child.replies is not None:
-                self._read_replies(child)
-        except BlockingIOError:  # somebody that it started holds the pipe
-            self._close_replies(child)
-
-    def _close_replies(self, child: Child) -> None:
-        if child.replies is not None:
-            self._selector.unregister(child.replies)
-            os.close(child.replies)
-            child.replies = None
+    def _wait(self, arm: str, process: Process, begun: float, reader: threading.Thread) -> None:
+        """Tell how a process ended, and what it and those it waited for used."""
+        _, status, usage = os.wait4(process.pid, 0)
+        took = {"wall_s": time.perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self._kill(arm)  # the rest of its group
+        reader.join(DRAIN_S)
+        del self._processes[arm]
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        unit = 1 if sys.platform == "darwin" else 1024
+        self._tell({"arm": arm, "ended": process.returncode, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
 
     def _tell(self, told: Told) -> None:
         text = json.dumps(told).encode() + b"\n"
-        try:
+        with self._telling, suppress(OSError):  # where the gate is gone, its orders end, too
             while text:
                 text = text[os.write(self._out, text) :]
-        except OSError:
-            self._going_on = False
-
-
-def _kill(child: Child) -> None:
-    try:
-        os.killpg(child.process.pid, signal.SIGKILL)
-    except OSError:
-        return
 
 
 if __name__ == "__main__":
     told_in, told_out = map(int, os.environ.pop("GATES_HOST").split(","))
     os.set_inheritable(told_in, False)
     os.set_inheritable(told_out, False)
-    Host(told_in, told_out).serve()
+    Host(os.fdopen(told_in, "rb"), told_out).serve()

@@ -4,7 +4,6 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 
 from gates.measuring.interval import (
@@ -34,32 +33,18 @@ CPU_TIME = {"step_time_s": "step_cpu_time_s", "run_time_s": "run_cpu_time_s"}
 TIMED = frozenset({*TIMES, *CPU_TIME.values()})  # what has a value for each pair
 
 
-@dataclass(frozen=True)
-class Noise:
-    """What a second copy of the baseline differed from it: the ratio of their times, which should be 1."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def floor(self) -> float:
-        """Return the part by which two equal things seem to differ here."""
-        return max(abs(self.high - 1), abs(self.low - 1))
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}], n = {self.n}"
-
-
-def noise(taken: Taken, metric: str = TIMES[0]) -> Noise | None:
-    """Return how far the baseline and its copy were apart by a clock; `None` where they were not compared."""
+def noise(taken: Taken, metric: str = TIMES[0]) -> Estimate | None:
+    """Return the ratio of the times of the baseline and its copy, which should be 1; `None` where there is none."""
     ratios = sorted(copy / own for own, copy in (taken.cpu_copies if metric in CPU_TIME.values() else taken.copies))
     if not ratios:
         return None
-    n = len(ratios)
-    k = rank(n)[0] if n >= NEEDED else 1  # of fewer, all that was seen
-    return Noise(statistics.median(ratios), ratios[k - 1], ratios[-k], n)
+    k, level = rank(len(ratios)) if len(ratios) >= NEEDED else (1, 0.0)  # of fewer, all that was seen
+    return Estimate(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), level)
+
+
+def floor_of(noise: Estimate) -> float:
+    """Return the part by which two equal things seem to differ here."""
+    return max(abs(noise.high - 1), abs(noise.low - 1))
 
 
 def differing(taken: Taken) -> tuple[str, Outcome]:
@@ -129,7 +114,7 @@ def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -
 def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:
     seen = noise(taken, metric)
     if seen and not seen.low <= 1 <= seen.high and abs(math.log(seen.value)) > margin / 2:
-        yield f"two copies of {taken.baseline} differed as much as half of what is to be shown: {seen}"
+        yield f"two copies of {taken.baseline} differed as much as half of what is to be shown: {seen}, n = {seen.n}"
     halves = {arm: statistics.median(values) for arm, values in taken.halves.items() if values}
     if halves and metric in TIMES:
         apart = (max(halves.values()) - min(halves.values())) / 2
@@ -193,15 +178,7 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
         ordered = sorted(first), sorted(second)
         found, given = ordered if len({*first}) == len(first) and _is_multiple(*ordered) else (first, second)
         if _is_multiple(found, given) or _on_a_line(given, found) or _on_a_line(found, given):
-            yield f"the samples of {one} are those of {other} {_line(given, found)}, which no two clocks give"
-
-
-def _line(given: Sequence[float], found: Sequence[float]) -> str:
-    """Return how samples come from others, in words."""
-    slope, offset = statistics.linear_regression(given, found)
-    if abs(offset) <= 0.01 * statistics.fmean(found):
-        return f"times {slope:.4g}"
-    return f"times {slope:.4g} {'plus' if offset > 0 else 'minus'} {abs(offset):.3g}"
+            yield f"the samples of {one} are those of {other}, scaled or shifted, which no two clocks give"
 
 
 def _is_multiple(one: Sequence[float], other: Sequence[float]) -> bool:

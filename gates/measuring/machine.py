@@ -84,8 +84,9 @@ def gpu(ours: int) -> Gpu | None:
         return None
     reasons, clock, most, _mig = (*(word.strip() for word in facts[0].split(",")), "", "", "", "")[:4]
     at_work = [line for line in _asked("--query-compute-apps=pid") if line.strip().isdecimal()]
-    held = _number(reasons)
-    share = None
+    held, share = 0, None
+    with suppress(ValueError):
+        held = int(reasons, 0)
     with suppress(ValueError, ZeroDivisionError):
         share = float(clock.split()[0]) / float(most.split()[0])
     return Gpu(throttled=reasons if held & ~HARMLESS else "", clock_share=share, others=max(0, len(at_work) - ours))
@@ -98,13 +99,6 @@ def _asked(question: str) -> list[str]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     return done.stdout.decode("utf-8", "replace").splitlines() if done.returncode == 0 else []
-
-
-def _number(word: str) -> int:
-    try:
-        return int(word, 0)
-    except ValueError:
-        return 0
 
 
 def _throttled() -> float | None:

@@ -193,9 +193,8 @@ class Session:
         running = _Running(number, block, workers)
         for name, worker in workers.items():
             hello = worker.hello(timeout_s=self._plan.start_s)
-            _refuse_another_device(name, self._hellos.get(name), hello)
+            self._refuse_another_device(name, hello)
             self._hellos[name] = hello
-        self._refuse_two_devices()
         step_s = {name: self._warm_up(worker) for name, worker in workers.items()}
         if number == 1:
             self._split_pairs(max(step_s.values()))
@@ -262,10 +261,12 @@ class Session:
         hello = self._hellos.get(self._plan.names[0])
         return hello.device if hello else machine.processor()
 
-    def _refuse_two_devices(self) -> None:
-        seen = {name: hello.device.type for name, hello in self._hellos.items()}
-        if len(set(seen.values())) > 1:
-            raise ArmFailed(f"the arms ran on different devices: {', '.join(f'{n} on {d}' for n, d in seen.items())}")
+    def _refuse_another_device(self, name: str, hello: Hello) -> None:
+        """Raise `ArmFailed` where a process runs on another device than the first one of them all."""
+        was, device = next(iter(self._hellos.values()), hello).device, hello.device
+        if (was.type, was.name) != (device.type, device.name):
+            first, other = f"{was.type} ({was.name})", f"{device.type} ({device.name})"
+            raise ArmFailed(f"the arms ran on different devices: {name} on {other}, the first on {first}")
 
     def _samples(self) -> Samples:
         hello = self._hellos.get(self._plan.names[0])
@@ -288,14 +289,6 @@ class Session:
         paired = {"most": self._most, "split": self._split, "pairs": got.pairs, "ended": ended}
         starts = {"baseline": plan.names[0], "planned_starts": plan.restarts}
         return Taken.model_validate({**asked, **paired, **starts, **told})
-
-
-def _refuse_another_device(name: str, before: Hello | None, now: Hello) -> None:
-    """Raise `ArmFailed` where a process runs on another device than the one that was started before it."""
-    was, device = before.device if before else now.device, now.device
-    if (was.type, was.name) != (device.type, device.name):
-        then, again = f"{was.type} ({was.name})", f"{device.type} ({device.name})"
-        raise ArmFailed(f"{name} ran on {then}, and when started again on {again}")
 
 
 def _settled(times: list[float]) -> bool:

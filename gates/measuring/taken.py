@@ -43,11 +43,6 @@ class Recalled(Model):
     problem: str = ""
 
 
-def key_of(*facts: str) -> str:
-    """Return the key of attempts that answer the same question: the same code, criterion, device and machine."""
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
 class Ledger:
     """The attempts of a project, a line each, in a file that git does not see."""
 

@@ -14,28 +14,16 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.history import run_git
 
 TIMEOUT_S = 300
-SUBMODULE = b"160000"
-DEEPEST = 5
 OWN = ("-c", "gc.auto=0", "-c", "core.autocrlf=input", "-c", "advice.detachedHead=false")
 
 
-def lay_out(repository: Path, commit: str, target: Path) -> tuple[str, ...]:
-    """Lay out a commit of a repository; return the submodules that are not here and so are empty folders.
+def lay_out(repository: Path, commit: str, target: Path) -> None:
+    """Lay out a commit of a repository, its submodules as empty folders.
 
-    A submodule is laid out from the project's own clone of it. Raises `EvidenceUnavailable` with what git says.
+    Raises `EvidenceUnavailable` with what git says.
     """
-    return tuple(_laid_out(repository, commit, target, DEEPEST))
-
-
-def _laid_out(repository: Path, commit: str, target: Path, deep: int) -> Iterator[str]:
     _borrow(repository, target, "refs/tags")
     _ask(target, "checkout", "--quiet", "--force", "--detach", commit)
-    for path, pinned in _submodules(target, commit):
-        clone = repository / path
-        if deep and (clone / ".git").exists() and _has(clone, pinned):
-            yield from (f"{path}/{inner}" for inner in _laid_out(clone, pinned, target / path, deep - 1))
-        else:
-            yield path
 
 
 def give_history(repository: Path, copy: Path) -> None:
@@ -71,17 +59,6 @@ def _borrow(repository: Path, target: Path, refs: str) -> None:
         _ask(target, "config", "lfs.storage", str(common / "lfs"))
     told = _ask(repository, "for-each-ref", "--sort=refname", "--format=%(objectname) %(refname)", refs)
     (own / "packed-refs").write_text("".join(f"{line}\n" for line in told.splitlines()), encoding="utf-8")
-
-
-def _submodules(folder: Path, commit: str) -> Iterator[tuple[str, str]]:
-    for row in _run(folder, "ls-tree", "-r", "-z", "--full-tree", commit).stdout.split(b"\0"):
-        head, _, path = row.partition(b"\t")
-        if head.startswith(SUBMODULE):
-            yield os.fsdecode(path), head.split(b" ")[2].decode()
-
-
-def _has(repository: Path, commit: str) -> bool:
-    return _run(repository, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
 
 def _ask(folder: Path, *words: str) -> str:

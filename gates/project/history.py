@@ -114,6 +114,12 @@ class History:
                 mode, _, oid = head.split(b" ")[:3]
                 yield os.fsdecode(path), Blob(oid.decode(), plain=mode in FILE_MODES, link=mode == LINK_MODE)
 
+    def differing(self, commit: str) -> list[str]:
+        """Return the files of a commit that are others in the work tree, or gone, as git's own filters see them."""
+        asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
+        told = self._ask(*asked, why=f"the work tree cannot be compared with {commit[:12]}")
+        return [path for path in os.fsdecode(told).split("\0") if path]
+
     def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
         """Return the contents of blobs by their object; one that is too large or is not there is left out."""
         wanted = sorted({blob.oid for blob in blobs if blob.plain or blob.link})
@@ -166,12 +172,7 @@ def asked_once() -> Iterator[None]:
 
 
 def run_git(
-    folder: Path,
-    words: Sequence[str],
-    *,
-    options: Sequence[str] = (),
-    given: bytes = b"",
-    timeout_s: float = TIMEOUT_S,
+    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
     answers, asked = _answers.get(), (folder, *words)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from gates.evidence.lines.traced import ImportedCode
@@ -62,6 +63,10 @@ def _near(path: Path, root: Path) -> str:
 
 
 NAMED = 5
+OF_UNREAD = (
+    "Fix it. If it is not meant to be read, name under 'implementation' the files and folders beside it. "
+    "If it is for a newer Python, let that one run gates."
+)
 PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
 
 RULES = (
@@ -90,18 +95,10 @@ def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
 def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
     """Say of each path of a task that leads to no file that nothing of it was seen."""
     for loose in loose_paths(task.spots, task.path, root):
-        yield Finding(
-            rule="GT006",
-            check="paths",
-            outcome=Outcome.UNKNOWN,
-            location=loose.location,
-            subject=loose.path,
-            expected="a file, or a folder with files",
-            actual=loose.why,
-            message=f"{loose.said}.",
-            impact="Nothing of what it means was looked at.",
-            remediation="Mend the path, write the file, or take the path out.",
-        )
+        where = partial(Finding, rule="GT006", check="paths", location=loose.location, subject=loose.path)
+        said = partial(where, outcome=Outcome.UNKNOWN, expected="a file, or a folder with files", actual=loose.why)
+        impact, fix = "Nothing of what it means was looked at.", "Mend the path, write the file, or take the path out."
+        yield said(message=f"{loose.said}.", impact=impact, remediation=fix)
 
 
 def not_read(tree: SourceTree | None) -> Iterable[Finding]:
@@ -109,22 +106,18 @@ def not_read(tree: SourceTree | None) -> Iterable[Finding]:
     unparsed = tree.unparsed if tree else ()
     for number, text in enumerate(unparsed[:NAMED], 1):
         found = PLACE.fullmatch(text)
-        place = Location(path=found["path"], line=int(found["line"])) if found else None
+        path, why = (found["path"], found["why"]) if found else (text, text)
+        place = Location(path=path, line=int(found["line"])) if found else None
         more = f" {len(unparsed) - NAMED} more were not." if number == NAMED < len(unparsed) else ""
-        yield _unread(place, found["path"] if found else text, found["why"] if found else text, more)
-
-
-def _unread(place: Location | None, path: str, why: str, more: str) -> Finding:
-    return Finding(
-        rule="GT007",
-        check="read",
-        outcome=Outcome.UNKNOWN,
-        location=place,
-        subject=path,
-        expected="Python that can be read",
-        actual=why,
-        message=f"{path} is part of the implementation and could not be read: {why}.{more}",
-        impact="What it does was seen by no check that reads code.",
-        remediation="Fix it. If it is not meant to be read, name under 'implementation' the files and folders beside "
-        "it. If it is for a newer Python, let that one run gates.",
-    )
+        yield Finding(
+            rule="GT007",
+            check="read",
+            outcome=Outcome.UNKNOWN,
+            location=place,
+            subject=path,
+            expected="Python that can be read",
+            actual=why,
+            message=f"{path} is part of the implementation and could not be read: {why}.{more}",
+            impact="What it does was seen by no check that reads code.",
+            remediation=OF_UNREAD,
+        )

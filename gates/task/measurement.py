@@ -1,6 +1,5 @@
 """What a task says of measurements, of the code that a criterion is bound to, and of waivers."""
 
-import re
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -143,18 +142,6 @@ class CodeBinding(Located):
 WARNING = timedelta(days=14)
 LONGEST = timedelta(days=366)
 NEVER = frozenset({"EX001", "BL003", "BL004", "BL011", "BL012"})
-ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def _day(value: object) -> object:
-    if isinstance(value, date):
-        return value
-    if not isinstance(value, str) or not ISO_DAY.fullmatch(value):
-        raise ValueError(f"expected a day such as 2026-12-31, found {value!r}")
-    try:
-        return date.fromisoformat(value)
-    except ValueError as error:
-        raise ValueError(f"expected a day of the calendar such as 2026-12-31, found {value!r}") from error
 
 
 class Standing(StrEnum):
@@ -173,7 +160,7 @@ class Waiver(Located):
     rule: Annotated[str, Field(pattern=r"^[A-Z]{2}[0-9]{3}$")] | None = None
     reason: Text
     owner: Text
-    expires: Annotated[date, BeforeValidator(_day)]
+    expires: date
 
     @model_validator(mode="after")
     def _may_be_waived(self) -> Self:

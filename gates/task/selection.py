@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from gates.model import Finding, Outcome, RuleText
 from gates.task.measurement import Measurement
@@ -46,22 +47,17 @@ def narrowed(task: Task, *only: str | None) -> Task:
 def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
     """Say of all that was not asked for that it was not looked at."""
     only = asked.only
-    common = {
-        "rule": "GT003",
-        "outcome": Outcome.UNKNOWN,
-        "actual": "not looked at",
-        "remediation": "Run without --only.",
-        "command": f"gates run {whole.id}",
-    }
+    said = partial(Finding, rule="GT003", outcome=Outcome.UNKNOWN, actual="not looked at")
+    said = partial(said, remediation="Run without --only.", command=f"gates run {whole.id}")
     for criterion in whole.criteria:
         if criterion not in asked.criteria:
-            message = f"{criterion.id} was not asked for (--only {only})."
-            own = {"check": f"only:{criterion.id}", "criterion": criterion.id, "level": criterion.level}
-            yield Finding.model_validate({**common, **own, "message": message, "location": whole.place(criterion)})
+            message, name = f"{criterion.id} was not asked for (--only {only}).", criterion.id
+            about = partial(said, check=f"only:{name}", criterion=name, level=criterion.level)
+            yield about(message=message, location=whole.place(criterion))
     parts = [name for name in ("tests", *whole.part_keys()) if getattr(asked, name) != getattr(whole, name)]
     if parts:
         message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
-        yield Finding.model_validate({**common, "check": "only", "message": message, "location": whole.place(whole)})
+        yield said(check="only", message=message, location=whole.place(whole))
 
 
 BUDGET_S = 30.0
@@ -83,11 +79,7 @@ def cut_short(measurement: Measurement, task: Task) -> Measurement:
     """Return how a measurement is taken: in a smoke run with less time, fewer starts and pairs; else as it stands."""
     if not task.smoke:
         return measurement
-    return measurement.model_copy(
-        update={
-            "budget_s": min(measurement.budget_s, BUDGET_S),
-            "restarts": min(measurement.restarts, RESTARTS) if measurement.arms else measurement.restarts,
-            "pairs": min(measurement.pairs, PAIRS),
-            "run": (*measurement.run, *measurement.smoke) if measurement.run else None,
-        }
-    )
+    less = {"budget_s": min(measurement.budget_s, BUDGET_S), "pairs": min(measurement.pairs, PAIRS)}
+    restarts = min(measurement.restarts, RESTARTS) if measurement.arms else measurement.restarts
+    run = (*measurement.run, *measurement.smoke) if measurement.run else None
+    return measurement.model_copy(update={**less, "restarts": restarts, "run": run})

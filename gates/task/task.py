@@ -12,23 +12,13 @@ from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
-from gates.task.types import (
-    ArmName,
-    Callable,
-    Command,
-    InsidePath,
-    Located,
-    Metric,
-    Name,
-    Part,
-    Seconds,
-    Text,
-)
+from gates.task.types import ArmName, Callable, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
+KINDS: tuple[Literal["ratio", "reduction", "difference", "value"], ...] = ("ratio", "reduction", "difference", "value")
 TASK_ID = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
@@ -57,8 +47,7 @@ class Measure(Located):
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
-        kinds = [self.ratio, self.reduction, self.difference, self.value]
-        if sum(kind is not None for kind in kinds) != 1:
+        if sum(getattr(self, kind) is not None for kind in KINDS) != 1:
             raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'value'")
         if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
             raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
@@ -78,11 +67,7 @@ class Measure(Located):
     @property
     def kind(self) -> Literal["ratio", "reduction", "difference", "value"]:
         """Return which of the four ways the number is made in."""
-        if self.ratio:
-            return "ratio"
-        if self.reduction:
-            return "reduction"
-        return "difference" if self.difference else "value"
+        return next((kind for kind in KINDS if getattr(self, kind) is not None), "value")
 
     @property
     def arms(self) -> tuple[str, ...]:

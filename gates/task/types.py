@@ -43,10 +43,12 @@ class Part(Located):
     """One entry of a list that a task may hold under `key`: something that is run or measured.
 
     `criteria` are those that it may stand for without a test; `shown` says how, as in "shown by an entry point".
+    `least` is what of it can still decide, in a smoke run.
     """
 
     key: ClassVar[str]
     shown: ClassVar[str] = ""
+    least: ClassVar[dict[str, float]] = {}
 
     criteria: tuple[Name, ...] = ()
 
@@ -58,7 +60,7 @@ class Part(Located):
 
     def smoked(self) -> Self:
         """Return the same with as little work as can decide, for a smoke run."""
-        return self
+        return self.model_copy(update={name: min(getattr(self, name), least) for name, least in self.least.items()})
 
 
 class OneCall(Part):

@@ -9,6 +9,7 @@ import difflib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -39,11 +40,8 @@ class SourceError(UsageError):
 
     def __init__(self, path: str, text: str, problems: Iterable[Problem]) -> None:
         lines = text.splitlines()
-        shown = [
-            _shown(path, problem, lines)
-            for problem in sorted(set(problems), key=lambda p: (p.line, p.column, p.message))
-        ]
-        super().__init__("\nerror: ".join(shown))
+        ordered = sorted(set(problems), key=attrgetter("line", "column", "message"))
+        super().__init__("\nerror: ".join(_shown(path, problem, lines) for problem in ordered))
 
 
 @dataclass

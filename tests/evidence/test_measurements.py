@@ -145,7 +145,7 @@ def test_what_a_command_missed_is_no_pass_when_it_is_run_again(tmp_path: Path) -
 def test_other_code_of_a_command_is_another_attempt(tmp_path: Path, path: str) -> None:
     root = a_repeated(tmp_path)
     attempted(root, "slow")
-    (root / path).write_text(f"# faster\n'About.'\n{(root / path).read_text()}", encoding="utf-8")
+    (root / path).write_text(f"# faster\n{(root / path).read_text()}", encoding="utf-8")
     assert attempted(root, "fast")[::2] == (Outcome.UNKNOWN, 1)
     with (root / path).open("a", encoding="utf-8") as file:
         file.write("FASTER = 1\n")

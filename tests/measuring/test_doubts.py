@@ -24,11 +24,11 @@ MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
     "a constant rate": (a_metric([291.0] * 20, [1 / t for t in OTHERS * 3 + OTHERS[:2]], "1/s"),
                         {"of": "tokens_per_s"}, "all 20 samples of old are 291 1/s"),
     "a series": (a_metric([0.02 + i / 1000 for i in range(6)], OTHERS), {}, "by the same amount each time"),
-    "a copy in another order": (a_metric(FINE, [t / 2 for t in sorted(FINE)]), {}, "are those of new times 2,"),
-    "itself": (a_metric(TIMES, TIMES), {}, "of old are those of new times 1, which no two clocks give"),
-    "a copy with something added": (a_metric(TIMES, [t / 3 + 0.01 for t in TIMES]), {}, "of new times 3"),
+    "a copy in another order": (a_metric(FINE, [t / 2 for t in sorted(FINE)]), {}, "of new, scaled or shifted"),
+    "itself": (a_metric(TIMES, TIMES), {}, "of old are those of new, scaled or shifted, which no two clocks give"),
+    "a copy with something added": (a_metric(TIMES, [t / 3 + 0.01 for t in TIMES]), {}, "of new, scaled or shifted"),
     "a copy that was rounded": (
-        a_metric(FINE, [round(t / 1.7, 5) for t in FINE]), {}, "of old are those of new times 1.7"),
+        a_metric(FINE, [round(t / 1.7, 5) for t in FINE]), {}, "of old are those of new, scaled or shifted"),
     "a series that was rounded": (
         a_metric([round(0.02 + i / 7000, 6) for i in range(12)], OTHERS * 2), {}, "by the same amount"),
     "a comparison that cannot differ": (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from taking import an_attempt
 
-from gates.measuring.taken import Attempt, Ledger, key_of, pooled
+from gates.measuring.taken import Attempt, Ledger, pooled
 
 
 def ledger(tmp_path: Path, *pairs: int) -> Ledger:
@@ -70,10 +70,6 @@ def test_two_runs_at_once_both_stand_in_it(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("a file")
     assert "cannot be written" in Ledger(tmp_path / "p").append(attempt(1))
-
-
-def test_keys_tell_apart_what_is_not_the_same_question() -> None:
-    assert len({key_of("a", "b"), key_of("ab", ""), key_of("b", "a"), key_of("a", "c")}) == 4
 
 
 def test_only_attempts_on_a_fit_machine_with_the_same_arms_are_pooled() -> None:

@@ -115,12 +115,5 @@ def _says(call: CommandCall) -> str:
 
 
 CHECK = Check(
-    name="commands",
-    gate="business-logic",
-    order=40,
-    rules=RULES,
-    uses=(),
-    plan=plan,
-    judge=judge,
-    page=describe,
+    name="commands", gate="business-logic", order=40, rules=RULES, uses=(), plan=plan, judge=judge, page=describe
 )

@@ -1,6 +1,6 @@
 """A measure answered from the samples that fit it: on the device asked for, or with the reason why not."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -139,7 +139,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
     """Answer a measure by itself: by what was measured here, and by the bundles of other machines that fit."""
     run, problem = _run_for(measure, evidence)
     told = told_by(run, measure, problem)
-    others = [told_by(other, measure) for other in from_elsewhere(measure, evidence)]
+    others = [told_by(other, measure) for other in from_elsewhere([measure], evidence)]
     if others:
         return _merged(measure, [told, *others])
     if run is not None and run.samples is not None:
@@ -220,15 +220,9 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
     return (fitting[0], fitting[0].problem) if fitting else (None, f"measurement {measure.from_!r} was not run")
 
 
-def from_elsewhere(measure: Measure, evidence: EvidenceSet) -> list[MeasurementRun]:
-    """Return the runs of bundles that answer a measure: of its kind of device, made for it, and not stale."""
-    return [run.run for handed in _fitting(evidence) for run in handed.runs if speaks_to(run, measure)]
-
-
-def any_from_elsewhere(task: Task, measurement: str, evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
-    """Return the runs of bundles that answer some measure by one of the task's measurements."""
-    measures = [m for criterion in task.criteria for m in criterion.measures if m.from_ == measurement]
-    runs = (run for handed in _fitting(evidence) for run in handed.runs)
+def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
+    """Return the runs of bundles that answer some of the measures: of its kind of device, made for it, not stale."""
+    runs = [run for one in _handed_in(evidence) if one.standing is Standing.FITS for run in one.runs]
     return tuple(run.run for run in runs if any(speaks_to(run, measure) for measure in measures))
 
 
@@ -241,11 +235,11 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
     reasons = [
         f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
-        for handed in _all(evidence)
+        for handed in _handed_in(evidence)
         for run in handed.runs
         if _speaks(run, measure) and not speaks_to(run, measure)
     ]
-    refused = [f"{one.path} is refused: {one.why}" for one in _all(evidence) if one.standing is Standing.REFUSED]
+    refused = [f"{one.path} is refused: {one.why}" for one in _handed_in(evidence) if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
 
 
@@ -255,10 +249,6 @@ def _speaks(run: SeenRun, measure: Measure) -> bool:
     return run.run.id == measure.from_ and samples is not None and measure.on in {"any", samples.device.type}
 
 
-def _fitting(evidence: EvidenceSet) -> Iterator[HandedIn]:
-    yield from (one for one in _all(evidence) if one.standing is Standing.FITS)
-
-
-def _all(evidence: EvidenceSet) -> tuple[HandedIn, ...]:
+def _handed_in(evidence: EvidenceSet) -> tuple[HandedIn, ...]:
     bundles = evidence.get(Bundles)
     return bundles.handed_in if bundles else ()

@@ -19,12 +19,12 @@ from gates.evidence.bundles import named_files
 from gates.measuring.bench import Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
-from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of, key_of
+from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import Blob, History, run_git
+from gates.project.history import Blob, History
 from gates.project.two_states import base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.selection import cut_short
@@ -92,16 +92,14 @@ def find_baseline(task: Task, history: History, context: Context) -> Baseline:
 def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
     tree = history.tree(commit)
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    changed = tuple(sorted(set(_changed(task, commit, tree, context.root))))
+    changed = tuple(sorted(set(_changed(task, history, commit, tree, context.root))))
     return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
 
 
-def _changed(task: Task, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
+def _changed(task: Task, history: History, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
     """Yield what may make a difference: all but tests, prose and the task's own file."""
-    asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
-    differing = os.fsdecode(run_git(root, asked).stdout).split("\0")
     new = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
-    for path in (*filter(None, differing), *(path for path in new if path not in tree)):
+    for path in (*history.differing(commit), *(path for path in new if path not in tree)):
         if not _is_idle(path, task):
             yield path
 
@@ -148,7 +146,7 @@ def compare_arms(
     one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
     plan = Plan.of(one, launches, sides.context.timeout_s)
     _refuse_other_code(sides, measurement.arms[arm], plan, folder)
-    key = key_of(attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code)
+    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
     return attempt(plan, measures, key, sides.context.root, folder)
 
 
@@ -254,14 +252,13 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
     root = tree / history.prefix
     own = context.folder(FOLDER)
     try:
-        empty = lay_out(history.top, baseline.commit, tree)
+        lay_out(history.top, baseline.commit, tree)
         _build(task, root, own)
     except EvidenceUnavailable as error:
         return {"problem": str(error)}
     shared = tuple(dict.fromkeys(_lend(task, context, root)))
     sides = Sides(task, replace(own, root=context.root), root, baseline)
-    note = f" (these submodules are not here: {', '.join(map(printable, empty))})" if empty else ""
-    runs = tuple(_run(sides, arm, device, measures, note) for (_, arm, device), measures in _groups(task).items())
+    runs = tuple(_run(sides, arm, device, measures) for (_, arm, device), measures in _groups(task).items())
     commands = tuple(_recorded(one, baseline.commit[:12]) for one in runs)
     return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
 
@@ -312,7 +309,7 @@ def _groups(task: Task) -> dict[tuple[str, str, str], list[Measure]]:
     return found
 
 
-def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure], note: str) -> RegressionRun:
+def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure]) -> RegressionRun:
     """Return what one comparison gives; its samples are written beside the raw files."""
     one = cut_short(measurement_of(sides.task, measures[0]), sides.task)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
@@ -321,7 +318,7 @@ def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure], note:
     try:
         samples, taken, earlier = compare_arms(sides, one, arm, device, measures, logs)
     except ArmFailed as error:
-        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": f"{printable(str(error))}{note}"}))
+        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": printable(str(error))}))
     path = logs.with_suffix(".json")
     path.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     told = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{path.name}"}

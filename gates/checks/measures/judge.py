@@ -15,7 +15,7 @@ from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
-from gates.words import in_shell, sparkline
+from gates.words import sparkline
 
 NAME = "performance"
 IMPACT = {
@@ -198,9 +198,6 @@ def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
         rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
     )
-    for one in bundles.handed_in:
-        if one.origin:
-            yield Section(title=f"Bundle {one.path}", facts=tuple(_bundle_facts(one)))
 
 
 def _bundle(task: Task, path: str, outcome: Outcome, said: str, level: Level, one: HandedIn | None = None) -> Finding:
@@ -256,18 +253,6 @@ def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
         return standing, one.path, "-", "-", "-", "-"
     by = f"{one.origin.by}{' (signed)' if one.signer else ' (not signed)'}"
     return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
-
-
-def _bundle_facts(one: HandedIn) -> Iterator[tuple[str, str]]:
-    assert one.origin is not None
-    yield "Command", in_shell(one.origin.command)
-    yield "Digest", one.digest
-    yield "Signed by", one.signer or "nobody whose signature was asked for: the digest tells alterations, not lies"
-    for name, value in sorted(one.origin.environment.items()):
-        yield f"Environment: {name}", value
-    for run in one.runs:
-        for name, value in sorted(run.run.samples.environment.items() if run.run.samples else ()):
-            yield f"{run.run.id} on {run.run.device}: {name}", value
 
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:

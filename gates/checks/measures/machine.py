@@ -4,16 +4,16 @@ import statistics
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.checks.measures.answers import ALIKE, answers_of, any_from_elsewhere, is_compared, level_of, targets_of
+from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, is_compared, level_of, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import TIMED, contended, differing, noise
+from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.measurement import Measurement
-from gates.task.task import Task
+from gates.task.task import Measure, Task
 from gates.words import counted, in_shell
 
 RULES = (
@@ -53,7 +53,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     measurements = evidence.get(Measurements)
     for measurement in _asked(task):
         runs = measurements.of(measurement.id) if measurements else ()
-        runs += any_from_elsewhere(task, measurement.id, evidence)
+        runs += from_elsewhere(_measures(task, measurement), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         yield _fit(task, measurement, runs, why, evidence)
         yield _attempts(task, measurement, runs, why)
@@ -62,6 +62,10 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def _asked(task: Task) -> Iterator[Measurement]:
     wanted = {measure.from_ for _, _, measure in targets_of(task) if not is_compared(measure)}
     yield from (one for one in task.measurements if one.arms and one.id in wanted)
+
+
+def _measures(task: Task, measurement: Measurement) -> list[Measure]:
+    return [measure for criterion in task.criteria for measure in criterion.measures if measure.from_ == measurement.id]
 
 
 def _level(task: Task, measurement: Measurement) -> Level:
@@ -197,7 +201,7 @@ def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementR
     wanted = {measure.from_ for _, _, measure in targets_of(task)}
     for one in task.measurements:
         if one.arms and one.id in wanted:
-            yield from (run for run in any_from_elsewhere(task, one.id, evidence) if run.taken)
+            yield from (run for run in from_elsewhere(_measures(task, one), evidence) if run.taken)
 
 
 def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -209,7 +213,7 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             floor = noise(got.run.taken, by) if by in TIMED else None
             more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
             needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
-            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor.floor:.2%}" if floor else "-"
+            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor_of(floor):.2%}" if floor else "-"
             rows.append((criterion.id, measure.name, effect, least, needed))
     if rows:
         columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
@@ -260,7 +264,10 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
     seen = noise(taken)
-    yield f"A second copy of {taken.baseline}", f"{seen} (noise floor {seen.floor:.1%})" if seen else "not timed"
+    yield (
+        f"A second copy of {taken.baseline}",
+        f"{seen}, n = {seen.n} (noise floor {floor_of(seen):.1%})" if seen else "not timed",
+    )
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:

@@ -92,11 +92,7 @@ def _told(waiver: Waiver, today: date) -> dict[str, object]:
             return {**bad, "message": message, "remediation": fix}
         case Standing.IN_FORCE:
             message = f"{who} is in force until {waiver.expires}, for {counted(left, 'day')} more: {waiver.reason}"
-            return {
-                "outcome": Outcome.NOT_APPLICABLE,
-                "actual": today.isoformat(),
-                "message": message,
-            }
+            return {"outcome": Outcome.NOT_APPLICABLE, "actual": today.isoformat(), "message": message}
 
 
 CHECK = Check(
