@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -187,19 +187,18 @@ def run(
                 channel.close()
             for stream in streams:
                 stream.close()
-    code = None if timed_out else child.returncode
-    return ProcessRun(
-        argv=tuple(argv),
-        exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(-code) if code is not None and code < 0 else None,
-        timed_out=timed_out,
-        timeout_s=timeout_s,
-        duration_s=round(duration, 3),
-        stdout=streams[0].result(),
-        stderr=streams[1].result(),
-        peak_memory_bytes=peak or late,
-        out_of_memory=_oom_kills() > killed,
+    facts = {"argv": argv, "timed_out": timed_out, "timeout_s": timeout_s, "duration_s": round(duration, 3)}
+    memory = {"peak_memory_bytes": peak or late, "out_of_memory": _oom_kills() > killed}
+    out, err = (stream.result() for stream in streams)
+    return ProcessRun.model_validate(
+        {**facts, **_end(None if timed_out else child.returncode), **memory, "stdout": out, "stderr": err}
     )
+
+
+def _end(code: int | None) -> dict[str, object]:
+    """Return the exit code of a process, or the signal that ended it, from what Python says of both."""
+    ended = code is not None and code < 0
+    return {"exit_code": None if ended else code, "signal": _signal_name(-(code or 0)) if ended else None}
 
 
 def _start(
@@ -226,37 +225,28 @@ def _reaped(
     child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
-    limit, delay = time.monotonic() + timeout_s, 0.0005
-    with _end_of(child.pid) as ends:
-        while child.returncode is None:
+    limit, delay, peak = time.monotonic() + timeout_s, 0.0005, None
+    ends = []
+    with suppress(AttributeError, OSError):  # what can be read once it has ended, where the system has such a thing
+        ends = [os.pidfd_open(child.pid)]
+    try:
+        while child.returncode is None and (left := limit - time.monotonic()) > 0:
             meanwhile()
             try:
                 pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
                 child.returncode = -signal.SIGKILL
-                return None
+                break
             if pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
-                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-            left = limit - time.monotonic()
-            if left <= 0:
+                peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
                 break
             delay = min(delay * 2, left, 0.05)
             select.select(ends, [], [], delay)
-    return None
-
-
-@contextmanager
-def _end_of(pid: int) -> Iterator[list[int]]:
-    """Yield what can be read once a process has ended; nothing where the system has no such thing."""
-    ends = []
-    with suppress(AttributeError, OSError):
-        ends = [os.pidfd_open(pid)]
-    try:
-        yield ends
     finally:
         for end in ends:
             os.close(end)
+    return peak
 
 
 def _oom_kills() -> int:
