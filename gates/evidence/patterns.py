@@ -12,7 +12,7 @@ from gates.project.files import is_under
 from gates.scan.checking import Checked, check
 from gates.scan.form import RuleForm
 from gates.scan.pattern import Pattern
-from gates.scan.rule import Piece, Rule, Site
+from gates.scan.rule import Rule, Site
 from gates.task.measurement import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
@@ -25,7 +25,7 @@ class Written:
     """Looks for code of a pattern's kind in lines of files; each file is read once."""
 
     def __init__(self, pattern: Pattern, resolver: Resolver) -> None:
-        kind = type(pattern.body[0]) if isinstance(pattern.body, tuple) else type(pattern.body)
+        kind = type(pattern.body)
         self._kinds = (kind, ALSO.get(kind, kind))
         self._words = pattern.words
         self._resolver = resolver
@@ -92,11 +92,9 @@ def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple
 
 def _rule(name: str, text: str) -> Rule:
     """Return a rule that finds a pattern."""
-    form = RuleForm.model_validate({
-        "id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text,
-        "problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": (),
-    })  # fmt: skip
-    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
+    words = dict.fromkeys(("problem", "impact", "fix"), "none")
+    form = {"id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text, "good": (), "bad": (), **words}
+    return Rule(RuleForm.model_validate(form), "the pattern", own=True)
 
 
 def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:

@@ -7,8 +7,7 @@ from typing import Protocol, runtime_checkable
 from gates.check import EvidenceSet
 from gates.evidence.recorded_step import Happened, Recorded
 from gates.model import Model, Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.order import Order
+from gates.scan.order import MARKERS, Order
 from gates.scan.rule import OrderRule, Rule
 
 WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",
@@ -31,7 +30,6 @@ class RuntimeOrder(Model):
     order: str
     demanded: bool = False
     at: tuple[str, ...] = ("last",)
-    within_turn: bool = False
     needs: tuple[tuple[str, ...], ...] = ()
     problem: str
     impact: str
@@ -74,8 +72,8 @@ def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
 
 def _order(rule: Rule, one: OrderRule, *, demanded: bool) -> RuntimeOrder:
     return RuntimeOrder(
-        rule=rule.id, severity=rule.severity, order=one.order.text, demanded=demanded, at=tuple(sorted(one.at)),
-        within_turn=rule.form.scope == "iteration", needs=tuple(tuple(sorted(names)) for names in rule.required),
+        rule=rule.id, severity=rule.form.severity, order=one.order.text, demanded=demanded, at=tuple(sorted(one.at)),
+        needs=tuple(tuple(sorted(names)) for names in rule.required),
         problem=one.says or rule.form.problem, impact=rule.form.impact, fix=rule.form.fix,
     )  # fmt: skip
 
@@ -98,7 +96,7 @@ class Breach:
 def broken_in(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Breach]:
     """Yield what breaks an order in a run, of each scaler with each of its optimizers."""
     ends = ("done", "end") if run.complete and not run.truncated else ()
-    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+    compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders]
     for scaler, optimizer in pairs(run.events):
         places, word = _word(_about(run.events, scaler, optimizer), ends)
         for rule, order in compiled:

@@ -11,9 +11,8 @@ from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.compiling import RuleError, compiled
 from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
-from gates.scan.rule import Rule
+from gates.scan.rule import Rule, RuleError, compiled
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
@@ -22,7 +21,7 @@ EVENTS = "_events"
 SHIPPED = Path(shipped_rules.__path__[0])
 MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")  # how pydantic shows one of an enumeration
 KEYS = {
-    "where": sorted(field.alias or name for name, field in Constraint.model_fields.items()),
+    "where": sorted(Constraint.model_fields),
     "events": sorted(EventForm.model_fields),
     "never": sorted(OrderForm.model_fields),
     "always": sorted(OrderForm.model_fields),
@@ -50,24 +49,13 @@ def check_rules(folder: Path, root: Path) -> None:
 
 def _own(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a project, each of which must keep its own examples."""
+    from gates.scan.engine import failures  # what applies rules takes a while to import
+
     found = load_folder(folder, root)
-    wrong = [text for rule in found.values() for text in _failures(rule)]
+    wrong = [text for rule in found.values() for text in failures(rule)]
     if wrong:
         raise UsageError("\nerror: ".join(wrong))
     return found
-
-
-def _failures(rule: Rule) -> tuple[str, ...]:
-    """Return what the examples of a rule show to be wrong with it; they are tried once."""
-    key = (rule.source, f"{rule.form.model_dump_json()}{rule.shared}")
-    if key not in _tried:
-        from gates.scan.engine import failures  # what applies rules takes a while to import
-
-        _tried[key] = tuple(failures(rule))
-    return _tried[key]
-
-
-_tried: dict[tuple[str, str], tuple[str, ...]] = {}
 
 
 @cache

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gates.scan.automata.order import Order
-from gates.scan.automata.words import Event, Frame
+from gates.scan.order import Order
 from gates.scan.paths.traces import Trace
+from gates.scan.paths.words import Event, Frame
 from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
 MAX_OBJECTS = 4
@@ -164,7 +164,7 @@ def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
 
 def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
     for projected in projections(order.order, word):
-        span = order.order.find(tuple(event.name for event in projected))
+        span = order.order.search([event.name for event in projected])
         if span is not None:
             events = projected[span[0] : span[1]]
             yield Breach(_place(order, events), events, projected[span[1] :])

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
-from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import Closure, State, Value
+from gates.scan.paths.words import Event, Frame
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.scan.automata.words import Event, Word
+from gates.scan.paths.words import Event, Word
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.scope import Scope

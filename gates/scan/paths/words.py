@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gates.scan.automata.automaton import MARKERS
+from gates.scan.order import MARKERS
 
 
 class Event(NamedTuple):
