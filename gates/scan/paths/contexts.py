@@ -4,18 +4,16 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import REST, Place, passed_on
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.paths.words import Event, Frame
-from gates.scan.program.classes import ClassInfo
+from gates.scan.program.classes import ClassInfo, sets
 from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
-ENDED = "<ended>"
 NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
 Run = list[tuple[State, Value]]
@@ -33,7 +31,6 @@ class Contexts(Joining):
     project: Project
     hot: Hot
     stack: list[ast.AST]
-    yields: list[Callable[[Run], Paths]]
     frames: list[Frame]
     calls: dict[Event, tuple[Frame, ...]]
 
@@ -68,16 +65,9 @@ class Contexts(Joining):
         begun = list(self.happening.entering(made, place, node))
         ends = list(self.happening.leaving(made, place, node))
         if begun or ends:
-            found: Paths = []
             for event in begun:
                 self.calls.setdefault(event, tuple(self.frames))
-            for side, is_on in self.enabled(made, place, path):
-                after = inner([side.happens(*begun) if is_on else side])
-                found += [left.happens(*ends) if is_on else left for left in after]
-            return found
-        closure = self._manager(made, place, path)
-        if closure is not None and closure.node not in self.stack:
-            return self._spliced(closure, made, place, path, inner, bind)
+            return [left.happens(*ends) for left in inner([path.happens(*begun)])]
         return self._object(value, made, place, path, inner, bind)
 
     def _object(
@@ -115,58 +105,6 @@ class Contexts(Joining):
         going = [bind(after, value) if value is not None else after for after, value in run]
         return [*going, *(path for path in paths if path.ended)]
 
-    def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
-        """Fork by the argument `enabled` of a context."""
-        behind = node
-        where = place
-        for _ in range(4):
-            if isinstance(behind, ast.Call):
-                break
-            further = where.through(behind)
-            if further is None:
-                return [(path, True)]
-            behind, where = further
-        for keyword in behind.keywords if isinstance(behind, ast.Call) else ():
-            if keyword.arg == "enabled":
-                return list(branch(keyword.value, path, where))
-        return [(path, True)]
-
-    def _manager(self, node: ast.expr, place: Place, path: State) -> Closure | None:
-        """Return the generator of the program that a context manager is made of."""
-        if not isinstance(node, ast.Call):
-            return None
-        closure = self.behind(node.func, place, path) or self.closure(node.func, path, place.scope)
-        function = closure.node if closure else None
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function not in self.hot:
-            return None
-        return closure if is_manager(function) else None
-
-    def _spliced(
-        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
-    ) -> Paths:
-        """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
-        assert isinstance(made, ast.Call)
-        outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"
-
-        def block(run: Run) -> Paths:
-            paths = [p for p, _ in run]
-            saved, self.stack = self.stack, stack
-            self.yields.append(lambda run: [p for p, _ in run])
-            names = paths[0].names if paths else {}
-            try:
-                after = inner([bind(p.but(names=outer_names), value) for p, value in run])
-            finally:
-                self.yields.pop()
-                self.stack = saved
-            return [p.sets_aside(kept).but(names=names) for p in after if p.ended != "raise"]
-
-        self.yields.append(block)
-        try:
-            after = [each for each, _ in self.enter(closure, *passed_on(made, place), path)]
-        finally:
-            self.yields.pop()
-        return [p.takes_up(kept).but(names=outer_names) for p in after]
-
     def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
         """Return the function of the program that an expression is, with what it is bound to."""
         place = self.place(path, scope)
@@ -176,17 +114,15 @@ class Contexts(Joining):
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
         if found is not None and found.node is not None and found.node is not node and found.place is not None:
-            return self.behind(found.node, found.place, path)
-        return self.behind(node, place, path)
+            return self.behind(found.node, found.place)
+        return self.behind(node, place)
 
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
+    def behind(self, node: ast.expr, place: Place) -> Closure | None:
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
         if isinstance(node, Named) and place.scope.owner is None:
             return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
-        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
-            return self._partial(node, place, path)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -204,14 +140,6 @@ class Contexts(Joining):
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
-
-    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
-        inner = self.behind(node.args[0], place, path)
-        if inner is None:
-            return None
-        given = tuple(place.value(a) for a in node.args[1:])
-        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
-        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
 
     def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
         receiver = node.value
@@ -274,12 +202,6 @@ def parameters(function: Function | ast.Lambda) -> dict[str, ast.expr | None]:
     return found | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
 
 
-def is_manager(function: Function | ast.Lambda) -> bool:
-    """Return whether a function is a generator that a context manager is made of."""
-    decorators = [] if isinstance(function, ast.Lambda) else function.decorator_list
-    return any("contextmanager" in tail_of(decorator) for decorator in decorators)
-
-
 def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
     """Yield the attributes of a new object that are objects which its constructor was passed.
 
@@ -295,5 +217,5 @@ def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterat
     for name, bindings in base.attributes.items():
         node = bindings[0][0].node if len(bindings) == 1 else None
         value = names.get(node.id) if isinstance(node, ast.Name) else None
-        if value in passed and not value.is_known and not place.project.is_reset(owner, name):
+        if value in passed and not value.is_known and not sets(base, name):
             yield f"{made.key}.{name}", value

@@ -1,7 +1,6 @@
 """Events: the calls, blocks and statements of a path that rules of order speak of."""
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -11,7 +10,7 @@ from gates.scan.paths.place import Place
 from gates.scan.paths.state import State
 from gates.scan.paths.words import Event
 from gates.scan.pattern import Hole, Holes, Pattern
-from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
+from gates.scan.program.known import OPTIMIZER, SCALER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
@@ -20,42 +19,6 @@ from gates.scan.shapes import written
 
 Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]
 MAX_HOPS = 4
-LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
-
-
-def about(holes: Holes) -> dict[str, str]:
-    """Return which optimizer an event is about, where it tells."""
-    if "O" in holes:
-        return {"O": holes["O"].key}
-    driven = _driven(holes["H"]) if "H" in holes else None
-    return {} if driven is None else {"O": driven}
-
-
-def _driven(hole: Hole) -> str | None:
-    """Return the optimizer whose learning rate a scheduler sets: what it was made with, or the one of its place."""
-    node, place = hole.node, hole.names
-    for _ in range(MAX_HOPS):
-        if not isinstance(place, Place) or not isinstance(node, ast.Name | ast.Attribute):
-            break
-        beside = LISTED.fullmatch(place.key(node))
-        if beside is not None:
-            return f"{beside[1]}.optimizers(){beside[2]}"
-        behind = place.through(node)
-        if behind is None:
-            return None
-        node, place = behind
-    if not isinstance(node, ast.Call) or not isinstance(place, Place):
-        return None
-    is_scheduler = place.project.types.is_a(place.dotted(node.func), SCHEDULER)
-    given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "optimizer")] if is_scheduler else []
-    return place.key(given[0]) if given and _is_told(given[0], place, hole.names) else None
-
-
-def _is_told(node: ast.expr, place: Place, here: object) -> bool:
-    """Return whether a variable is one of the path, and not of a function that the path has not come through."""
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return place is here or (isinstance(node, ast.Name) and node.id in place.names)
 
 
 @dataclass(frozen=True)
@@ -132,7 +95,7 @@ def _is_so(kind: EventKind, state: State) -> bool:
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
-    bound = {hole: found.key for hole, found in holes.items()} | about(holes)
+    bound = {hole: found.key for hole, found in holes.items()}
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
     if isinstance(node, ast.Call):
         first = _line_of(node)

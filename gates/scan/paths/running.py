@@ -1,30 +1,27 @@
 """Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
+from gates.scan.paths.contexts import Contexts, Run, given, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
+from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.paths.words import Event, Frame
-from gates.scan.program.module import Function, is_abstract, tail_of
+from gates.scan.program.module import is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.program.scope import PREPARES, Scope
+from gates.scan.program.scope import Scope
 
 Paths = list[State]
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Running(Contexts):
     """Runs expressions and calls; statements are left to the walk."""
-
-    prepares = PREPARES
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         super().__init__(happening)
@@ -37,9 +34,6 @@ class Running(Contexts):
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
-        self.yields: list[Callable[[Run], Paths]] = []
-        self._quiet: dict[object, Value | None] = {}
-        self._concerns = Concerns(hot)
 
     @cached_property
     def anywhere(self) -> frozenset[str]:
@@ -55,12 +49,7 @@ class Running(Contexts):
         super().start()
         self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
-        self._quiet = {}
         self.frames, self.calls = [], {}
-
-    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
-        """Return whether statements set something to what a later condition or event may tell apart."""
-        return self._concerns.are_set(nodes, scope)
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -70,22 +59,16 @@ class Running(Contexts):
         """Return what tells an object of this turn from one of the next."""
         return f"#{path.turns}" if path.turns else ""
 
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # noqa: C901  # a case for each expression
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # a case for each expression
         """Run an expression on each path; return the paths with its value."""
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
-        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
-            given = node.value if isinstance(node, ast.Yield) else None
-            run = self.run(given, paths, scope) if given is not None else [(path, Value("None")) for path in paths]
-            return [(path, Value("None")) for path in self.yields[-1](run)]
         if node not in self.hot:
             return [self.built(node, path, scope) for path in paths]
         if isinstance(node, ast.Call):
             return self.call(node, paths, scope)
         if isinstance(node, ast.Lambda):
             return [(path, self.place(path, scope).value(node)) for path in paths]
-        if isinstance(node, Comprehension):
-            return self._comprehension(node, paths, scope)
         if isinstance(node, ast.Await | ast.NamedExpr):
             found = self.run(node.value, paths, scope)
             if isinstance(node, ast.NamedExpr):
@@ -125,23 +108,6 @@ class Running(Contexts):
                         paths.append(side)
         return found
 
-    def _comprehension(self, node: Comprehension, paths: Paths, scope: Scope) -> Run:
-        """Run a comprehension as a loop of two turns."""
-        for generator in node.generators:
-            paths = [path for path, _ in self.run(generator.iter, paths, scope)]
-        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        line = node.lineno
-        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
-        before = frozenset().union(*(path.words for path in paths))
-        paths = [path.happens(loop) for path in paths]
-        for turn in (1, 2):
-            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
-            for part in parts:
-                paths = [path for path, _ in self.run(part, paths, scope)]
-            paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
-        paths = [path.happens(done).without_idle_loop(before) for path in paths]
-        return [(path, self.place(path, scope).value(node)) for path in paths]
-
     def made(self, node: ast.expr, path: State, scope: Scope) -> Value:
         """Return the value of an expression that has no events; what a call makes is another object each time."""
         value = self.place(path, scope).value(node)
@@ -154,22 +120,8 @@ class Running(Contexts):
 
     def built(self, node: ast.expr, path: State, scope: Scope) -> tuple[State, Value]:
         """Return the path with what an expression makes, and what the constructor keeps of what it was passed."""
-        value, path = self.made(node, path, scope), self.touched(node, path, scope)
+        value = self.made(node, path, scope)
         return self.furnished(value, path) if value.node is node else path, value
-
-    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
-        """Forget the attributes of the own instance that a method of it sets which is not walked."""
-        func = node.func if isinstance(node, ast.Call) else None
-        if not isinstance(func, ast.Attribute) or not scope.self_name or tail_of(func.value) != scope.self_name:
-            return path
-        instance = path.names.get(scope.self_name)
-        owner = scope.self_class if instance is None else instance.owner
-        method = self.project.method(owner, func.attr) if owner is not None else None
-        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
-            key = f"{instance.key if instance else 'self'}.{name}"
-            if key in path.heap or any(key in known for known in path.assumed):
-                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
-        return path
 
     def furnished(self, instance: Value, path: State) -> State:
         """Return the path with what an object keeps of what its constructor was passed."""
@@ -212,7 +164,7 @@ class Running(Contexts):
         if happened is None or (inside and not happened[1]):
             return self._inlined(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
-        ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
+        ran = self._closures(node, path, scope)
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
@@ -233,32 +185,18 @@ class Running(Contexts):
     def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
         """Walk the function that a call runs."""
         place = self.place(path, scope)
-        if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
-            return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
+        if closure.node not in self.hot or closure.node in self.stack:
+            return [self.built(node, path, scope)]
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
         path = self.furnished(closure.bound[0], path) if closure.bound else path
-        about = (
-            closure.node,
-            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
-            self._concerns.assumed(closure.node, path),
-            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
-        )
-        if about in self._quiet:
-            return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = closure.scope.owner is None or sole
-        last = node.end_lineno or node.lineno
-        direct = self.project.types.function(node, scope) is closure.node
-        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, direct=direct))
+        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
-        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
-            value = found[0][1]
-            made = value.node if value is not None else None
-            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
     def enter(
@@ -276,7 +214,7 @@ class Running(Contexts):
             return [(after.but(names=path.names), value) for after, value in found]
         self.stack.append(node)
         try:
-            ended = self.decorated(node, inside, scope)
+            ended = self.block(node.body, [inside], scope)
         finally:
             self.stack.pop()
         ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
@@ -287,20 +225,6 @@ class Running(Contexts):
             )
             for e in self.joined(ended)
         ]
-
-    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
-        """Walk a function's body inside of the contexts that decorate it."""
-        return self._within([d for d in node.decorator_list if d in self.hot], node, scope, [path])
-
-    def _within(self, decorators: list[ast.expr], node: Function, scope: Scope, paths: Paths) -> Paths:
-        if not decorators:
-            return self.block(node.body, paths, scope)
-        found: Paths = []
-        outer, inner = scope.outer or scope, partial(self._within, decorators[1:], node, scope)
-        for path in paths:
-            value = self.place(path, outer).value(decorators[0])
-            found += self.context(value, decorators[0], path, outer, inner)
-        return found
 
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:

@@ -39,10 +39,7 @@ class Closure:
 class Value:
     """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
 
-    It is never changed; one that is `frozen` takes three times as long to make.
-
-    A path that left a block keeps what it returned as the `rest`.
-    """
+    It is never changed; one that is `frozen` takes three times as long to make."""
 
     key: str
     node: ast.expr | None = None
@@ -51,7 +48,6 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
-    rest: "Value | None" = None
 
     @cached_property
     def tells(self) -> bool | str:
@@ -139,20 +135,6 @@ class State:
     def without_idle_loop(self, before: frozenset[Word]) -> "State":
         """Return the path without the marks of a loop in which nothing has happened since."""
         return self.but(words=frozenset(word.shortened(before) for word in self.words))
-
-    def sets_aside(self, key: str) -> "State":
-        """Return a path that goes on with the rest of a generator, with how it left the block kept under a key."""
-        if not self.ended:
-            return self
-        return self.stores(key, Value(self.ended, constant=self.ended, rest=self.returned)).but(ended="", returned=None)
-
-    def takes_up(self, key: str) -> "State":
-        """Return a path as it left its block, after the rest of the generator."""
-        ended = self.heap.get(key)
-        if ended is None:
-            return self
-        heap = {name: value for name, value in self.heap.items() if name != key}
-        return self.but(heap=heap, ended=ended.key, returned=ended.rest)
 
     def signature(self, tells: Callable[[Value], bool]) -> tuple[object, ...]:
         """Return what paths must share to go on as one, beside what happened or what they assumed."""

@@ -2,18 +2,16 @@
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.contexts import Run
 from gates.scan.paths.looping import Looping
-from gates.scan.paths.place import Place, apart
+from gates.scan.paths.place import Place
 from gates.scan.paths.state import Closure, State, Value
-from gates.scan.program.module import Module, tail_of
-from gates.scan.program.nodes import children, inner, kept, text_of, walk
-from gates.scan.program.scope import UNKNOWN, Scope
+from gates.scan.program.module import tail_of
+from gates.scan.program.nodes import children, kept, text_of, walk
+from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
 
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -32,16 +30,6 @@ def is_exit(node: ast.Raise) -> bool:
     """Return whether a statement ends the program rather than tells of an error: `raise SystemExit(main())`."""
     raised = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     return isinstance(raised, ast.Name) and raised.id == "SystemExit"
-
-
-def is_given_away(node: ast.AST, module: Module) -> bool:
-    """Return whether a function stands in another, which hands it on: `return step`, `Engine(step)`, `@on(x)`."""
-    around = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
-    if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return False
-    called = {call.func for call in inner(around, ast.Call) if isinstance(call, ast.Call)}
-    named = (n for n in inner(around, ast.Name) if isinstance(n, ast.Name) and n.id == node.name and n not in called)
-    return bool(node.decorator_list) or any(True for _ in named)
 
 
 def flows(nodes: Iterable[ast.AST]) -> bool:
@@ -118,10 +106,6 @@ class Walker(Looping):
     def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assign(node, paths, scope)
-        if self.yields and isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
-            return [path for path, _ in self.run(node.value, paths, scope)]
-        if isinstance(node, ast.Expr) and node not in self.hot:
-            return [self.touched(node.value, path, scope) for path in paths]
         if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
             if isinstance(node, ast.Expr):
                 return [path for path, _ in self.run(node.value, paths, scope)]
@@ -137,7 +121,7 @@ class Walker(Looping):
         if node.value is None:
             return paths
         found: Paths = []
-        for path, value in self._prepared(node.value, self.run(node.value, paths, scope)):
+        for path, value in self.run(node.value, paths, scope):
             here = path
             if isinstance(node, ast.AugAssign):
                 here = self.bound(node.target, None, path, scope, node)
@@ -149,15 +133,6 @@ class Walker(Looping):
                 self.calls.setdefault(happened, tuple(self.frames))
             found.append(here.happens(happened) if happened else here)
         return found
-
-    def _prepared(self, node: ast.expr, run: Run) -> Run:
-        """Return what a framework in the program itself made as something unknown, where its method does not tell."""
-        if not isinstance(node, ast.Call) or tail_of(node.func) not in self.prepares:
-            return run
-        return [
-            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
-            for path, value in run
-        ]
 
     def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
@@ -183,31 +158,20 @@ class Walker(Looping):
         )
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
-        if value is not None and value.kind == UNKNOWN:
-            return Value(f"{value.key}[{index}]", kind=UNKNOWN)
         if value is None or value.place is None or made is None:
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
-            return apart(value.place.value(made.elts[index]), made.elts[index])
-        prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
-        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place):
-            return value.place.value(made.args[index])
-        kind = UNKNOWN if prepared else None
-        if isinstance(made, ast.Call) and not prepared:
-            kind = self.project.types.item(made, index, value.place.scope)
-        return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
-
-    def _is_own_method(self, call: ast.Call, place: Place) -> bool:
-        """Return whether a call runs a method of the program, which may make something else of what it is handed."""
-        owner = place.owner_of(call.func.value) if isinstance(call.func, ast.Attribute) else None
-        return owner is not None and self.project.method(owner, tail_of(call.func)) is not None
+            return value.place.value(made.elts[index])
+        tail = tail_of(made.func) if isinstance(made, ast.Call) else ""
+        wrapped = tail in PREPARES and self.project.method_names[tail]  # by a framework in the program itself
+        return Value(f"{value.key}[{index}]", kind=UNKNOWN if wrapped else None)
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)
         if truth is not None:
             return self.block(node.body if truth else node.orelse, paths, scope)
         branches = [*node.body, *node.orelse]
-        if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
+        if node not in self.hot and not flows(branches):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
         if node.test in self.hot:
@@ -255,7 +219,7 @@ class Walker(Looping):
             begun = [p.but(ended="", guards=(*p.guards, guard)) for p in (raised or paths)]
             if handler.name:
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
-            if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
+            if handler in self.hot or flows(handler.body):
                 begun = self.block(handler.body, begun, scope)
             elif not raised:
                 continue
@@ -277,10 +241,6 @@ class Walker(Looping):
 @cache
 def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
-
-
-def _is_told(value: Value) -> bool:
-    return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
 
 
 def _asked_by(test: ast.expr, place: Place) -> str:
