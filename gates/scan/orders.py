@@ -111,7 +111,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
-        if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
+        if trace.cut and not bad and rule.may_speak(trace.possible):
             yield Site(
                 trace.path, trace.line, trace.last_line, ok=False, undecided=True,
                 message=f"{trace.name} could not be walked whole",

@@ -13,12 +13,15 @@ from gates.scan.form import Needs
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Hole, Pattern, root_of
-from gates.scan.program.module import Module, tail_of
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.known import is_called, is_kind
+from gates.scan.program.module import Module, names_of, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 from gates.scan.rule import EventKind
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
 CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
 MAX_DEPTH = 3  # calls that a walk goes into, one inside of the other
@@ -33,6 +36,7 @@ class Hot:
         self.functions: dict[ast.AST, Module] = {}
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
+        self._named: dict[tuple[str, str], bool] = {}
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         edge = [function for each in happening.kinds for function in self._begun(*each)]
         for _ in range(MAX_DEPTH):
@@ -104,14 +108,27 @@ class Hot:
         if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:
             return False
         holes = match(pattern, around, scope, lenient=True) or {}
-        return all(self._may_fit(needs[name].type, hole) for name, hole in holes.items() if name in needs)
+        return all(self._may_fit(needs[name].type, hole, module) for name, hole in holes.items() if name in needs)
 
-    def _may_fit(self, wanted: Iterable[str], hole: Hole) -> bool:
+    def _may_fit(self, wanted: Iterable[str], hole: Hole, module: Module) -> bool:
+        """Return whether an object may be of a kind: one of which nothing is known only where a file names such."""
         types, node, scope = self.project.types, hole.node, hole.names
         if not wanted or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
             return True
         kind = types.of(node, scope)
-        return any(types.is_a(kind, each) is not False for each in wanted)
+        verdicts = {each: types.is_a(kind, each) for each in wanted}
+        called = names_of(node)
+        return any(
+            is_so or (is_so is None and (self._names(module, each) or any(is_called(name, each) for name in called)))
+            for each, is_so in verdicts.items()
+        )
+
+    def _names(self, module: Module, wanted: str) -> bool:
+        """Return whether a name of a file is one that objects of a kind are called by, or the kind's own."""
+        key = module.path, wanted
+        if key not in self._named:
+            self._named[key] = any(is_called(word, wanted) or is_kind(f"_.{word}", wanted) for word in module.uses)
+        return self._named[key]
 
     def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
         """Mark what a name stands in, up to its function; return the functions that are now known to be hot."""
@@ -141,8 +158,19 @@ class Hot:
         owner = self.project.scope_of(function, self.functions[function]).owner
         by_class = owner is not None and function.name in CALLED
         found = self._mentions(owner.node.name if owner is not None and by_class else function.name)
+        if owner is not None and not by_class:
+            found = [each for each in found if self._may_be_of(*each, owner)]
         kept = [(use, module) for node, module in found if by_class or owner is None for use in _kept(node, module)]
         return [*found, *kept]
+
+    def _may_be_of(self, node: ast.expr, module: Module, owner: ClassInfo) -> bool:
+        """Return whether a name may be that of a method of a class: its object is one, or few classes have it."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        kind = self.project.scope_at(node, module).class_of(node.value)
+        if kind is None:
+            return self.project.method_names[node.attr] <= FEW
+        return kind is owner or owner in self.project.order_of(kind) or kind in self.project.order_of(owner)
 
 
 def _kept(node: ast.expr, module: Module) -> list[ast.Name | ast.Attribute]:

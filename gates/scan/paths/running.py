@@ -1,26 +1,36 @@
-"""Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
+"""Expressions, calls and contexts of a path, in Python's order; what has no events is the value that it is."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
+from gates.scan.paths.calls import closure, given, parameters_of
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.contexts import Contexts, Run, given, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Hot
+from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.paths.words import Event, Frame
+from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
+NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
+Run = list[tuple[State, Value]]
+Bind = Callable[[State, Value], State]
 
 
-class Running(Contexts):
+def as_it_is(path: State, _value: Value) -> State:
+    """Return a path that takes nothing of what a context gives."""
+    return path
+
+
+class Running(Joining):
     """Runs expressions and calls; statements are left to the walk."""
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
@@ -28,9 +38,7 @@ class Running(Contexts):
         self.project = project
         self.hot = hot
         self.walked: set[ast.AST] = set()
-        self.entered: set[ast.AST] = set()
         self.tries = 0
-        self.depth = 0  # of blocks
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
@@ -47,7 +55,7 @@ class Running(Contexts):
     def start(self) -> None:
         """Begin a new walk."""
         super().start()
-        self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
+        self.stack, self.tries = [], 0
         self.walked = set()
         self.frames, self.calls = [], {}
 
@@ -158,11 +166,11 @@ class Running(Contexts):
         """Run what a call is on one path: an event, or what it runs."""
         place = self.place(path, scope)
         happened = self.happening.of_call(node, place, path)
-        inner = self.closure(node.func, path, scope) if happened is not None else None
+        inner = closure(node.func, self.place(path, scope)) if happened is not None else None
         inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
-            return self._inlined(node, path, scope)
+            return self._ran(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
         ran = self._closures(node, path, scope)
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
@@ -171,43 +179,36 @@ class Running(Contexts):
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
         paths = [path]
         for argument in [*node.args, *(k.value for k in node.keywords)]:
-            closure = self.closure(argument, path, scope)
-            if closure is not None:
-                paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
+            passed = closure(argument, self.place(path, scope))
+            if passed is not None:
+                paths = [after for each in paths for after, _ in self.enter(passed, (), {}, each)]
         return paths
 
-    def _inlined(self, node: ast.Call, path: State, scope: Scope) -> Run:
-        closure = self.closure(node.func, path, scope)
-        if closure is None:
-            return [self.built(node, path, scope)]
-        return self._ran(node, closure, path, scope)
-
-    def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
+    def _ran(self, node: ast.Call, path: State, scope: Scope) -> Run:
         """Walk the function that a call runs."""
         place = self.place(path, scope)
-        if closure.node not in self.hot or closure.node in self.stack:
+        run = closure(node.func, place)
+        if run is None or run.node not in self.hot or run.node in self.stack:
             return [self.built(node, path, scope)]
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
-        path = self.furnished(closure.bound[0], path) if closure.bound else path
+        path = self.furnished(run.bound[0], path) if run.bound else path
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = closure.scope.owner is None or sole
+        is_plain = run.scope.owner is None or sole
         self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
-        found = self.enter(closure, arguments, named, path)
+        found = self.enter(run, arguments, named, path)
         self.frames.pop()
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
     def enter(
-        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
+        self, run: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
     ) -> list[tuple[State, Value | None]]:
         """Walk a function where it is called; return the caller's paths with what it returned."""
-        node, scope = closure.node, closure.scope
+        node, scope = run.node, run.scope
         self.walked.add(node)
-        self.entered.add(node)
-        names = dict(closure.outer)
-        names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
+        names = {**run.outer, **parameters_of(node, (*run.bound, *arguments), named, self.place(path, scope))}
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)
@@ -225,6 +226,63 @@ class Running(Contexts):
             )
             for e in self.joined(ended)
         ]
+
+    def context(
+        self,
+        value: Value,
+        node: ast.expr,
+        path: State,
+        scope: Scope,
+        inner: Callable[[Paths], Paths],
+        bind: Bind = as_it_is,
+    ) -> Paths:
+        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
+
+        With `bind` a path takes what the context gives to the block.
+        """
+        made, place = value.node or node, value.place or self.place(path, scope)
+        begun = list(self.happening.entering(made, place, node))
+        ends = list(self.happening.leaving(made, place, node))
+        if begun or ends:
+            for event in begun:
+                self.calls.setdefault(event, tuple(self.frames))
+            return [left.happens(*ends) for left in inner([path.happens(*begun)])]
+        return self._object(value, made, place, path, inner, bind)
+
+    def _object(
+        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
+    ) -> Paths:
+        """Walk what stands in an object of the program's own: its `__enter__` before, its `__exit__` after."""
+        owner = value.owner or place.owner_of(made)
+        if owner is None:
+            return inner([path])
+        instance = replace(value, owner=owner)
+        paths = inner(self._methodmethod(owner, "__enter__", instance, [path], bind))
+        return [after for path in paths for after in self._left_by(owner, instance, path)]
+
+    def _left_by(self, owner: ClassInfo, instance: Value, path: State) -> Paths:
+        """Walk the `__exit__` of an object, which is told of no error, on a path that leaves its block anyhow else."""
+        if path.ended == "raise":
+            return [path]
+        left = self._methodmethod(owner, "__exit__", instance, [path.but(ended="")], arguments=NO_ERROR)
+        return [each.but(ended=path.ended or each.ended, returned=path.returned) for each in left]
+
+    def _methodmethod(
+        self,
+        owner: ClassInfo,
+        name: str,
+        instance: Value,
+        paths: Paths,
+        bind: Bind = as_it_is,
+        arguments: tuple[Value, ...] = (),
+    ) -> Paths:
+        found = self.project.method(owner, name)
+        if found is None or found[0] not in self.hot or found[0] in self.stack:
+            return paths
+        method = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
+        run = [each for path in paths if not path.ended for each in self.enter(method, arguments, {}, path)]
+        going = [bind(after, value) if value is not None else after for after, value in run]
+        return [*going, *(path for path in paths if path.ended)]
 
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:

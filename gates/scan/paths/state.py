@@ -31,8 +31,6 @@ class Closure:
     scope: Scope
     outer: "Mapping[str, Value]"
     bound: "tuple[Value, ...]" = ()
-    named: "Mapping[str, Value]" = field(default_factory=dict)
-    owner: ClassInfo | None = None
 
 
 @dataclass(eq=False)

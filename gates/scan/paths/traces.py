@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
@@ -21,21 +21,18 @@ from gates.scan.program.scope import Scope
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    A function that is `cut` has more paths than are walked, and no `words`: it is not decided; it is `told` of as such
-    where who runs it is not, in its place.
+    A function that is `cut` has more paths than are walked, and no `words`: it is not decided.
     """
 
     path: str
     line: int
     last_line: int
     name: str
-    owner: str | None
     words: tuple[tuple[Event, ...], ...]
     cut: bool
     possible: frozenset[str]
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
-    told: bool = True
     beside: frozenset[str] = frozenset()  # events of the other methods of its class
 
 
@@ -49,8 +46,6 @@ class Tracer:
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
-        self._begun: set[ast.AST] = set()  # what walks came to that were
-        self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
@@ -73,7 +68,6 @@ class Tracer:
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
             if node in self._made or (node not in self._walked and speaks(hot.possible(node))):
                 self._possible[node] = hot.possible(node)
-                self._again |= {node} if node in self._begun else set()
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -82,10 +76,8 @@ class Tracer:
             if node not in self._made:
                 self._walker.start()
                 self._made[node] = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
-                known = self._walked if not self._walker.cut else self._begun
-                known |= self._walker.walked
-            told = node not in self._again
-            yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
+                self._walked |= set() if self._walker.cut else self._walker.walked
+            yield from self._made[node]
 
 
 def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[str]) -> Iterator[Trace]:
@@ -97,9 +89,8 @@ def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[st
         last = getattr(node, "end_lineno", None) or line
         name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
         kept, beside = () if walker.cut else words, _beside(walker, node, owner)
-        whose = owner.name if owner else None
         known = (walker.cut, possible, walker.calls, walker.anywhere)
-        yield Trace(module.path, line, last, name, whose, kept, *known, beside=beside)
+        yield Trace(module.path, line, last, name, kept, *known, beside=beside)
 
 
 def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:

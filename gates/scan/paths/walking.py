@@ -1,18 +1,20 @@
 """A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.looping import Looping
 from gates.scan.paths.place import Place
+from gates.scan.paths.running import Running
 from gates.scan.paths.state import Closure, State, Value
+from gates.scan.paths.words import Event
 from gates.scan.program.module import tail_of
-from gates.scan.program.nodes import children, kept, text_of, walk
+from gates.scan.program.nodes import children, inner, kept, text_of, walk
 from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
 
+TURNS = 2
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -47,17 +49,13 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
 Paths = list[State]
 
 
-class Walker(Looping):
+class Walker(Running):
     """Walks functions of one program for one set of events."""
 
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
-        self.depth += 1
-        try:
-            after = self._steps(body, paths, scope)
-        finally:
-            self.depth -= 1
+        after = self._steps(body, paths, scope)
         return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
@@ -191,6 +189,76 @@ class Walker(Looping):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
 
+    def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop over something, in two turns."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
+        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
+            self.give_up()  # the two take turns
+        found: Paths = []
+        for path, value in self.run(node.iter, paths, scope):
+
+            def bind(each: State, turn: int, value: Value = value) -> State:
+                return self._loop_target(node.target, value, turn, each, scope)
+
+            found += self._turns(node, path, scope, TURNS, bind)
+        return found
+
+    def _loop_target(self, target: ast.expr, source: Value, turn: int, path: State, scope: Scope) -> State:
+        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
+        if isinstance(target, ast.Tuple | ast.List):
+            for index, part in enumerate(target.elts):
+                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
+            return path
+        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
+
+    def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
+        """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
+        if node not in self.hot:
+            return self.forgotten([node], paths, scope, node)
+        if isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise):
+            once = (self._turns(node, path, scope, 1, lambda each, _turn: each, marked=False) for path in paths)
+            return [each for after in once for each in after]
+        turned = (self._turns(node, path, scope, TURNS, lambda each, _turn: each) for path in paths)
+        return [each for after in turned for each in after]
+
+    def _turns(
+        self,
+        node: ast.For | ast.AsyncFor | ast.While,
+        path: State,
+        scope: Scope,
+        count: int,
+        bind: Callable[[State, int], State],
+        *,
+        marked: bool = True,
+    ) -> Paths:
+        """Walk the turns of a loop, with a mark where each begins, and leave it."""
+        outer, guards = path.turns, path.guards
+        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
+        going = [path.happens(*begins)]
+        left: Paths = []
+        for turn in range(1, count + 1):
+            going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
+            if isinstance(node, ast.While) and node.test in self.hot:
+                going = [each for each, _ in self.run(node.test, going, scope)]
+            after = self.joined(self.block(node.body, going, scope))
+            left += [each for each in after if each.ended in {"break", "return", "raise"}]
+            going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
+        going = self.block(node.orelse, going, scope) if node.orelse else going
+        result = []
+        for each in (*left, *going):
+            ended = "" if each.ended == "break" else each.ended
+            done = each if ended else each.happens(*ends).without_idle_loop(path.words)
+            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
+            result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
+        return result
+
+    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
+        """Return a mark between events."""
+        line = getattr(node, "lineno", 1)
+        return Event(name, (), scope.module.path, line, line)
+
     def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
         if not items:
             return self.block(node.body, paths, scope)
@@ -254,3 +322,8 @@ def _passed_by(statement: ast.stmt) -> ast.expr | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
     return statement.test if isinstance(statement, ast.If) and leaves and not statement.orelse else None
+
+
+def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
+    """Return whether a condition is about one turn of a loop alone."""
+    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

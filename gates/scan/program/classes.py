@@ -120,12 +120,6 @@ class Lineage:
         found = [info, *self.ancestors_of(info)]
         return [each for at, each in enumerate(found) if each not in found[at + 1 :]]
 
-    def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
-        """Return the class whose method `super()` means in a method of one class, where the object is of another."""
-        order = self.order_of(owner)
-        after = order[order.index(around) + 1 :] if around in order else []
-        return next((info for info in after if name in info.methods), None)
-
     def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
         """Return what an attribute is bound to, bases followed; nothing where that is not known."""
         if owner.twice:
