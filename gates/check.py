@@ -189,6 +189,7 @@ def _escaped(value: JsonValue) -> JsonValue:
 
 
 About = Callable[..., Finding]
+DETAILS = ("expected", "actual", "impact", "remediation")
 
 
 def about_criterion(criterion: Criterion, rule: str, check: str) -> About:
@@ -213,12 +214,11 @@ class Said:
     def finding(self, rule: str, check: str, *, name: str, place: Location | None, evidence: str | None) -> Finding:
         """Return the same as a finding about what has a name and a place in the task."""
         warns = self.outcome is Outcome.FAILED and self.level is not Level.MUST
-        return Finding(
-            rule=rule, check=check, outcome=self.outcome, level=self.level,
-            message=self.message, location=self.location or place, subject=f"{name} {self.subject}".strip(),
-            expected=self.expected, actual=self.actual, impact=self.impact, remediation=self.remediation,
-            evidence=evidence, **({"severity": Severity.MEDIUM} if warns else {}),
-        )  # fmt: skip
+        own = {name: getattr(self, name) for name in ("outcome", "level", "message", *DETAILS)}
+        own |= {"severity": Severity.MEDIUM} if warns else {}
+        subject = f"{name} {self.subject}".strip()
+        whole = {**own, "location": self.location or place, "subject": subject, "evidence": evidence}
+        return Finding(rule=rule, check=check, **whole)
 
 
 def in_the_way(about: About, found: Sequence[Finding], *, name: str, before: str = "") -> Finding | None:
@@ -226,31 +226,26 @@ def in_the_way(about: About, found: Sequence[Finding], *, name: str, before: str
     for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
         for one in found:
             if one.outcome is outcome and one.level is Level.MUST:
-                return about(
-                    outcome=outcome, location=one.location, subject=name, expected=one.expected, actual=one.actual,
-                    message=f"{before}{one.message}", impact=one.impact, remediation=one.remediation,
-                    evidence=one.evidence,
-                )  # fmt: skip
+                same = {name: getattr(one, name) for name in ("location", "evidence", *DETAILS)}
+                return about(outcome=outcome, subject=name, message=f"{before}{one.message}", **same)
     return None
 
 
 def unseen(why: str, *, needed: bool) -> Said:
     """Say that something could not be seen; that leaves a verdict open only where it is needed."""
-    return Said(
-        Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=Level.MUST if needed else Level.ADVISORY,
-        remediation="Make the training step show it, on a CPU." if needed else "",
-    )  # fmt: skip
+    level, fix = (Level.MUST, "Make the training step show it, on a CPU.") if needed else (Level.ADVISORY, "")
+    return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
 
 
 def absent(why: str, *, needed: bool) -> Said:
     """Say that there is nothing to see, which is a failure where it is needed."""
-    if needed:
-        return Said(
-            Outcome.FAILED, f"{why[0].upper()}{why[1:]}.", "absent", expected="what the training step 'needs'",
-            impact="What the training step is to show does not happen in it.",
-            remediation="Mend the training step, or take this out of its 'needs'.",
-        )  # fmt: skip
-    return Said(Outcome.NOT_APPLICABLE, f"{why[0].upper()}{why[1:]}.", "nothing to see", level=Level.ADVISORY)
+    message = f"{why[0].upper()}{why[1:]}."
+    if not needed:
+        return Said(Outcome.NOT_APPLICABLE, message, "nothing to see", level=Level.ADVISORY)
+    impact = "What the training step is to show does not happen in it."
+    fix = "Mend the training step, or take this out of its 'needs'."
+    expected = "what the training step 'needs'"
+    return Said(Outcome.FAILED, message, "absent", expected=expected, impact=impact, remediation=fix)
 
 
 def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Planned]:

@@ -105,12 +105,8 @@ def _measured(
         else:
             lines.append(f"{measurement.id} on {device}: measured on {run.samples.device.name}")
             asked = [m for c in whole.criteria for m in c.measures if m.from_ == measurement.id]
-            runs.append(
-                BundledRun(
-                    definition=definition_of(measurement), measures=tuple(definition_of(m) for m in asked),
-                    files=files, run=_plain(whole, run),
-                )
-            )  # fmt: skip
+            measures, plain = tuple(map(definition_of, asked)), _plain(whole, run)
+            runs.append(BundledRun(definition=definition_of(measurement), measures=measures, files=files, run=plain))
     return tuple(runs), lines
 
 
@@ -144,11 +140,8 @@ def _user() -> str:
 
 
 def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
-    bundle = Bundle(
-        schema=SCHEMA,
-        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
-        origin=origin, runs=runs, digest="0" * 64,
-    )  # fmt: skip
+    identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
+    bundle = Bundle(schema=SCHEMA, task=identity, origin=origin, runs=runs, digest="0" * 64)
     return bundle.model_copy(update={"signature": sign(signed_part(bundle), key)}) if key else bundle
 
 

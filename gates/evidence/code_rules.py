@@ -116,19 +116,17 @@ def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRul
 def _told(rule: Rule, checked: Checked) -> dict[str, object]:
     """Return what a rule says and what it found."""
     form = rule.form
-    return {
-        "rule": rule.id, "severity": form.severity, "problem_text": form.problem, "impact": form.impact,
-        "fix": form.fix, "sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, ""),
-    }  # fmt: skip
+    said = {"severity": form.severity, "problem_text": form.problem, "impact": form.impact, "fix": form.fix}
+    problem = checked.problems.get(rule.id, "")
+    return {"rule": rule.id, **said, "sites": _sites(checked.sites[rule.id]), "problem": problem}
 
 
 def _sites(found: list[Site]) -> tuple[RuleSite, ...]:
     """Return the places, broken ones first where there are too many to keep."""
     kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
-    return tuple(
-        RuleSite(
-            location=Location(path=site.path, line=site.line, last_line=site.last_line),
-            ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided,
-        )
-        for site in kept
-    )  # fmt: skip
+    return tuple(map(_site, kept))
+
+
+def _site(site: Site) -> RuleSite:
+    where = Location(path=site.path, line=site.line, last_line=site.last_line)
+    return RuleSite(location=where, ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)

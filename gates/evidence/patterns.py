@@ -16,9 +16,12 @@ from gates.scan.rule import Rule, Site
 from gates.task.measurement import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {
-    ast.With: ast.AsyncWith, ast.For: ast.AsyncFor, ast.FunctionDef: ast.AsyncFunctionDef,
-    ast.Attribute: ast.Name, ast.Name: ast.Attribute,
-}  # fmt: skip
+    ast.With: ast.AsyncWith,
+    ast.For: ast.AsyncFor,
+    ast.FunctionDef: ast.AsyncFunctionDef,
+    ast.Attribute: ast.Name,
+    ast.Name: ast.Attribute,
+}
 
 
 class Written:

@@ -10,9 +10,11 @@ from gates.model import Model, Severity
 from gates.scan.order import MARKERS, Order
 from gates.scan.rule import OrderRule, Rule
 
-WORDS = ("forward", "autocast_enter", "autocast_exit", "scaled_backward", "backward", "handed_backward", "unscale",
-         "unscale_once", "unscale_by_hand", "clip", "given_grad", "step", "plain_step", "update", "zero_grad",
-         "scheduler", "scheduler_set", "uncleared")  # fmt: skip
+_WORDS = (
+    "forward autocast_enter autocast_exit scaled_backward backward handed_backward unscale unscale_once "
+    "unscale_by_hand clip given_grad step plain_step update zero_grad scheduler scheduler_set uncleared"
+)
+WORDS = tuple(_WORDS.split())
 BEGINS = {"forward", "autocast_enter", "scaled_backward", "backward"}
 ENDS = {"step", "plain_step"}
 COMMON = {"forward", "autocast_enter", "autocast_exit", "update"}  # about no optimizer alone
@@ -37,11 +39,13 @@ class RuntimeOrder(Model):
 
 
 UNCLEARED = RuntimeOrder(
-    rule="amp-missing-zero-grad", severity=Severity.HIGH, order="uncleared",
+    rule="amp-missing-zero-grad",
+    severity=Severity.HIGH,
+    order="uncleared",
     problem="Gradients of the step before are used again, as nothing cleared them.",
     impact="Each step moves by the sum of all gradients since training began.",
     fix="Call optimizer.zero_grad() once for each step.",
-)  # fmt: skip
+)
 
 
 def runtime_orders(known: Mapping[str, Rule]) -> tuple[RuntimeOrder, ...]:
@@ -72,10 +76,14 @@ def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
 
 def _order(rule: Rule, one: OrderRule, *, demanded: bool) -> RuntimeOrder:
     return RuntimeOrder(
-        rule=rule.id, severity=rule.form.severity, order=one.order.text, demanded=demanded, at=tuple(sorted(one.at)),
+        rule=rule.id,
+        order=one.order.text,
+        demanded=demanded,
+        at=tuple(sorted(one.at)),
         needs=tuple(tuple(sorted(names)) for names in rule.required),
-        problem=one.says or rule.form.problem, impact=rule.form.impact, fix=rule.form.fix,
-    )  # fmt: skip
+        problem=one.says or rule.form.problem,
+        **{name: getattr(rule.form, name) for name in ("severity", "impact", "fix")},
+    )
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,8 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
         if trace.cut and not bad and rule.may_speak(trace.possible):
-            yield Site(
-                trace.path, trace.line, trace.last_line, ok=False, undecided=True,
-                message=f"{trace.name} could not be walked whole",
-            )  # fmt: skip
+            message = f"{trace.name} could not be walked whole"
+            yield Site(trace.path, trace.line, trace.last_line, ok=False, message=message, undecided=True)
         elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))
     yield from broken.values()
@@ -137,10 +135,8 @@ def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
     here = [event for event in seen if event.path == trace.path] or seen
     lines = [event.line for event in here]
     text = " -> ".join(dict.fromkeys(event.name for event in seen))  # each run of the same place once
-    return Site(
-        here[0].path, min(lines), max(event.last_line for event in here), ok=True,
-        message=f"{trace.name.rpartition('.')[2]}: {text}", trace=tuple(event.where for event in seen),
-    )  # fmt: skip
+    message, way = f"{trace.name.rpartition('.')[2]}: {text}", tuple(event.where for event in seen)
+    return Site(here[0].path, min(lines), max(event.last_line for event in here), ok=True, message=message, trace=way)
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
