@@ -36,18 +36,7 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
         return
     for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
         chosen = dict(zip(holes, choice, strict=True))
-        if not _together(chosen, word):
-            continue
         yield [event for event in word if not _is_foreign(event, chosen, order, word)]
-
-
-def _together(chosen: Mapping[str, str], word: Word) -> bool:
-    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
-    for one, other in itertools.permutations(chosen, 2):
-        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
-        if beside and chosen[other] not in beside:
-            return False
-    return True
 
 
 def joined(order: Order, word: Word) -> list[str]:

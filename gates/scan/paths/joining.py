@@ -5,12 +5,10 @@ from typing import NoReturn
 
 from gates.scan.paths.events import Happening
 from gates.scan.paths.state import State, Value
-from gates.scan.paths.words import Event, Word
 
 MAX_WORK = 2_000
 MAX_PATHS = 96
 MAX_WORDS = 400
-MEMORY = 12
 Paths = list[State]
 
 
@@ -35,7 +33,9 @@ class Joining:
             paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
             self.cut = self.cut or len(paths) > MAX_PATHS
             paths = paths[:MAX_PATHS]
-        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
+        if any(len(path.words) > MAX_WORDS for path in paths):
+            self.give_up()
+        return paths
 
     def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
         found: dict[object, State] = {}
@@ -47,13 +47,6 @@ class Joining:
     def _tells(self, value: Value) -> bool:
         """Return whether a later condition or event may tell a value from another."""
         return value.tells is True or value.tells in self._words
-
-    def _thinned(self, path: State) -> State:
-        """Keep of too many words those that differ in what happened last."""
-        self.cut = True
-        ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
-        kept = {tuple(e.name for e in _last(word)): word for word in ordered}
-        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
 
     def start(self) -> None:
         """Begin a new walk."""
@@ -77,12 +70,3 @@ def _agreeing(one: State, other: State) -> State:
 
 def _united(one: State, other: State) -> State:
     return one.but(words=one.words | other.words)
-
-
-def _last(word: Word) -> list[Event]:
-    found: list[Event] = []
-    here: Word | None = word
-    while here is not None and here.event is not None and len(found) < MEMORY:
-        found.append(here.event)
-        here = here.before
-    return found

@@ -59,11 +59,6 @@ class Place:
             return Value(f"lambda@{node.lineno}", node, self, closure=self.lambda_(node))
         if isinstance(node, ast.NamedExpr | ast.Await):
             return self.value(node.value)
-        if isinstance(node, ast.Call) and len(node.args) == 2 and tail_of(node.func) == "cast":
-            return self.value(node.args[1]) if self.scope.dotted(node.func) == "typing.cast" else self._unrun(node)
-        return self._unrun(node)
-
-    def _unrun(self, node: ast.expr) -> Value:
         return Value(self.key(node), node, self)
 
     def lambda_(self, node: ast.Lambda) -> Closure:

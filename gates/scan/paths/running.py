@@ -218,7 +218,7 @@ class Running(Joining):
             ended = self.block(node.body, [inside], scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
+        ended = [each.but(names=path.names) for each in ended]
         return [
             (
                 e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),

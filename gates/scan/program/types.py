@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 MAX_DEPTH = 5
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
-PROTOCOL = "typing.Protocol"
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
     "object",
     "abc",
@@ -93,12 +92,7 @@ class Types:
         if info.twice or hops == 0:
             return None
         found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
-        return True if True in found else None if None in found or self._may_be(info, wanted) else False
-
-    def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
-        """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
-        heirs = self._project.lineage.extending.get(info.name, ())
-        return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
+        return True if True in found else None if None in found else False
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Call):
