@@ -97,11 +97,7 @@ def perform(
 
     The findings of other linters in `sarif` files are shown with them.
     """
-    own = project.rules
-    known = load_rules(own, project.root, asked)
-    if not all(named(name, known) for name in asked):
-        known = load_rules(own, project.root)  # to say what there is
-    rules = _asked(asked, known)
+    rules = _asked(asked, load_rules(project.rules, project.root))
     base = Path.cwd()
     files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
     if not files:

@@ -89,49 +89,29 @@ class Lineage:
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._ancestors: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
-        self._line: dict[ClassInfo, tuple[frozenset[ClassInfo] | None, frozenset[str | None]]] = {}
+        self._orders: dict[ClassInfo, list[ClassInfo]] = {}
 
-    def method(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> tuple[Function, Module, ClassInfo] | None:
+    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
         """Return a method, bases followed."""
-        if owner.twice:
-            return None
-        if name in owner.methods:
-            return owner.methods[name], owner.scope.module, owner
-        for base in owner.bases if hops else ():
-            found = self._project.classes.get(base or "")
-            inherited = self.method(found, name, hops - 1) if found else None
-            if inherited:
-                return inherited
-        return None
+        order = self.order_of(owner) if not owner.twice else ()
+        info = next((each for each in order if name in each.methods), None)
+        return (info.methods[name], info.scope.module, info) if info else None
 
-    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
-        """Return the program's classes that a class extends."""
-        if info not in self._ancestors:
-            self._ancestors[info] = tuple(self._above(info, MAX_HOPS))
-        return self._ancestors[info]
+    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
+        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
+        order = self.order_of(owner) if not owner.twice else ()
+        return next((each.attributes[name] for each in order if name in each.attributes), [])
+
+    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
+        if info not in self._orders:
+            found = [info, *self._above(info, MAX_HOPS)]
+            self._orders[info] = [each for at, each in enumerate(found) if each not in found[at + 1 :]]
+        return self._orders[info]
 
     def _above(self, info: ClassInfo, hops: int) -> list[ClassInfo]:
         bases = [self._project.classes[base] for base in info.bases if base in self._project.classes] if hops else []
         return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
-
-    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
-        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
-        found = [info, *self.ancestors_of(info)]
-        return [each for at, each in enumerate(found) if each not in found[at + 1 :]]
-
-    def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
-        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
-        if owner.twice:
-            return []
-        if name in owner.attributes:
-            return owner.attributes[name]
-        for base in owner.bases if hops else ():
-            found = self._project.classes.get(base or "")
-            inherited = self.attribute(found, name, hops - 1) if found else []
-            if inherited:
-                return inherited
-        return []
 
     @cached_property
     def extending(self) -> dict[str, list[ClassInfo]]:

@@ -105,7 +105,7 @@ class Project:
         self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute = lineage.method, lineage.attribute
-        self.ancestors_of, self.order_of, self.below = lineage.ancestors_of, lineage.order_of, lineage.below
+        self.order_of, self.below = lineage.order_of, lineage.below
         self.types = Types(self)
 
     def close(self) -> None:
