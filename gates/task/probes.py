@@ -22,13 +22,10 @@ class Leak(OneCall):
 
     key: ClassVar[str] = "leaks"
     shown: ClassVar[str] = "measured, in the performance gate"
+    small: ClassVar[dict[str, float]] = {"epochs": 20}
 
     epochs: Annotated[int, Field(ge=20, le=500)] = 30
     tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
-
-    def smoked(self) -> Self:
-        """Return the same with as few epochs as can decide."""
-        return self.model_copy(update={"epochs": min(self.epochs, 20)})
 
 
 Count = Annotated[float, Field(ge=0)]
@@ -57,15 +54,12 @@ class HotPath(OneCall):
 
     key: ClassVar[str] = "hot_paths"
     shown: ClassVar[str] = "measured, in the performance gate"
+    small: ClassVar[dict[str, float]] = {"steps": 20}
 
     steps: Annotated[int, Field(ge=10, le=1000)] = 50
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
     limits: Limits = Limits()
     level: Level = Level.MUST
-
-    def smoked(self) -> Self:
-        """Return the same with as few steps as can decide."""
-        return self.model_copy(update={"steps": min(self.steps, 20)})
 
 
 FEWEST = 3
@@ -88,6 +82,7 @@ class Scale(OneCall):
 
     key: ClassVar[str] = "scaling"
     shown: ClassVar[str] = "measured, in the performance gate"
+    small: ClassVar[dict[str, float]] = {"restarts": 3, "budget_s": 6.0}
 
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     over: Annotated[dict[Name, tuple[Size, ...]], BeforeValidator(without_line)]
@@ -126,10 +121,6 @@ class Scale(OneCall):
         given = [*map(json.dumps, self.args), *(f"{name}={json.dumps(value)}" for name, value in self.kwargs.items())]
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
-    def smoked(self) -> Self:
-        """Return the same with few starts and little time."""
-        return self.model_copy(update={"restarts": min(self.restarts, 3), "budget_s": min(self.budget_s, 6.0)})
-
 
 MOST = 1000  # characters of arguments in a name
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
@@ -146,6 +137,7 @@ class Concurrent(Part):
 
     key: ClassVar[str] = "concurrency"
     shown: ClassVar[str] = "measured, in the performance gate"
+    small: ClassVar[dict[str, float]] = {"budget_s": 6.0}
 
     call: Callable | None = None
     args: tuple[JsonValue, ...] = ()
@@ -197,10 +189,6 @@ class Concurrent(Part):
     def rounds(self) -> int:
         """Return how many rounds without a failure show that so few fail."""
         return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
-
-    def smoked(self) -> Self:
-        """Return the same with little time."""
-        return self.model_copy(update={"budget_s": min(self.budget_s, 6.0)})
 
 
 def _shown(args: tuple[JsonValue, ...]) -> str:

@@ -47,6 +47,7 @@ class Part(Located):
 
     key: ClassVar[str]
     shown: ClassVar[str] = ""
+    small: ClassVar[dict[str, float]] = {}
 
     criteria: tuple[Name, ...] = ()
 
@@ -57,8 +58,8 @@ class Part(Located):
         return (call,) if call else ()
 
     def smoked(self) -> Self:
-        """Return the same with as little work as can decide, for a smoke run."""
-        return self
+        """Return the same with as little work as can decide, for a smoke run: no more of anything than is `small`."""
+        return self.model_copy(update={name: min(getattr(self, name), most) for name, most in self.small.items()})
 
 
 class OneCall(Part):
