@@ -33,18 +33,29 @@ Told = dict[str, Any]
 
 
 def main() -> None:
-    """Make the step, then do as told until told to stop; the project does not see the pipes."""
-    orders = os.fdopen(os.dup(0), encoding="utf-8")
-    replies = os.fdopen(int(os.environ.pop("GATES_WORKER")), "w", encoding="utf-8")
-    os.set_inheritable(replies.fileno(), False)
+    """Make the step, then do as told until told to stop."""
+    orders, replies = pipes()
+    asked = json.loads(sys.argv[1])
+    import_from(asked["paths"])
+    serve(asked, orders, replies)
+
+
+def pipes() -> tuple[int, int]:
+    """Return where orders come from and where answers go, neither of which the project gets to see."""
+    orders, replies = os.dup(0), int(os.environ.pop("GATES_WORKER"))
+    os.set_inheritable(replies, False)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return orders, replies
+
+
+def serve(asked: Told, orders_from: int, replies_to: int) -> None:
+    """Make the step that is asked for, then do as told until told to stop."""
+    orders, replies = os.fdopen(orders_from, encoding="utf-8"), os.fdopen(replies_to, "w", encoding="utf-8")
 
     def say(told: Told) -> None:
         replies.write(json.dumps(told) + "\n")
         replies.flush()
 
-    asked = json.loads(sys.argv[1])
-    import_from(asked["paths"])
     try:
         worker = Worker(asked)
         say(worker.hello())

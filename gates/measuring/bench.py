@@ -36,6 +36,16 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, Any] | None = None
 
+    @property
+    def module(self) -> str:
+        """Return the module that makes the step of a call."""
+        return str(self.asked["call"]).partition(":")[0] if self.asked else ""
+
+    def shares_with(self, other: "Launch") -> bool:
+        """Return whether one process can import what both arms need, and nothing that only one of them does."""
+        shared = self.argv[:-1], self.cwd, self.env, self.module
+        return bool(self.module) and shared == (other.argv[:-1], other.cwd, other.env, other.module)
+
 
 class Hello(Model):
     """What a worker tells of itself before it is asked for anything."""
@@ -99,6 +109,7 @@ class Bench:
         self._log = folder / "workers.stderr.txt"
         self._waiting: dict[str, list[Told]] = {}
         self._ends: dict[str, Ended] = {}
+        self._within: dict[str, str] = {}  # the process that carries the lines of an arm that it has forked
         self._count = 0
         self.process: ProcessRun | None = None
 
@@ -122,6 +133,19 @@ class Bench:
         """Start a worker; it has said nothing yet."""
         return Worker(self, name, self._launched(name, launch, talks=True))
 
+    def start_all(self, launches: Mapping[str, Launch]) -> dict[str, "Worker"]:
+        """Start workers, all from one process that has imported what they need, where they need the same."""
+        first = next(iter(launches.values()))
+        if not all(first.shares_with(other) for other in launches.values()):
+            return {name: self.start(name, launch) for name, launch in launches.items()}
+        keys = {name: self._key(name) for name in launches}
+        arms = {keys[name]: launch.asked for name, launch in launches.items()}
+        asked = {"module": first.module, "paths": first.asked["paths"] if first.asked else [], "arms": arms}
+        argv = (*first.argv[:-2], "arms", json.dumps(asked))
+        carrier = self._launched("the arms", Launch(argv, first.cwd, first.env), talks=True)
+        self._within |= dict.fromkeys(keys.values(), carrier)
+        return {name: Worker(self, name, key) for name, key in keys.items()}
+
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
         key = self._launched(name, launch, talks=False)
@@ -139,7 +163,9 @@ class Bench:
             self._take(early)
         if self._has_spoken(key):
             raise ArmFailed(f"{key.rpartition(' ')[0]} spoke without being asked")
-        self._wire.send({"do": "say", "arm": key, "line": json.dumps(told)})
+        carrier = self._within.get(key)
+        line = json.dumps({"arm": key, **told} if carrier else told)
+        self._wire.send({"do": "say", "arm": carrier or key, "line": line})
 
     def _has_spoken(self, key: str) -> bool:
         return any("said" in line for line in self._waiting.get(key, ()))
@@ -164,20 +190,29 @@ class Bench:
 
     def kill(self, key: str) -> None:
         """Have a process and its group killed."""
-        self._wire.send({"do": "kill", "arm": key})
+        self._wire.send({"do": "kill", "arm": self._within.get(key, key)})
 
     def _take(self, told: Told) -> None:
         key = str(told["arm"])
+        within = [arm for arm, carrier in self._within.items() if carrier == key and arm not in self._ends]
+        if within and "said" in told:
+            self._take(_carried(str(told["said"]), within))
+            return
+        for arm in within:
+            self._take({**told, "arm": arm})
         if "ended" in told:
             self._ends[key] = Ended.model_validate(told)
         self._waiting.setdefault(key, []).append(told)
 
     def _launched(self, name: str, launch: Launch, *, talks: bool) -> str:
-        self._count += 1
-        key = f"{name} {self._count}"
+        key = self._key(name)
         order: Told = {"do": "start", "arm": key, "argv": list(launch.argv), "env": {**launch.env}, "talks": talks}
         self._wire.send({**order, "cwd": str(launch.cwd)})
         return key
+
+    def _key(self, name: str) -> str:
+        self._count += 1
+        return f"{name} {self._count}"
 
 
 class Worker:
@@ -249,6 +284,17 @@ def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device
     words = asked.run or asked.time or ()
     argv = (python, *words[1:]) if words[0] in {"python", "python3"} else words
     return Launch(argv, paths[0], env)
+
+
+def _carried(line: str, arms: Sequence[str]) -> Told:
+    """Return what was said of one of some arms; raise `ArmFailed` where it is of none."""
+    try:
+        told = json.loads(line)
+        if isinstance(told, dict) and told.get("arm") in arms:
+            return told
+    except (ValueError, RecursionError):
+        pass
+    raise ArmFailed(f"the process of the arms said {line!r:.60}, expected an arm's answer")
 
 
 def _read(line: str, form: type[M], name: str) -> M:

@@ -189,7 +189,7 @@ class Session:
         seed = self._source.randrange(1, 2**32)
         self._seeds.append(seed)
         arms = {**self._plan.arms, self._copy: self._plan.arms[self._plan.names[0]]}
-        workers = {name: self._bench.start(name, arm(seed)) for name, arm in arms.items()}
+        workers = self._bench.start_all({name: arm(seed) for name, arm in arms.items()})
         running = _Running(number, block, workers)
         for name, worker in workers.items():
             hello = worker.hello(timeout_s=self._plan.start_s)

@@ -44,6 +44,40 @@ def test_a_step_is_timed_where_it_runs(bench: Bench, tmp_path: Path) -> None:
     assert ended.ended == 0
 
 
+THREADED = "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+
+
+@pytest.mark.parametrize(("case", "is_shared"), [("", True), ("of another module", False), ("with a thread", False)])
+def test_what_arms_need_is_imported_once_where_a_fork_loses_nothing(
+    bench: Bench, tmp_path: Path, case: str, is_shared: bool
+) -> None:
+    root = a_folder(tmp_path / "p")
+    steps = (root / "steps.py").read_text()
+    (root / "others.py").write_text(steps)
+    (root / "steps.py").write_text(f"{THREADED if case == 'with a thread' else ''}{steps}")
+    second = "others" if case == "of another module" else "steps"
+    calls = {"one": "steps:tells", "other": f"{second}:tells"}
+    workers = bench.start_all({name: started(root, call=call) for name, call in calls.items()})
+    for worker in workers.values():
+        worker.hello()
+    assert (len({worker.run(1).digest for worker in workers.values()}) == 1) is is_shared
+    ends = [worker.stop() for worker in workers.values()]
+    assert [end.ended for end in ends if end] == [0, 0]
+    assert all(end.peak_memory_bytes > 1_000_000 for end in ends if end)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"), [("dies", "dies ended with exit code 9"), ("raises", "raises: ValueError: no step today")]
+)
+def test_an_arm_that_shares_its_imports_ends_alone(bench: Bench, tmp_path: Path, call: str, said: str) -> None:
+    root = a_folder(tmp_path / "p")
+    workers = bench.start_all({name: started(root, call=f"steps:{name}") for name in ("work", call)})
+    with pytest.raises(ArmFailed, match=said):
+        workers[call].hello()
+    workers["work"].hello()
+    assert workers["work"].run(3).ran == 3
+
+
 def test_steps_that_do_more_take_longer_and_return_something_else(bench: Bench, tmp_path: Path) -> None:
     little, much = a_worker(bench, tmp_path, "work", 2_000), a_worker(bench, tmp_path, "work", 40_000)
     for worker in (little, much):
