@@ -46,7 +46,7 @@ class Gradients:
             self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
 
     def _of(self, reached: Reached) -> list[Optimizer]:
-        """Return the optimizers that a backward pass is for; gradients of another thread may go as they are looked at."""
+        """Return the optimizers that a backward pass is for; those of another thread are not looked at."""
         return self._scene.holding(reached.params) if reached.whole else self._scene.optimizers
 
     def before_backward(self, reached: Reached) -> None:
