@@ -173,8 +173,7 @@ def run(
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, env or {}, channel, mark)
-            pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-            streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+            streams = _readers(child, log)
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
@@ -187,18 +186,16 @@ def run(
             for stream in streams:
                 stream.close()
     code = None if timed_out else child.returncode
-    return ProcessRun(
-        argv=tuple(argv),
-        exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(-code) if code is not None and code < 0 else None,
-        timed_out=timed_out,
-        timeout_s=timeout_s,
-        duration_s=round(duration, 3),
-        stdout=streams[0].result(),
-        stderr=streams[1].result(),
-        peak_memory_bytes=peak or late,
-        out_of_memory=_oom_kills() > killed,
-    )
+    by = _signal_name(-code) if code is not None and code < 0 else None
+    end = {"exit_code": None if by else code, "signal": by, "timed_out": timed_out, "timeout_s": timeout_s}
+    wrote = {"stdout": streams[0].result(), "stderr": streams[1].result()}
+    used = {"peak_memory_bytes": peak or late, "out_of_memory": _oom_kills() > killed}
+    return ProcessRun.model_validate({"argv": tuple(argv), "duration_s": round(duration, 3), **end, **wrote, **used})
+
+
+def _readers(child: subprocess.Popen[bytes], log: Path) -> list["_Reader"]:
+    pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+    return [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 
 
 def _start(
