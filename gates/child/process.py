@@ -127,6 +127,7 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
+    orphans: int = 0
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -180,7 +181,7 @@ def run(
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            late = _sweep(child, mark) if child else None
+            late, orphans = _sweep(child, mark) if child else (None, 0)
             if channel:
                 channel.close()
             for stream in streams:
@@ -189,7 +190,7 @@ def run(
     by = _signal_name(-code) if code is not None and code < 0 else None
     end = {"exit_code": None if by else code, "signal": by, "timed_out": timed_out, "timeout_s": timeout_s}
     wrote = {"stdout": streams[0].result(), "stderr": streams[1].result()}
-    used = {"peak_memory_bytes": peak or late, "out_of_memory": _oom_kills() > killed}
+    used = {"peak_memory_bytes": peak or late, "orphans": orphans, "out_of_memory": _oom_kills() > killed}
     return ProcessRun.model_validate({"argv": tuple(argv), "duration_s": round(duration, 3), **end, **wrote, **used})
 
 
@@ -298,8 +299,8 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory."""
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> tuple[int | None, int]:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
     peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
@@ -307,12 +308,12 @@ def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = list(_marked(mark))
+    left = [process for process in _marked(mark) if process.pid != child.pid]
     for process in left:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(left, timeout=GRACE_S)
-    return peak
+    return peak, len(left)
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
