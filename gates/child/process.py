@@ -128,6 +128,7 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
+    orphans: int = 0
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -174,31 +175,29 @@ def run(
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, env or {}, channel, mark)
-            pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-            streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+            streams = _readers(child, log)
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            late = _sweep(child, mark) if child else None
+            late, orphans = _sweep(child, mark) if child else (None, 0)
             if channel:
                 channel.close()
             for stream in streams:
                 stream.close()
-    facts = {"argv": argv, "timed_out": timed_out, "timeout_s": timeout_s, "duration_s": round(duration, 3)}
-    memory = {"peak_memory_bytes": peak or late, "out_of_memory": _oom_kills() > killed}
-    out, err = (stream.result() for stream in streams)
-    return ProcessRun.model_validate(
-        {**facts, **_end(None if timed_out else child.returncode), **memory, "stdout": out, "stderr": err}
-    )
+    code = None if timed_out else child.returncode
+    by = _signal_name(-code) if code is not None and code < 0 else None
+    end = {"exit_code": None if by else code, "signal": by, "timed_out": timed_out, "timeout_s": timeout_s}
+    wrote = {"stdout": streams[0].result(), "stderr": streams[1].result()}
+    used = {"peak_memory_bytes": peak or late, "orphans": orphans, "out_of_memory": _oom_kills() > killed}
+    return ProcessRun.model_validate({"argv": tuple(argv), "duration_s": round(duration, 3), **end, **wrote, **used})
 
 
-def _end(code: int | None) -> dict[str, object]:
-    """Return the exit code of a process, or the signal that ended it, from what Python says of both."""
-    ended = code is not None and code < 0
-    return {"exit_code": None if ended else code, "signal": _signal_name(-(code or 0)) if ended else None}
+def _readers(child: subprocess.Popen[bytes], log: Path) -> list["_Reader"]:
+    pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+    return [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 
 
 def _start(
@@ -225,8 +224,7 @@ def _reaped(
     child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
-    limit, delay, peak = time.monotonic() + timeout_s, 0.0005, None
-    ends = []
+    limit, delay, ends = time.monotonic() + timeout_s, 0.0005, list[int]()
     with suppress(AttributeError, OSError):  # what can be read once it has ended, where the system has such a thing
         ends = [os.pidfd_open(child.pid)]
     try:
@@ -236,17 +234,16 @@ def _reaped(
                 pid, status, usage = os.wait4(child.pid, os.WNOHANG)
             except ChildProcessError:  # somebody else has waited for it, as who kills it does: that is no good end
                 child.returncode = -signal.SIGKILL
-                break
+                return None
             if pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
-                peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-                break
+                return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
             delay = min(delay * 2, left, 0.05)
             select.select(ends, [], [], delay)
+        return None
     finally:
         for end in ends:
             os.close(end)
-    return peak
 
 
 def _oom_kills() -> int:
@@ -306,8 +303,8 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory."""
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> tuple[int | None, int]:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
     peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
@@ -315,12 +312,12 @@ def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = list(_marked(mark))
+    left = [process for process in _marked(mark) if process.pid != child.pid]
     for process in left:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(left, timeout=GRACE_S)
-    return peak
+    return peak, len(left)
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:

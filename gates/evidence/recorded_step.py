@@ -55,7 +55,6 @@ class Attempt(Model):
     lr: tuple[float | None, ...] = ()
     scale: float | None = None
     params: tuple[str, ...] = ()
-    state: tuple[str, ...] = ()
 
 
 class Compared(Model):
