@@ -4,12 +4,13 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypedDict, Unpack
 
 import click
+from click.decorators import FC
 from click.exceptions import Exit
 
 from gates import __version__
@@ -31,13 +32,59 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float | No
     return value
 
 
+SECONDS = click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S)
+A_PATH, A_FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
+Paths = tuple[Path, ...]
+Names = tuple[str, ...]
+
+
+def _form(*forms: str) -> Callable[[FC], FC]:
+    """Return the option that says how something is written; the first form is the default."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
+
+
 timeout_option = click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
-    help="Seconds that each command may take [default: 900].",
-)  # fmt: skip
+    "--timeout", type=SECONDS, callback=_finite, help="Seconds that each command may take [default: 900]."
+)
 python_option = click.option(
     "--python", metavar="PATH", help="The interpreter that runs the project's code [default: this one]."
 )
+
+
+class Asked(TypedDict):
+    """What a run is asked for, as `Request` has it."""
+
+    task: str
+    gates: Names
+    only: Names
+    out: Path | None
+    quiet: bool
+    formats: Names
+    repeat: int
+    evidence: Paths
+    smoke: bool
+    fresh: bool
+    base: str | None
+    goalposts: str | None
+
+
+class Proof(TypedDict):
+    """What a proof is asked for, as `ProveRequest` has it."""
+
+    only: str | None
+    at_least: float
+    jobs: int
+    out: Path | None
+
+
+class Measured(TypedDict):
+    """What a measurement elsewhere is asked for, as `MeasureRequest` has it."""
+
+    on: str | None
+    only: str | None
+    out: Path | None
+    by: str | None
+    sign_key: Path | None
 
 
 class _Group(click.Group):
@@ -69,64 +116,34 @@ def cli() -> None:
 @cli.command()
 @click.argument("task")
 @click.option("--gate", "gates", multiple=True, metavar="NAME", help="Run this gate only; may be repeated.")
-@click.option("--only", multiple=True, metavar="CRITERION",
-              help="Look at this criterion only, the others stay unknown; may be repeated.")  # fmt: skip
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where the reports go [default: reports/TASK; reports/TASK/partial with --only, --gate or --smoke].",
-)
+@click.option("--only", multiple=True, metavar="CRITERION", help="Look at this criterion only; may be repeated.")
+@click.option("--out", type=A_PATH, help="Where the reports go [default: reports/TASK; its partial/ for a part].")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-@click.option("--format", "formats", multiple=True, metavar="F", help="Write this format too: markdown, text. "
-              "result.json is always written [default: markdown].")  # fmt: skip
-@click.option(
-    "--fail-fast/--keep-going",
-    "fail_fast",
-    default=None,
-    help="Stop after a stage that blocks [default], or not.",
-)
+@click.option("--format", "formats", multiple=True, metavar="F", help="Write markdown [default] or text, too.")
+@click.option("--fail-fast/--keep-going", default=None, help="Stop after a stage that blocks [default], or not.")
 @timeout_option
 @python_option
-@click.option("--repeat", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
-              help="Run the tests N times, in random orders: a test with two outcomes is a finding.")  # fmt: skip
-@click.option("--evidence", multiple=True, type=click.Path(path_type=Path), metavar="BUNDLE",
-              help="Take a bundle of another machine, or those of a folder; may be repeated.")  # fmt: skip
+@click.option("--repeat", type=click.IntRange(1, 100), default=1, help="Run the tests so often, in random orders.")
+@click.option("--evidence", multiple=True, type=A_PATH, help="Take a bundle, or those of a folder; may be repeated.")
 @click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
 @click.option("--fresh", is_flag=True, help="Collect all evidence anew, also where nothing has changed since a run.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
-@click.option("--goalposts", type=click.Choice(["bar", "all", "list"]),
-              help="What of a lowered bar stops the change [default: as [tool.gates] of the base says].")  # fmt: skip
-@click.option("--policy-from", metavar="REF",
-              help="Take task file, waivers, settings, rules and templates from REF, the code from here.")  # fmt: skip
+@click.option("--goalposts", type=click.Choice(["bar", "all", "list"]), help="What of a lowered bar stops the change.")
+@click.option("--policy-from", metavar="REF", help="Take task file, waivers, settings, rules and templates from REF.")
 def run(
-    task: str, gates: tuple[str, ...], only: tuple[str, ...], out: Path | None, quiet: bool, formats: tuple[str, ...],
-    fail_fast: bool | None, timeout: float | None, python: str | None, repeat: int,
-    evidence: tuple[Path, ...], smoke: bool, fresh: bool,
-    base: str | None, goalposts: str | None, policy_from: str | None,
-) -> None:  # fmt: skip
+    timeout: float | None, python: str | None, fail_fast: bool | None, policy_from: str | None, **asked: Unpack[Asked]
+) -> None:
     """Collect evidence for TASK, judge it, and write the reports."""
     from gates.commands.run import Request, perform
     from gates.project.policy import judging
 
     own = _project()
     with judging(own.root, own.settings, policy_from) as policy:
-        request = Request(
-            task=task,
-            project=replace(own, settings=policy.settings).running(python, timeout),
-            gates=gates,
-            only=only,
-            out=out,
-            formats=formats or ("markdown",),
-            keep_going=policy.settings.keep_going if fail_fast is None else not fail_fast,
-            repeat=repeat,
-            policy=policy,
-            base=base or policy_from,
-            goalposts=goalposts,
-            evidence=evidence,
-            smoke=smoke,
-            quiet=quiet,
-            fresh=fresh,
-        )
+        asked["formats"] = asked["formats"] or ("markdown",)
+        asked["base"] = asked["base"] or policy_from
+        project = replace(own, settings=policy.settings).running(python, timeout)
+        keep_going = policy.settings.keep_going if fail_fast is None else not fail_fast
+        request = Request(project=project, policy=policy, keep_going=keep_going, **asked)
         text, exit_code = perform(request, say=lambda line: click.echo(line, err=True))
     click.echo(_coloured(text), nl=False, color=False if os.environ.get("NO_COLOR") else None)
     raise Exit(exit_code)
@@ -136,8 +153,7 @@ def run(
 @click.argument("task", default="T1")
 @click.option("--title", help="The title of the task [default: the first heading of the description].")
 @click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="A criterion, in words; may be repeated.")
-@click.option("--from", "described", type=click.File(encoding="utf-8"), metavar="FILE",
-              help="Take the list items of an issue or a pull request as criteria; - reads stdin.")  # fmt: skip
+@click.option("--from", "described", type=click.File(encoding="utf-8"), help="Criteria: a list in a file, or -.")
 @click.option("--base", metavar="REF", help="What the change is compared with [default: its base branch].")
 def init(task: str, title: str | None, criteria: tuple[str, ...], described: TextIO | None, base: str | None) -> None:
     """Write tasks/TASK.yaml: criteria, and the code and tests that they may mean, found by names.
@@ -163,9 +179,8 @@ def list_tasks() -> None:
 
 @cli.command(short_help="Show which code and tests verify each criterion.")
 @click.argument("task", required=False)
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True,
-              help="How the matrix is written.")  # fmt: skip
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write it to this file [default: stdout].")
+@_form("text", "markdown", "json")
+@click.option("--out", type=A_FILE, help="Write it to this file [default: stdout].")
 def trace(task: str | None, form: str, out: Path | None) -> None:
     """Show the traceability matrix of TASK, or of all tasks, without running anything.
 
@@ -185,19 +200,13 @@ def trace(task: str | None, form: str, out: Path | None) -> None:
 @cli.command(short_help="Break TASK's code on purpose: does the evidence notice?")
 @click.argument("task")
 @click.option("--only", metavar="CRITERION", help="Prove one criterion only.")
-@click.option("--at-least", type=click.FloatRange(0, 1, min_open=True), default=0.8, show_default=True,
-              help="The share of the faults that the tests of each criterion must notice.")  # fmt: skip
-@click.option("--budget", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite, default=600,
-              show_default=True, metavar="SECONDS", help="How long faults are tried.")  # fmt: skip
+@click.option("--at-least", type=click.FloatRange(0, 1, min_open=True), default=0.8, help="The score that is needed.")
+@click.option("--budget", type=SECONDS, callback=_finite, default=600, help="For how many seconds mutants are tried.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="How many copies to work in.")
-@click.option("--out", type=click.Path(path_type=Path), help="Where the proof goes [default: reports/TASK].")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=MAX_TIMEOUT_S), callback=_finite,
-              help="Seconds that the tests may take without a fault [default: 900].")  # fmt: skip
+@click.option("--out", type=A_PATH, help="Where the proof goes [default: reports/TASK].")
+@timeout_option
 @python_option
-def prove(
-    task: str, only: str | None, at_least: float, budget: float, jobs: int, out: Path | None,
-    timeout: float | None, python: str | None,
-) -> None:  # fmt: skip
+def prove(task: str, timeout: float | None, python: str | None, budget: float, **asked: Unpack[Proof]) -> None:
     """Break the implementation of TASK on purpose, in a copy, and show whether the evidence notices.
 
     Exit codes: 0 every criterion of level must is proved, 1 one is not, 2 wrong usage or task file, 3 nothing could be
@@ -206,24 +215,20 @@ def prove(
     from gates.commands.prove import ProveRequest, perform
 
     project = _project().running(python, timeout)
-    request = ProveRequest(task, project, only=only, at_least=at_least, budget_s=budget, jobs=jobs, out=out)
+    request = ProveRequest(task, project, budget_s=budget, **asked)
     _end(*perform(request, say=_say))
 
 
 @cli.command(short_help="Measure TASK here, into a bundle that counts elsewhere.")
 @click.argument("task")
-@click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]),
-              help="Measure on this kind of device only [default: on all that are asked for].")  # fmt: skip
+@click.option("--on", type=click.Choice(["cpu", "cuda", "rocm", "xpu", "mps"]), help="Measure on this device only.")
 @click.option("--only", metavar="CRITERION", help="Take the measurements of one criterion only.")
-@click.option("--out", type=click.Path(path_type=Path), help="The file to write, or a folder [default: evidence/TASK].")
+@click.option("--out", type=A_PATH, help="The file to write, or a folder [default: evidence/TASK].")
 @click.option("--by", metavar="NAME", help="Who measured [default: the user and the machine].")
-@click.option("--sign-key", type=click.Path(path_type=Path), metavar="KEY", help="Sign the bundle with an SSH key.")
+@click.option("--sign-key", type=A_PATH, metavar="KEY", help="Sign the bundle with an SSH key.")
 @timeout_option
 @python_option
-def measure(
-    task: str, on: str | None, only: str | None, out: Path | None, by: str | None, sign_key: Path | None,
-    timeout: float | None, python: str | None,
-) -> None:  # fmt: skip
+def measure(task: str, timeout: float | None, python: str | None, **asked: Unpack[Measured]) -> None:
     """Take the measurements of TASK here, and write them into a bundle for `gates run --evidence` elsewhere.
 
     Exit codes: 0 all that was asked for was measured, 3 something was not (what was is in the bundle).
@@ -231,18 +236,16 @@ def measure(
     from gates.commands.measure import MeasureRequest, perform
 
     project = _project().running(python, timeout)
-    request = MeasureRequest(task, project, on=on, only=only, out=out, by=by, sign_key=sign_key)
+    request = MeasureRequest(task, project, **asked)
     _end(*perform(request, say=_say))
 
 
 @cli.command(short_help="Apply the code rules to files and folders, without a task.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True))
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Apply this rule or tag only; may be repeated.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True,
-              help="How findings are written.")  # fmt: skip
-@click.option("--sarif", multiple=True, type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
-              help="Show the findings of another linter, too; may be repeated.")  # fmt: skip
-def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tuple[Path, ...]) -> None:
+@_form("text", "json", "sarif")
+@click.option("--sarif", multiple=True, type=A_FILE, help="Show the findings of another linter, too; may be repeated.")
+def check(paths: Paths, rules: Names, form: str, sarif: Paths) -> None:
     """Apply the code rules to files and folders [default: the current one], without a task and without running it.
 
     Exit codes: 0 no rule of severity critical or high is broken for certain, 1 one is, 3 a file could not be read.
@@ -255,7 +258,7 @@ def check(paths: tuple[Path, ...], rules: tuple[str, ...], form: str, sarif: tup
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")
 @click.argument("subject")
 @click.argument("criterion", required=False)
-@click.option("--out", type=click.Path(path_type=Path), help="Where the reports are [default: reports/TASK].")
+@click.option("--out", type=A_PATH, help="Where the reports are [default: reports/TASK].")
 def explain(subject: str, criterion: str | None, out: Path | None) -> None:
     """Explain a rule (PF001), a code rule (amp-step-order), a task (T035), or a criterion of it (T035 AC5)."""
     from gates.commands.explain import explain as explained
@@ -274,7 +277,7 @@ def rules() -> None:
 @cli.command(short_help="Check a report that somebody else wrote.")
 @click.argument("report", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--task", metavar="TASK", help="Compare its counts with this task's tests, run now.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write a Markdown page here, too.")
+@click.option("--out", type=A_FILE, help="Write a Markdown page here, too.")
 @timeout_option
 @python_option
 def audit(report: Path, task: str | None, out: Path | None, timeout: float | None, python: str | None) -> None:
@@ -301,11 +304,8 @@ def doctor(python: str | None) -> None:
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
 @click.argument("task")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="How the runs are written.")  # fmt: skip
-@click.option(
-    "--last", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="How many runs are shown."
-)
+@_form("text", "json")
+@click.option("--last", type=click.IntRange(min=1), default=20, help="How many runs are shown [default: 20].")
 def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import perform

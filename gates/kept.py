@@ -25,11 +25,11 @@ from pydantic import ValidationError
 
 from gates import __version__, pipeline
 from gates.check import Earlier, Evidence, EvidenceSet
-from gates.checks.changed_lines.collect import ChangedLines
+from gates.checks.faults.collect import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.evidence.lines.imported_code import ImportedCode
+from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model

@@ -26,7 +26,7 @@ from gates.criteria import (
     unrequired,
     waive,
 )
-from gates.evidence.lines.imported_code import ImportedCode
+from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun

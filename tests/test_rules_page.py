@@ -29,7 +29,7 @@ def lines() -> Iterator[str]:
     yield "\n## Code rules\n\n[Code rules](code-rules.md) are hints with a line. `gates explain RULE` shows examples.\n"
     yield "\n| Rule | Severity | Finds | Fix |\n|---|---|---|---|\n"
     for found in load_rules().values():
-        yield f"| `{found.id}` | {found.severity} | {found.form.problem} | {found.form.fix} |\n"
+        yield f"| `{found.id}` | {found.form.severity} | {found.form.problem} | {found.form.fix} |\n"
 
 
 def test_page_of_all_rules_is_up_to_date(request: pytest.FixtureRequest) -> None:

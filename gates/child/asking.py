@@ -13,7 +13,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
 from hmac import digest
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
@@ -220,13 +220,8 @@ def ended(returned: object) -> object:
 
 def is_lazy(value: object) -> bool:
     """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
-    kind = type(value)
-    if inspect.isawaitable(value) or hasattr(kind, "__anext__") or hasattr(kind, "__aiter__"):
-        return True
-    if isinstance(value, io.IOBase) or dataclasses.is_dataclass(value):
-        return False
-    sized = hasattr(kind, "__len__") or hasattr(kind, "__getitem__")
-    return hasattr(kind, "__next__") or (hasattr(kind, "__iter__") and not sized and not isinstance(value, type))
+    is_there = isinstance(value, Sized | io.IOBase) or dataclasses.is_dataclass(value)
+    return inspect.isawaitable(value) or (isinstance(value, Iterable | AsyncIterable) and not is_there)
 
 
 def said(error: BaseException, most: int = 300) -> str:

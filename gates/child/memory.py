@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import _lru_cache_wrapper
 from gc import collect, freeze, get_objects, get_referents
-from itertools import islice
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -130,7 +129,6 @@ def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
         return {"tensors": sum(held.values()), "graph": _nodes(tensors)}
 
 
-SAMPLE = 20
 MOST_REACHED = 5_000
 SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
 
@@ -164,18 +162,14 @@ def _size_of(each: Any) -> int:  # noqa: ANN401
     return len(each) if type(each) is deque else each.cache_info().currsize
 
 
-def _filling(each: Any, sizes: Sequence[int]) -> dict[str, object] | None:  # noqa: ANN401
-    """Return a cache or queue that grew to the last and is not full, with about the bytes that it grew by at a time."""
+def _filling(each: object, sizes: Sequence[int]) -> dict[str, object] | None:
+    """Return a cache or queue that grew to the last and is not full."""
     size, late = _size_of(each), sizes[-max(len(sizes) // 3, 2) :]
     if len(late) < 2 or late[-1] <= late[0] or size >= (bound_of(each) or 0):
         return None
-    name, kept = f"a deque of at most {bound_of(each)}", each
-    if type(each) is not deque:
-        name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
-        kept = next((inner for inner in get_referents(each) if type(inner) is dict), {}).values()
-    entries = list(islice(reversed(kept), SAMPLE))
-    weight = held_by(entries) / max(len(entries), 1)
-    return {"name": name, "size": size, "most": bound_of(each), "rate": weight * (late[-1] - late[0]) / (len(late) - 1)}
+    name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
+    name = f"a deque of at most {bound_of(each)}" if type(each) is deque else name
+    return {"name": name, "size": size, "most": bound_of(each)}
 
 
 MOST_GROWTH = 2 * 1024**3

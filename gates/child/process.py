@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -128,6 +128,7 @@ class ProcessRun(Model):
     duration_s: float
     stdout: Stream
     stderr: Stream
+    orphans: int = 0
     peak_memory_bytes: int | None = None
     out_of_memory: bool = False
 
@@ -174,32 +175,29 @@ def run(
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
             child = _start(argv, cwd, env or {}, channel, mark)
-            pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-            streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+            streams = _readers(child, log)
         peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
         duration, timed_out = time.monotonic() - started, child.returncode is None
         if timed_out and channel:
             channel.ask_for_stacks(child.pid)
     finally:
         with uninterrupted():
-            late = _sweep(child, mark) if child else None
+            late, orphans = _sweep(child, mark) if child else (None, 0)
             if channel:
                 channel.close()
             for stream in streams:
                 stream.close()
     code = None if timed_out else child.returncode
-    return ProcessRun(
-        argv=tuple(argv),
-        exit_code=code if code is not None and code >= 0 else None,
-        signal=_signal_name(-code) if code is not None and code < 0 else None,
-        timed_out=timed_out,
-        timeout_s=timeout_s,
-        duration_s=round(duration, 3),
-        stdout=streams[0].result(),
-        stderr=streams[1].result(),
-        peak_memory_bytes=peak or late,
-        out_of_memory=_oom_kills() > killed,
-    )
+    by = _signal_name(-code) if code is not None and code < 0 else None
+    end = {"exit_code": None if by else code, "signal": by, "timed_out": timed_out, "timeout_s": timeout_s}
+    wrote = {"stdout": streams[0].result(), "stderr": streams[1].result()}
+    used = {"peak_memory_bytes": peak or late, "orphans": orphans, "out_of_memory": _oom_kills() > killed}
+    return ProcessRun.model_validate({"argv": tuple(argv), "duration_s": round(duration, 3), **end, **wrote, **used})
+
+
+def _readers(child: subprocess.Popen[bytes], log: Path) -> list["_Reader"]:
+    pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+    return [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
 
 
 def _start(
@@ -226,9 +224,11 @@ def _reaped(
     child: subprocess.Popen[bytes], timeout_s: float, meanwhile: Callable[[], None] = lambda: None
 ) -> int | None:
     """Wait for the end of a child, so long at most; return its peak memory in bytes, or `None` where it runs on."""
-    limit, delay = time.monotonic() + timeout_s, 0.0005
-    with _end_of(child.pid) as ends:
-        while child.returncode is None:
+    limit, delay, ends = time.monotonic() + timeout_s, 0.0005, list[int]()
+    with suppress(AttributeError, OSError):  # what can be read once it has ended, where the system has such a thing
+        ends = [os.pidfd_open(child.pid)]
+    try:
+        while child.returncode is None and (left := limit - time.monotonic()) > 0:
             meanwhile()
             try:
                 pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -238,22 +238,9 @@ def _reaped(
             if pid:
                 child.returncode = os.waitstatus_to_exitcode(status)
                 return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-            left = limit - time.monotonic()
-            if left <= 0:
-                break
             delay = min(delay * 2, left, 0.05)
             select.select(ends, [], [], delay)
-    return None
-
-
-@contextmanager
-def _end_of(pid: int) -> Iterator[list[int]]:
-    """Yield what can be read once a process has ended; nothing where the system has no such thing."""
-    ends = []
-    with suppress(AttributeError, OSError):
-        ends = [os.pidfd_open(pid)]
-    try:
-        yield ends
+        return None
     finally:
         for end in ends:
             os.close(end)
@@ -316,8 +303,8 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory."""
+def _sweep(child: subprocess.Popen[bytes], mark: str) -> tuple[int | None, int]:
+    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
     peak = None
     if child.poll() is None:
         _kill_group(child.pid, signal.SIGTERM)
@@ -325,12 +312,12 @@ def _sweep(child: subprocess.Popen[bytes], mark: str) -> int | None:
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = list(_marked(mark))
+    left = [process for process in _marked(mark) if process.pid != child.pid]
     for process in left:
         with suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(left, timeout=GRACE_S)
-    return peak
+    return peak, len(left)
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:

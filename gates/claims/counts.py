@@ -11,8 +11,8 @@ from gates.evidence.tests.test_records import TestOutcome, TestRecord, function_
 from gates.model import Location
 
 BAD = {TestOutcome.FAILED, TestOutcome.ERROR}
-OUTCOMES = {"err": "error", "pas": "passed", "fai": "failed", "ski": "skipped", "xfa": "xfailed", "xpa": "xpassed",
-            "des": "deselected", "tot": "total"}  # fmt: skip
+NAMES = ("error", "passed", "failed", "skipped", "xfailed", "xpassed", "deselected", "total")
+OUTCOMES = {name[:3]: name for name in NAMES}
 N = r"(?<![\w.:/-])(\d{1,7})"
 WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|deselected"
 COUNT = re.compile(rf"(?<!of ){N} (?:tests? )?({WORDS})\b(?! ?[=:]| tests?\b)", re.IGNORECASE)
@@ -92,9 +92,15 @@ def _part(line: Line, text: str) -> str:
 
 
 def _counted(
-    line: Line, evidence: EvidenceSet, told: Mapping[str, int], earlier: dict[str, tuple[int, int]], span: Span, *,
-    text: str = "", every: bool = False,
-) -> Claim:  # fmt: skip
+    line: Line,
+    evidence: EvidenceSet,
+    told: Mapping[str, int],
+    earlier: dict[str, tuple[int, int]],
+    span: Span,
+    *,
+    text: str = "",
+    every: bool = False,
+) -> Claim:
     part = _part(line, text)
     said = ", ".join([*(f"{count} {name}" for name, count in told.items()), *["every test passed"] * every])
     found = _told(line, evidence, said, partial(_agrees, told, part=part, every=every), span)

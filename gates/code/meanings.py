@@ -126,9 +126,10 @@ def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stm
     final = isinstance(node, Definition) and is_plain(node) and any(one is node for one in _settled(body))
     kinds = {"definition", "assignment", "import"}
     return [
-        one for one in live_statements(body)
+        one
+        for one in live_statements(body)
         if one is not node and _meaning(one, name, body) in kinds and not (final and one.lineno < node.lineno)
-    ]  # fmt: skip
+    ]
 
 
 def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
@@ -136,9 +137,10 @@ def accessors_of(body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
     if not isinstance(node, ast.FunctionDef) or not node.decorator_list:
         return []
     return [
-        one for one in live_statements(body)
+        one
+        for one in live_statements(body)
         if isinstance(one, ast.FunctionDef) and one.name == node.name and is_accessor(one)
-    ]  # fmt: skip
+    ]
 
 
 def is_exported(body: list[ast.stmt], name: str) -> bool:

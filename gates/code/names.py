@@ -64,9 +64,11 @@ def _shortened(statements: Collection[ast.AST], module: SourceModule) -> dict[st
     return {
         node.targets[0].id: module.dotted(node.value) or ""
         for node in statements
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Attribute) and root_of(node.value) in module.aliases
-    }  # fmt: skip
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Attribute)
+        and root_of(node.value) in module.aliases
+    }
 
 
 def _hidden_in(scope: Function) -> Iterator[ast.AST]:

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # These change how a function is seen or run, never what it does: under any other decorator a body may be elsewhere.
-PLAIN = {
-    "abstractmethod", "abstractproperty", "abstractclassmethod", "abstractstaticmethod", "staticmethod", "classmethod",
-    "property", "cached_property", "cache", "lru_cache", "override", "final", "typechecked", "deprecated", "no_grad",
-    "inference_mode", "enable_grad", "autocast", "compile", "jit", "script", "wraps", "runtime_checkable", "dataclass",
-}  # fmt: skip
 ABSTRACT = {"abstractmethod", "abstractproperty", "abstractclassmethod", "abstractstaticmethod"}
+_PLAIN = (
+    "staticmethod classmethod property cached_property cache lru_cache override final typechecked deprecated "
+    "no_grad inference_mode enable_grad autocast compile jit script wraps runtime_checkable dataclass"
+)
+PLAIN = ABSTRACT | {*_PLAIN.split()}
 EMPTY_BASES = {"object", "ABC", "Protocol", "Generic"}
 
 

@@ -126,9 +126,11 @@ class Resolver:
                     places = " and ".join(sorted({f"{module.path}:{node.lineno}", f"{other.path}:{way.lineno}"}))
                     raise Undecided(f"it is defined in {places}, of which one uses {use.name}")
         return {
-            "location": lines_of(module, parts), "uses": uses, "is_function": isinstance(node, Function),
+            "location": lines_of(module, parts),
+            "uses": uses,
+            "is_function": isinstance(node, Function),
             "others": tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others)),
-        }  # fmt: skip
+        }
 
     def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""

@@ -2,20 +2,14 @@
 
 import ast
 import itertools
-import operator
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}  # fmt: skip
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 HOLDING = frozenset(
     {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
@@ -242,22 +236,10 @@ def constant_truth(test: ast.expr) -> bool | None:
         return decided if decided in truths else None if None in truths else not decided
     if isinstance(test, ast.Dict):
         return None if test.keys else False
-    if isinstance(test, ast.Tuple | ast.List | ast.Compare):
-        return _compared(test) if isinstance(test, ast.Compare) else None if test.elts else False
+    if isinstance(test, ast.Tuple | ast.List):
+        return None if test.elts else False
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
-
-
-def _compared(test: ast.Compare) -> bool | None:
-    """Return what a comparison of two constants always is: `1 == 2`."""
-    values = [part.value for part in (test.left, *test.comparators) if isinstance(part, ast.Constant)]
-    compare = COMPARED.get(type(test.ops[0]))
-    if len(values) != 2 or len(test.ops) > 1 or compare is None:
-        return None
-    try:
-        return bool(compare(*values))
-    except TypeError:
-        return None
 
 
 def never_loops(node: ast.stmt) -> bool:

@@ -40,11 +40,13 @@ def sarif_of(found: Iterable[tuple[Rule, Site]]) -> str:
 def _result(rule: Rule, site: Site) -> dict[str, object]:
     flow = [{"location": {"message": {"text": event}, **_location(*_place(event, site))}} for event in site.trace]
     return {
-        "ruleId": rule.id, "level": LEVELS[rule.form.severity.value], "message": {"text": site.message},
+        "ruleId": rule.id,
+        "level": LEVELS[rule.form.severity.value],
+        "message": {"text": site.message},
         "locations": [_location(site.path, site.line, site.last_line)],
         "properties": {"certain": rule.is_certain},
         **({"codeFlows": [{"threadFlows": [{"locations": flow}]}]} if flow else {}),
-    }  # fmt: skip
+    }
 
 
 def _place(event: str, site: Site) -> tuple[str, int]:
@@ -95,11 +97,7 @@ def perform(
 
     The findings of other linters in `sarif` files are shown with them.
     """
-    own = project.rules
-    known = load_rules(own, project.root, asked)
-    if not all(named(name, known) for name in asked):
-        known = load_rules(own, project.root)  # to say what there is
-    rules = _asked(asked, known)
+    rules = _asked(asked, load_rules(project.rules, project.root))
     base = Path.cwd()
     files = [file for path in paths or (base,) for file in _python_files(path.absolute())]
     if not files:
@@ -168,11 +166,10 @@ def _left(broken: Sequence[tuple[Rule, Site]]) -> tuple[Counter[Place], Counter[
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:
-    return {
-        "rule": rule.id, "severity": rule.form.severity.value, "path": site.path, "line": site.line,
-        "last_line": site.last_line, "message": site.message, "trace": list(site.trace), "undecided": site.undecided,
-        "certain": rule.is_certain and not site.undecided, "fix": rule.form.fix,
-    }  # fmt: skip
+    place = {"path": site.path, "line": site.line, "last_line": site.last_line, "message": site.message}
+    said = {"rule": rule.id, "severity": rule.form.severity.value, "fix": rule.form.fix}
+    certain = rule.is_certain and not site.undecided
+    return {**said, **place, "trace": list(site.trace), "undecided": site.undecided, "certain": certain}
 
 
 def _unread(found: Checked) -> list[str]:

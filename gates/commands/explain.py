@@ -53,7 +53,7 @@ def every_rule(project: Project) -> list[str]:
     """Return the rules of the gates and the code rules, a line each."""
     gates = [f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values()]
     code = [
-        f"{rule.id}  ({rule.severity.value}) {rule.form.problem}"
+        f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
         for rule in load_rules(project.rules, project.root).values()
     ]
     return [*gates, "", *map(visible, code)]
@@ -134,7 +134,7 @@ def _code_rule(rule: Rule) -> list[str]:
             yield from (f"    {line}" for line in min(texts, key=len).splitlines())
 
     lines = [
-        f"{rule.id} ({rule.severity.value}): {form.problem}",
+        f"{rule.id} ({rule.form.severity.value}): {form.problem}",
         f"  impact: {form.impact}",
         f"  fix: {form.fix}",
         *([f"  tags: {', '.join(form.tags)}"] if form.tags else []),

@@ -144,11 +144,8 @@ def _user() -> str:
 
 
 def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
-    bundle = Bundle(
-        schema="gates.bundle/1",
-        task=TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest),
-        origin=origin, runs=runs, digest="0" * 64,
-    )  # fmt: skip
+    identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
+    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=runs, digest="0" * 64)
     return bundle.model_copy(update={"signature": sign(signed_part(bundle), key)}) if key else bundle
 
 

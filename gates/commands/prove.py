@@ -131,8 +131,7 @@ def _told(task: Task, case: Case, ends: Mapping[str, Told], least: float, *, pas
 def _end(case: Case, fault: Fault, result: Told | None) -> TriedFault:
     """Return how a fault ended, as far as it was tried."""
     told = result or {"end": End.NOT_TRIED, "by": "", "message": "", "seconds": 0}
-    return TriedFault(
-        id=fault.id, title=fault.title, location=fault.location, diff=fault.diff, end=End(told["end"]),
-        by=printable(told["by"]), message=printable(told["message"]), seconds=told["seconds"],
-        tests=tuple(map(printable, case.tests.get(fault.id, ()))),
-    )  # fmt: skip
+    words = {name: printable(told[name]) for name in ("by", "message")}
+    same = {name: getattr(fault, name) for name in ("id", "title", "location", "diff")}
+    tests = tuple(map(printable, case.tests.get(fault.id, ())))
+    return TriedFault(**same, **words, end=End(told["end"]), seconds=told["seconds"], tests=tests)

@@ -175,12 +175,17 @@ def _last(out: Path, task: Task) -> Report | None:
 def _logged(report: Report, only: str | None) -> LoggedRun:
     """Return what the log keeps of a run."""
     return LoggedRun(
-        task=report.task.id, at=report.started_at, commit=report.revision.commit, dirty=report.revision.dirty,
-        digest=report.revision.digest, machine=this_machine(), decision=report.verdict.decision,
-        score=report.score.total, gates=tuple(gate.name for gate in report.gates if gate.ran), only=only,
+        **report.revision.model_dump(include={"commit", "dirty", "digest"}),
+        task=report.task.id,
+        at=report.started_at,
+        machine=this_machine(),
+        decision=report.verdict.decision,
+        score=report.score.total,
+        gates=tuple(gate.name for gate in report.gates if gate.ran),
+        only=only,
         duration_s=report.duration_s,
         numbers={name: value for name, (value, _, _) in intervals(report).items()},
-    )  # fmt: skip
+    )
 
 
 def _task(request: Request, home: Path) -> Task:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from gates.evidence.lines.imported_code import ImportedCode
+from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Model, Outcome, Revision, RuleText
 from gates.project.files import holds_a_file, is_byproduct

@@ -14,6 +14,7 @@ from pathlib import Path
 from gates.code.stub import is_stub, last_name
 from gates.code.syntax import own_nodes
 from gates.model import Location
+from gates.proving._worker.values import KINDS
 from gates.proving.source import Text, is_docstring, is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -91,13 +92,16 @@ def places_of(implementation: Iterable[str], root: Path) -> tuple[str, ...]:
 def _end(file: Text, function: Function, turn: int) -> str:
     """Return the statements that an emptied function ends with; what yields still does.
 
-    It gives back a value of the kind that it gave a test.
+    It gives back a value of the kind that its annotation names or, where that names none, that it gave a test.
     """
     if _decorated(function) & MANAGERS:
         return "yield; return"
     if _yields(function):
         return "yield ...; return" if turn else "return"
-    return f"return {VALUES}.another({key_of(file, function)!r}, {turn})" if is_heard(function) else "return None"
+    if is_heard(function):
+        return f"return {VALUES}.another({key_of(file, function)!r}, {turn})"
+    kind = _annotated(function)
+    return f"return {KINDS[kind][turn]}" if kind in KINDS and gives(function) else "return None"
 
 
 def key_of(file: Text, function: Function) -> str:
@@ -106,7 +110,16 @@ def key_of(file: Text, function: Function) -> str:
 
 
 def is_heard(function: Function) -> bool:
-    """Return whether the kind of what a function gives back is heard while a test runs it."""
+    """Return whether the kind of what a function gives back is heard while a test runs it: nothing else tells it."""
+    return gives(function) and _annotated(function) not in KINDS
+
+
+def _annotated(function: Function) -> str:
+    return last_name(function.returns) if function.returns else ""
+
+
+def gives(function: Function) -> bool:
+    """Return whether a function gives its callers something that may be another, and goes on when it is called."""
     given = [node.value for node in own_nodes(function) if isinstance(node, ast.Return) and node.value is not None]
     return not _yields(function) and not all(map(is_none, given))
 
@@ -158,7 +171,7 @@ def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> lis
     listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
     acting = tuple(each for each in listed if each.name not in MAKES or each in found)
     tries = [Emptying(acting)]
-    if any(is_heard(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
+    if any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
         tries.append(Emptying(acting, 1))
     if len(listed) > len(acting):
         tries.append(Emptying(tuple(listed)))

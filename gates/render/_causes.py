@@ -124,10 +124,8 @@ def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     for rule, found in by_rule.items():
         names = in_order({f.criterion for f in found if f.criterion})
         more = len({f.message for f in found}) - 1
-        rows.append((
-            " ".join([rule, ", ".join(names)]).strip(),
-            found[0].message + (f" (and {more} more like it)" if more else ""),
-        ))  # fmt: skip
+        said = found[0].message + (f" (and {more} more like it)" if more else "")
+        rows.append((" ".join([rule, ", ".join(names)]).strip(), said))
     return rows
 
 

@@ -234,14 +234,12 @@ def score_by_kind(gate: GateReport) -> Score:
             points.setdefault(check.kind or check.title, []).append(lines.pop(0))
     for line in lines:
         points.setdefault(line.title, []).append(line)
-    return Score(
-        total=gate.score.total, of=gate.score.of,
-        lines=tuple(
-            ScoreLine(title=kind, got=sum(line.got for line in each), of=sum(line.of for line in each),
-                      note=counted(len(each), "check"))
-            for kind, each in points.items()
-        ),
-    )  # fmt: skip
+    return Score(total=gate.score.total, of=gate.score.of, lines=tuple(_sum(*kind) for kind in points.items()))
+
+
+def _sum(kind: str, each: Sequence[ScoreLine]) -> ScoreLine:
+    got, of = sum(line.got for line in each), sum(line.of for line in each)
+    return ScoreLine(title=kind, got=got, of=of, note=counted(len(each), "check"))
 
 
 def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
@@ -307,10 +305,9 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
         first = list({f.message: f for f in lacking}.values())[:GAPS]
         more = f" (and {len(lacking) - len(first)} more)" if len(lacking) > len(first) else ""
         fixes = dict.fromkeys(f.remediation for f in first if f.remediation)
-        rows.append((
-            criterion.id, criterion.text, criterion.status.value, ", ".join(places[:GAPS]) or "none",
-            "; ".join(f.message.rstrip(".") for f in first) + more, " ".join(fixes) or "-",
-        ))  # fmt: skip
+        said = "; ".join(f.message.rstrip(".") for f in first) + more
+        where, fix = ", ".join(places[:GAPS]) or "none", " ".join(fixes) or "-"
+        rows.append((criterion.id, criterion.text, criterion.status.value, where, said, fix))
     return rows
 
 
@@ -340,8 +337,6 @@ def _passed(kind: str, traces: Sequence[Trace]) -> str:
     return f"{passed} of {counted(len(traces), kind)} passed"
 
 
-OFFERED = (  # to templates
-    in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for,
-    first_cause, next_step, unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks,
-    score_by_kind, advised, endings, tallied, word, *_causes.OFFERED,
-)  # fmt: skip
+FACTS = (in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for, first_cause, next_step)
+LISTS = (unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks, score_by_kind, advised)
+OFFERED = (*FACTS, *LISTS, endings, tallied, word, *_causes.OFFERED)  # to templates

@@ -1,6 +1,6 @@
-"""Rules applied to files: only those read that may matter to a rule, some of one folder at a time."""
+"""Rules applied to files: each to those whose words let it speak, some of one folder at a time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -8,28 +8,15 @@ from pathlib import Path
 
 from gates import garbage_collection
 from gates.code.syntax import Unparsed, content
-from gates.scan.choosing import (
-    Asked,
-    Choice,
-    Facts,
-    Links,
-    TreeFacts,
-    batches,
-    facts_of,
-    links_of,
-    may_matter,
-    words_of,
-)
 from gates.scan.engine import Endless, Scanner, limited
+from gates.scan.files import batches, facts_of, links_of
+from gates.scan.form import Shape
+from gates.scan.pattern import Pattern
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project, module_of
 from gates.scan.rule import Rule, Site
 
 SHARED = 64  # files whose trees are held for the next folder
-
-
-Read = Callable[[str], Module | None]
-Chosen = Sequence[tuple[Rule, set[str], set[str]]]  # the files that each speaks of, and those that it needs beside
 
 
 @dataclass
@@ -47,16 +34,20 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     """Apply rules to the files of a program; without `kept` files that cannot break a rule are left out."""
     paths = {_shown(path, root): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
-    words = frozenset(word for rule in rules for literal in words_of(rule) for word in literal)
+    asked = frozenset(word for rule in rules for each in _patterns_of(rule) for word in each.words) | {"class"}
     with garbage_collection.put_off():
-        facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
+        facts = {shown: facts_of(path, shown, asked) for shown, path in paths.items()}
         found.functions = sum(fact.functions for fact in facts.values())
         unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
-        readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-        _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
-        found.unparsed = [unread[shown] for shown in paths if shown in unread]
-    for rule, sites in found.sites.items():
-        found.sites[rule] = sorted(set(sites))
+        links = links_of({shown: fact for shown, fact in facts.items() if not fact.problem})
+        words = {s: facts[s].words.union(*(facts[target].words for target in links[s])) for s in links}
+        read = partial(_module, paths, unread)
+        for judged, near in batches(links):
+            there = [shown for shown in judged if read(shown) is not None]
+            speaks = {r.id: frozenset(s for s in there if may_speak(r, words[s], kept=kept)) for r in rules}
+            _apply([(r, speaks[r.id]) for r in rules if speaks[r.id]], partial(Project, near, read), found, kept=kept)
+    found.unparsed = [unread[shown] for shown in paths if shown in unread]
+    found.sites = {rule: sorted(set(sites)) for rule, sites in found.sites.items()}
     return found
 
 
@@ -70,56 +61,51 @@ def _module(paths: Mapping[str, Path], unread: dict[str, str], shown: str) -> Mo
     return None
 
 
-def _check_all(rules: Sequence[Rule], facts: Facts, read: Read, found: Checked, *, kept: bool) -> None:
-    """Read each file once for what its tree tells, then apply each rule to those that it may speak of."""
-    links = links_of(facts)
-    trees = _trees(rules, facts, links, read)
-    choice = Choice(rules, trees, links)
-    chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules]
-    plain, members = ([each for each in chosen if each[0].form.members is kind] for kind in (False, True))
-    for files, judged in batches(set().union(*(speaks for _, speaks, _ in plain)), links):
-        main = [shown for shown in files if shown in judged or choice.tells(shown)]
-        _apply(plain, judged, partial(Project, files, read, main=main), found, kept=kept)
-    for files, judged in batches(trees if members else (), links):
-        lacking = judged.intersection(*(speaks for _, speaks, _ in members))
-        if lacking:
-            main = choice.members(lacking, files)
-            _apply(members, lacking, partial(Project, files, read, main=main), found, kept=kept)
-
-
 def _apply(
-    chosen: Chosen, judged: frozenset[str], project: Callable[[], Project], found: Checked, *, kept: bool
+    chosen: Sequence[tuple[Rule, frozenset[str]]], project: Callable[[], Project], found: Checked, *, kept: bool
 ) -> None:
-    """Apply rules to some files that are read together."""
+    """Apply rules, each to some of the files that are read together."""
+    if not chosen:
+        return
     scanner = Scanner(project(), kept=kept)
-    for rule, speaks, beside in chosen:
-        here = judged & (speaks | beside)
-        if not judged & speaks or (rule.own and rule.id in found.problems):
+    for rule, judged in chosen:
+        if rule.own and rule.id in found.problems:
             continue
         try:
             with limited() if rule.own else nullcontext():
-                found.sites[rule.id] += scanner.sites(rule, here)
+                found.sites[rule.id] += scanner.sites(rule, judged)
         except RecursionError:
             found.problems[rule.id] = "the code is nested too deep to be followed"
         except Endless as error:
-            found.problems[rule.id] = f"{rule.source}: {error} in {min(here).rpartition('/')[0] or '.'}"
+            found.problems[rule.id] = f"{rule.source}: {error} in {min(judged).rpartition('/')[0] or '.'}"
             scanner = Scanner(project(), kept=kept)  # what it was about is half done
     scanner.project.close()
 
 
-def _trees(rules: Sequence[Rule], facts: Facts, links: Links, read: Read) -> dict[str, TreeFacts]:
-    """Return what the trees of those files tell that may matter to some rule; all are read as Python."""
-    matter = may_matter(rules, facts, links)
-    asked = Asked(rules)
-    found: dict[str, TreeFacts] = {}
-    for files, judged in batches(facts, links):
-        project = Project(files, read)
-        for shown in sorted(judged):
-            module = project.module(shown) if shown in matter else read(shown)
-            if module is not None and shown in matter:
-                found[shown] = asked.of(module, project)
-        project.close()
-    return found
+def may_speak(rule: Rule, words: frozenset[str], *, kept: bool) -> bool:
+    """Return whether a rule may speak of a file that has some words, itself or in what it imports."""
+    if rule.form.members:
+        return "class" in words
+    if not rule.events:
+        return any(_may_fit(shape, words) for shape in (rule.form, *rule.form.kept))
+    possible = {event.name for event in rule.events if any(p.words <= words for p in event.code.patterns)}
+    return rule.speaks(kept=kept)(frozenset(possible))
+
+
+def _may_fit(shape: Shape, words: frozenset[str]) -> bool:
+    if shape.patterns and not shape.words and not any(pattern.words <= words for pattern in shape.patterns):
+        return False
+    return all(not some or any(_may_fit(each, words) for each in some) for some in (shape.inside, shape.has))
+
+
+def _patterns_of(rule: Rule) -> Iterator[Pattern]:
+    """Yield the patterns of a rule, those of what must be around and in others too."""
+    yield from (pattern for event in rule.events for pattern in event.code.patterns)
+    todo = [rule.form, *rule.form.kept]
+    while todo:
+        shape = todo.pop()
+        yield from shape.patterns
+        todo += (*shape.inside, *shape.has)
 
 
 @lru_cache(maxsize=SHARED)

@@ -1,65 +1,30 @@
-"""A code rule made ready, its patterns and orders compiled, and what it says of a place."""
+"""A code rule made ready, its orders compiled, and what it says of a place."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import NamedTuple
 
-from gates.model import Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.order import Order
-from gates.scan.form import RuleForm
-from gates.scan.pattern import Pattern
-from gates.task.yaml_source import Key
+from gates.scan.form import EventForm, Needs, OrderForm, RuleForm, Vocabulary
+from gates.scan.order import MARKERS, Order, OrderError
+from gates.task.yaml_source import Key, did_you_mean
 
 MARKS = frozenset(MARKERS)
 ENDS = frozenset({"first", "last", "itself"})  # the last event, and not the call of a helper that has it
 
 
-@dataclass(frozen=True)
-class Need:
-    """A compiled constraint."""
+class RuleError(ValueError):
+    """A part of a rule that cannot be compiled: where in the rule, and what is wrong."""
 
-    types: tuple[str, ...]
-    equals: tuple[str, ...]
-    regex: re.Pattern[str] | None
-    names: tuple[str, ...]
-    made_by: tuple[Pattern, ...]
-    never: "Need | None"
+    def __init__(self, key: Key, message: str) -> None:
+        super().__init__(message)
+        self.key = key
 
 
-Needs = Mapping[str, Need]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A compiled shape; `words` are kinds of surroundings, such as `loop`."""
-
-    patterns: tuple[Pattern, ...]
-    words: tuple[str, ...]
-    inside: tuple["Piece", ...]
-    not_inside: tuple["Piece", ...]
-    never: tuple["Piece", ...]
-    has: tuple["Piece", ...]
-    not_has: tuple["Piece", ...]
-    needs: Needs
-
-
-@dataclass(frozen=True)
-class EventKind:
-    """A compiled event."""
+class EventKind(NamedTuple):
+    """An event, and the code that it is."""
 
     name: str
-    calls: tuple[Pattern, ...]
-    enters: tuple[Pattern, ...]
-    leaves: tuple[Pattern, ...]
-    unless: re.Pattern[str] | None = None
-    when: re.Pattern[str] | None = None
-
-    @property
-    def patterns(self) -> tuple[Pattern, ...]:
-        """Return all patterns of which code must fit one."""
-        return (*self.calls, *self.enters, *self.leaves)
+    code: EventForm
 
 
 @dataclass(frozen=True)
@@ -82,16 +47,11 @@ class Rule:
 
     form: RuleForm
     source: str
-    piece: Piece | None = None
-    kept: tuple[Piece, ...] = ()
     events: tuple[EventKind, ...] = ()
     needs: Needs = field(default_factory=dict)
     never: tuple[OrderRule, ...] = ()
     always: tuple[OrderRule, ...] = ()
     required: tuple[frozenset[str], ...] = ()
-    there: tuple[Pattern, ...] = ()
-    when: tuple[Piece, ...] = ()
-    shared: str = ""
     own: bool = False
     places: Mapping[Key, str] = field(default_factory=dict, compare=False, repr=False)
 
@@ -100,26 +60,23 @@ class Rule:
         """Return the rule's id."""
         return self.form.id
 
-    @property
-    def severity(self) -> Severity:
-        """Return how much a broken place matters."""
-        return self.form.severity
-
     def place(self, key: Key) -> str:
         """Return where in its file a value stands, as `file:line:col`, or else the file."""
         return self.places.get(key, self.source)
 
-    def bears_on(self, possible: frozenset[str]) -> bool:
-        """Return whether a function with some events may break the rule, keep it, or do what its class leaves out."""
-        beside = set().union(*(set(order.order.positive) - order.at for order in self.always)) - MARKS
-        return self.is_about(possible) or (not self._has_what_it_needs(possible) and bool(possible & beside))
+    def speaks(self, *, kept: bool) -> Callable[[frozenset[str]], bool]:
+        """Return what tells whether code with some events matters: all that may keep the rule, or that may break it."""
+        return self._bears_on if kept or self.always else self.may_speak
 
-    def is_about(self, possible: frozenset[str]) -> bool:
-        """Return whether a file with some events has what the rule needs, and one that its orders ask for."""
-        return self._has_what_it_needs(possible) and bool(possible & self._wanted)
+    def _bears_on(self, possible: frozenset[str]) -> bool:
+        """Return whether code with some events may break the rule, keep it, or do what its class leaves out."""
+        if self._has_what_it_needs(possible):
+            orders = (*self.never, *self.always)
+            return any(name in possible for order in orders for name in order.order.positive if name not in MARKS)
+        return any(possible & (set(order.order.positive) - order.at - MARKS) for order in self.always)
 
     def may_speak(self, possible: frozenset[str]) -> bool:
-        """Return whether a function whose paths were not all walked may have one that the rule speaks of."""
+        """Return whether code with some events may have a path that the rule speaks of."""
         if not self._has_what_it_needs(possible):
             return False
         if any(order.order.can_match(possible) for order in self.never):
@@ -129,18 +86,52 @@ class Rule:
     def _has_what_it_needs(self, possible: frozenset[str]) -> bool:
         return all(possible & alternatives or alternatives & MARKS for alternatives in self.required)
 
-    @cached_property
-    def _wanted(self) -> frozenset[str]:
-        return frozenset(name for order in (*self.never, *self.always) for name in order.order.positive) - MARKS
-
     @property
     def is_certain(self) -> bool:
         """Return whether what it finds is so: an order on a path that was walked whole, or a pattern by itself.
 
         A pattern that goes by what lies around it, and whatever is missing, is only likely.
         """
-        plain = self.piece is not None and not (self.piece.inside or self.piece.has or self.piece.not_has)
-        return bool(self.never) or plain
+        form = self.form
+        return bool(self.never or (form.patterns and not (form.inside or form.has or form.not_has)))
+
+
+def compiled(form: RuleForm, source: str, vocabulary: Callable[[str], Vocabulary]) -> Rule:
+    """Compile the orders of a rule; raise `RuleError` with the key of what cannot be."""
+    if form.events is None:
+        return Rule(form, source)
+    shared = vocabulary(form.events.use) if form.events.use else Vocabulary(events={})
+    known = {**form.events.own, **{n: each for n, each in shared.events.items() if n not in form.events.own}}
+    names = list(known)
+    events = tuple(EventKind(name, code) for name, each in known.items() for code in each)
+    holes = {hole for event in events for pattern in event.code.patterns for hole in pattern.holes}
+    never, always = (tuple(_orders(form, kind, names, holes)) for kind in ("never", "always"))
+    required = tuple(_alternatives(text, [*names, *MARKERS], ("needs", i)) for i, text in enumerate(form.required))
+    needs = {name.removeprefix("$"): need for name, need in {**shared.where, **form.where}.items()}
+    return Rule(form, source, events=events, needs=needs, never=never, always=always, required=required)
+
+
+def _orders(form: RuleForm, kind: str, names: Sequence[str], holes: set[str]) -> Iterable[OrderRule]:
+    items: Sequence[OrderForm] = getattr(form, kind)
+    for i, item in enumerate(items):
+        of = item.of.removeprefix("$")
+        if of and of not in holes:
+            raise RuleError((kind, i), f"no event binds {item.of!r}{did_you_mean(of, holes)}")
+        try:
+            order = Order.parse(item.order, names, of=of)
+            unless = Order.parse(item.unless, names) if item.unless else None
+        except OrderError as error:
+            raise RuleError((kind, i), str(error)) from error
+        place = item.at if item.at != "last" else form.at or "last"
+        at = _alternatives(place, [*sorted(ENDS), *names], (kind, i))
+        yield OrderRule(order, item.says, at, item.again, unless)
+
+
+def _alternatives(text: str, names: Sequence[str], key: Key) -> frozenset[str]:
+    alternatives = frozenset(word.strip() for word in text.split("|"))
+    for word in sorted(alternatives - set(names)):
+        raise RuleError(key, f"there is no event {word!r}{did_you_mean(word, names)}")
+    return alternatives
 
 
 @dataclass(frozen=True, order=True)

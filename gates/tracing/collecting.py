@@ -30,6 +30,7 @@ from gates.tracing.matrix import (
     Matrix,
     TaskTrace,
     WrittenFunction,
+    gap,
     join,
 )
 
@@ -184,8 +185,8 @@ class _Collector:
         return self._files[name]
 
 
-ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol", "unittest.TestCase",
-         "unittest.IsolatedAsyncioTestCase"}  # fmt: skip
+UNITTEST = {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase"}
+ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol", *UNITTEST}
 
 
 def facts_of(module: SourceModule) -> FileFacts:
@@ -224,15 +225,14 @@ def loose_names(tasks: Iterable[TaskTrace], root: Path, rules: Path) -> Iterator
     known: dict[str, Rule] | None = None
     for task in tasks:
         for loose in loose_paths(task.spots, task.path, root):
-            yield Gap(kind=Kind.DEAD, criterion=task.id, message=loose.said, location=loose.location,
-                      remediation="Mend the path, write the file, or take the path out.")  # fmt: skip
+            fix = "Fix the path, write the file, or take the path out."
+            yield gap(Kind.DEAD, task.id, loose.said, loose.location, fix)
         asked = list(_rules(task))
         if asked and known is None:
             known = _known(root, rules)
         for name, criterion, place in asked:
             if problem := _problem(name, known or {}, of_criterion=criterion != task.id):
-                yield Gap(kind=Kind.DEAD, criterion=criterion, message=problem, location=place,
-                          remediation="Mend the name; `gates explain` shows a rule.")  # fmt: skip
+                yield gap(Kind.DEAD, criterion, problem, place, "Fix the name; `gates explain` shows a rule.")
 
 
 def _rules(task: TaskTrace) -> Iterator[tuple[str, str, Location]]:

@@ -11,6 +11,7 @@ from gates.model import Level, Location, Model
 from gates.task.task import Spot
 from gates.task.yaml_source import did_you_mean
 
+FIX = "Fix the file."
 AT_LINE = re.compile(r":(?P<line>[1-9][0-9]*)(?::[0-9]+)?: ")
 
 
@@ -183,56 +184,52 @@ def _row(task: TaskTrace, criterion: CriterionTrace, written: Written) -> Row:
     return Row(task=task.id, criterion=criterion, tests=tuple({test.id: test for test in found}.values()))
 
 
+def gap(kind: Kind, criterion: str, message: str, location: Location | None, remediation: str) -> Gap:
+    """Return something that the matrix lacks."""
+    return Gap(kind=kind, criterion=criterion, message=message, location=location, remediation=remediation)
+
+
 def _gaps(row: Row, written: Written) -> Iterator[Gap]:
-    criterion = row.criterion
+    criterion, place = row.criterion, row.criterion.asked_at
     name = f"{row.task}/{criterion.id}"
     for binding in criterion.code:
-        if binding.problem and binding.location is None and binding.name.startswith("rule "):
+        if not binding.problem or (binding.location is None and binding.name.startswith("rule ")):
             continue
-        if binding.problem:
-            kind = Kind.DEAD if binding.checked else Kind.UNREAD
-            yield Gap(kind=kind, criterion=name, message=f"{binding.name}: {binding.problem}",
-                      location=binding.location or binding.asked_at,
-                      remediation="Mend the file." if kind is Kind.UNREAD else "Implement it, or mend the binding.",
-                      )  # fmt: skip
+        kind, fix = (Kind.DEAD, "Implement it, or fix the binding.") if binding.checked else (Kind.UNREAD, FIX)
+        yield gap(kind, name, f"{binding.name}: {binding.problem}", binding.location or binding.asked_at, fix)
     for path in criterion.tests:
         if not written.under(path) and (heir := written.heir(path)):
-            yield Gap(kind=Kind.UNREAD, criterion=name, location=criterion.asked_at,
-                      message=f"{path} names no test, unless {heir} has it from a class that it extends",
-                      remediation="See with `gates run`.")  # fmt: skip
+            message = f"{path} names no test, unless {heir} has it from a class that it extends"
+            yield gap(Kind.UNREAD, name, message, place, "See with `gates run`.")
         elif not written.under(path):
-            yield Gap(kind=Kind.DEAD, criterion=name, message=f"{path} names no test", location=criterion.asked_at,
-                      remediation="Write the test, or mend the reference.")  # fmt: skip
+            yield gap(Kind.DEAD, name, f"{path} names no test", place, "Write the test, or fix the reference.")
     if criterion.level is not Level.MUST:
         return
     if not criterion.code:
-        yield Gap(kind=Kind.MISSING, criterion=name, message="no code is bound to it", location=criterion.asked_at,
-                  remediation="Name the symbols that implement it under 'code'.")  # fmt: skip
+        fix = "Name the symbols that implement it under 'code'."
+        yield gap(Kind.MISSING, name, "no code is bound to it", place, fix)
     others = (*criterion.measures, *criterion.entry_points, *criterion.calls)
     if not row.tests and not criterion.tests and not others:
-        yield Gap(kind=Kind.MISSING, criterion=name, message="no test, measure or entry point verifies it",
-                  location=criterion.asked_at,
-                  remediation=f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").',
-                  )  # fmt: skip
+        fix = f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").'
+        yield gap(Kind.MISSING, name, "no test, measure or entry point verifies it", place, fix)
 
 
 def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator[Gap]:
     """Yield the markers that name no criterion of any task."""
     for test in tests:
         for marker in test.markers:
-            where = Location(path=test.location.path, line=marker.line)
+            where, such = Location(path=test.location.path, line=marker.line), "the criterion, such as 'T035/AC3'."
             if marker.names == "":
-                yield Gap(kind=Kind.DEAD, criterion="", message=f"a marker of {test.id} names no criterion",
-                          location=where, remediation="Name the criterion, such as 'T035/AC3'.")  # fmt: skip
+                yield gap(Kind.DEAD, "", f"a marker of {test.id} names no criterion", where, f"Name {such}")
             elif marker.names is None:
-                yield Gap(kind=Kind.UNREAD, criterion="", message=f"a marker of {test.id} is not written as plain text",
-                          location=where, remediation="Write the criterion out, such as 'T035/AC3'.")  # fmt: skip
+                yield gap(
+                    Kind.UNREAD, "", f"a marker of {test.id} is not written as plain text", where, f"Write {such}"
+                )
             elif marker.names not in criteria:
                 hint = did_you_mean(marker.names, criteria)
                 hint = hint if hint.startswith("; did") else ""
-                yield Gap(kind=Kind.DEAD, criterion="", location=where, remediation="Mend the marker's id.",
-                          message=f"{test.id} is marked for {marker.names!r}, which does not exist{hint}",
-                          )  # fmt: skip
+                message = f"{test.id} is marked for {marker.names!r}, which does not exist{hint}"
+                yield gap(Kind.DEAD, "", message, where, "Fix the marker's id.")
 
 
 def _unread(*groups: dict[str, FileFacts]) -> Iterator[Gap]:
@@ -240,8 +237,7 @@ def _unread(*groups: dict[str, FileFacts]) -> Iterator[Gap]:
     for problem, path in problems.items():
         place = AT_LINE.match(problem.removeprefix(path))
         line, message = (int(place["line"]), problem.removeprefix(path)[place.end() :]) if place else (None, problem)
-        yield Gap(kind=Kind.UNREAD, criterion="", message=message, location=Location(path=path, line=line),
-                  remediation="Mend the file.")  # fmt: skip
+        yield gap(Kind.UNREAD, "", message, Location(path=path, line=line), FIX)
 
 
 def _without_criterion(functions: list[WrittenFunction], rows: tuple[Row, ...]) -> Iterator[WrittenFunction]:

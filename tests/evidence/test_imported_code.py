@@ -7,7 +7,7 @@ import pytest
 from bar import committed, git
 from building import TASK_FILE, a_context, a_project, a_task, gates, result, written
 
-from gates.evidence.lines.imported_code import ImportedCode, is_version_file
+from gates.evidence.lines.traced import ImportedCode, is_version_file
 
 CORE = "from pkg.table import TWO\n\n\ndef double(x: float) -> float:\n    return TWO * x\n"
 TABLE = "TWO = 2\n"

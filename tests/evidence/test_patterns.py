@@ -103,9 +103,3 @@ def test_file_that_cannot_be_read_leaves_open_what_is_not_found_elsewhere(tmp_pa
     assert (found.checked, found.problem.startswith("not checked, pkg/bad.py:")) == (False, True)
     good = fitting(tmp_path / "again", {"pkg/bad.py": bad, "pkg/m.py": LIVE["plain"][0]})
     assert (good.checked, good.problem, len(good.places)) == (True, "", 1)
-
-
-def test_statements_fit_too(tmp_path: Path) -> None:
-    body = "def f(a, b):\n    a.unscale_(b)\n    clip(b)\n    a.step(b)\n"
-    found = fitting(tmp_path, body, "$S.unscale_($O)\n...\n$S.step($O)")
-    assert [str(one) for one in found.places] == ["pkg/m.py:2"]

@@ -74,15 +74,10 @@ def test_growth_of_the_vague_rungs_alone_is_unknown() -> None:
 
 
 def test_what_a_filling_cache_explains_is_unknown() -> None:
-    cache = Filling(name="the cache of pkg.encode", size=3000, most=9000, rate=0.9 * MB)
+    cache = Filling(name="the cache of pkg.encode", size=3000, most=9000)
     finding = found(leaked(a_watch(), a_watch(90, filling=(cache,), **LEAKS)))
     assert finding.outcome is U
     assert "the cache of pkg.encode is filling (3000 of 9000)" in finding.message
-
-
-def test_cache_that_is_too_small_for_it_explains_nothing() -> None:
-    cache = Filling(name="the cache of pkg.encode", size=3000, most=9000, rate=100.0)
-    assert found(leaked(a_watch(), a_watch(90, filling=(cache,), **LEAKS))).outcome is F
 
 
 def test_tolerance_of_the_task_counts() -> None:

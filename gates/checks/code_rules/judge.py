@@ -47,24 +47,22 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if not task.rules and not asking:
         return
     seen, tree = evidence.get(CodeRules), evidence.get(SourceTree)
-    why = [evidence.why_missing(kind) for kind, found, asked in
-           ((CodeRules, seen, task.rules), (SourceTree, tree, asking)) if asked and found is None]  # fmt: skip
+    why = [evidence.why_missing(CodeRules)] if task.rules and seen is None else []
+    why += [evidence.why_missing(SourceTree)] if asking and tree is None else []
     traces: dict[str, RuleTrace] = {trace.rule: trace for trace in tree.rules} if tree else {}
     traces |= {rule.rule: rule for rule in seen.applied} if seen else {}
     named = {rule.rule for rule in seen.applied} if seen else set()
     files = seen.files if seen else tree.files if tree else 0
     said = [*([f"Applied to {counted(files, 'file')}."] if traces else []), *(f"Not applied: {each}." for each in why)]
-    yield Section(
-        title="Code Rules",
-        text=" ".join(said),
-        columns=COLUMNS if traces else (),
-        rows=tuple(
-            (*map(str, _counts(trace)), name, trace.severity.value if trace.severity else "-",
-             ", ".join([*(["the task"] if name in named else []), *asking.get(name, ())]),
-             trace.problem_text or trace.problem or "-")
-            for name, trace in sorted(traces.items())
-        ),
-    )  # fmt: skip
+    rows = tuple(
+        _row(traces[name], [*(["the task"] if name in named else []), *asking.get(name, ())]) for name in sorted(traces)
+    )
+    yield Section(title="Code Rules", text=" ".join(said), columns=COLUMNS if traces else (), rows=rows)
+
+
+def _row(trace: RuleTrace, asking: list[str]) -> tuple[str, ...]:
+    severity, says = trace.severity.value if trace.severity else "-", trace.problem_text or trace.problem or "-"
+    return (*map(str, _counts(trace)), trace.rule, severity, ", ".join(asking), says)
 
 
 def _asking(task: Task) -> dict[str, list[str]]:
@@ -97,12 +95,10 @@ def _entry(task: Task, name: str, seen: CodeRules) -> Iterator[Finding]:
         yield _unknown(task, name, f"Not checked: {text}", subject=text)
     if not any(rule.problem or any(not s.ok for s in rule.sites) for rule in applied) and not seen.unparsed:
         kept = sum(len(rule.sites) for rule in applied)
-        yield Finding(
-            rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, subject=name,
-            location=_place(task), expected="kept", actual="kept",
-            message=f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
-            f"{kept} places were seen to keep one.",
-        )  # fmt: skip
+        message = f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
+        message += f"{kept} places were seen to keep one."
+        said = {"subject": name, "location": _place(task), "expected": "kept", "actual": "kept"}
+        yield Finding(rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, message=message, **said)
 
 
 def _broken(name: str, rule: AppliedRule, site: RuleSite) -> Finding:
@@ -110,12 +106,20 @@ def _broken(name: str, rule: AppliedRule, site: RuleSite) -> Finding:
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
     worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
     return Finding(
-        rule="BL005", check=f"rule:{name}", outcome=Outcome.FAILED, severity=worth, level=Level.ADVISORY,
+        rule="BL005",
+        check=f"rule:{name}",
+        outcome=Outcome.FAILED,
+        severity=worth,
+        level=Level.ADVISORY,
         location=site.location,
-        subject=f"{rule.rule} {site.message}", expected=f"{rule.rule} is kept", actual=trace or "broken",
-        message=f"{rule.rule}: {rule.problem_text}{own}", impact=rule.impact, remediation=rule.fix,
+        subject=f"{rule.rule} {site.message}",
+        expected=f"{rule.rule} is kept",
+        actual=trace or "broken",
+        message=f"{rule.rule}: {rule.problem_text}{own}",
+        impact=rule.impact,
+        remediation=rule.fix,
         command=f"gates explain {rule.rule}",
-    )  # fmt: skip
+    )
 
 
 def _trace(site: RuleSite) -> str:
@@ -125,23 +129,25 @@ def _trace(site: RuleSite) -> str:
 
 
 def _open(task: Task, name: str, rule: AppliedRule, site: RuleSite) -> Finding:
-    return _unknown(
-        task, name, f"{rule.rule} is not decided: {site.message}", rule=rule, location=site.location,
-        subject=f"{rule.rule} {site.message}", remediation="Split the function, so that its paths can be followed.",
-    )  # fmt: skip
+    found = _unknown(task, name, f"{rule.rule} is not decided: {site.message}", rule=rule)
+    fix = "Split the function, so that its paths can be followed."
+    own = {"location": site.location, "subject": f"{rule.rule} {site.message}", "remediation": fix}
+    return found.model_copy(update=own)
 
 
-def _unknown(
-    task: Task, name: str, message: str, *, rule: AppliedRule | None = None, location: Location | None = None,
-    subject: str = "", remediation: str = "Mend what is named.",
-) -> Finding:  # fmt: skip
+def _unknown(task: Task, name: str, message: str, *, rule: AppliedRule | None = None, subject: str = "") -> Finding:
     """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
-    level = Level.ADVISORY if rule or location else Level.MUST
     return Finding(
-        rule="BL005", check=f"rule:{name}", outcome=Outcome.UNKNOWN, level=level,
-        location=location or _place(task), subject=subject or (rule.rule if rule else name), actual="not checked",
-        message=message, remediation=remediation,
-    )  # fmt: skip
+        rule="BL005",
+        check=f"rule:{name}",
+        outcome=Outcome.UNKNOWN,
+        level=Level.ADVISORY if rule else Level.MUST,
+        location=_place(task),
+        subject=subject or (rule.rule if rule else name),
+        actual="not checked",
+        message=message,
+        remediation="Mend what is named.",
+    )
 
 
 def _place(task: Task) -> Location:

@@ -38,7 +38,6 @@ class Together(Model):
     problem: str = ""
     place: Location | None = None
     unclear: str = ""
-    complete: bool = False
     rounds: int = 0
     met: int = 0
     forced: int = 0
@@ -89,7 +88,6 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
     last = rounds[-1] if rounds else _Round(round=0, forced=False)
     return {
         "unclear": _unclear(one, alone, probed),
-        "complete": not probed.trouble and bool(alone),
         "rounds": len(own),
         "met": sum(each.overlap_s > 0 for each in own),
         "forced": len(forced),

@@ -31,8 +31,6 @@ def _said(one: Concurrent, seen: Together) -> Said:
         return unknown(seen.problem or seen.unclear, location=seen.place)
     if seen.stood:
         return unknown(f"concurrently it did not come to its end; it was at {_where(seen)}", location=first)
-    if not seen.complete:
-        return unknown("it was not done to its end")
     if seen.bound is None:
         return unknown(f"the {one.count} never met in {seen.rounds} rounds")
     fewer = f"fewer than {seen.bound:.2g}"
@@ -107,7 +105,7 @@ FREE = {
 
 
 def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
-    bound = f"< {seen.bound:.2g}" if seen.bound is not None and seen.complete else "-"
+    bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
     met, switches = f"{seen.met} of {seen.rounds}", f"{seen.pauses} in {seen.forced} rounds"
     count = str(one.count)
     return said.outcome.value, str(seen.failed), met, switches, str(seen.failed_forced), bound, count, one.name

@@ -1,7 +1,7 @@
 """The markers of tests: each must name a criterion that exists; and what the report tells of criteria."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from gates.check import Check, EvidenceSet
@@ -13,7 +13,6 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.code_rules import CodeRules, PatternTrace, RuleTrace
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Deselected, TestRecord
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity, Status, worst
@@ -134,13 +133,13 @@ def _traced(findings: Iterable[Finding]) -> Status:
     return Status.PASS if outcome is Outcome.PASSED else Status.UNVERIFIED
 
 
-FEW, SHOWN = 20, 5
+SHOWN = 5
 NOT_CHECKED = "not checked"
 
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell what was traced: symbols with their lines, and what is bound to no criterion."""
-    tree, run = evidence.get(SourceTree), evidence.get(PytestRun)
+    tree = evidence.get(SourceTree)
     if tree is None:
         yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
     else:
@@ -155,8 +154,6 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             ),
         )
         yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
-    if not task.only:  # else they may belong to a criterion that was not asked for
-        yield from _loose_tests(task, run)
 
 
 def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
@@ -167,22 +164,6 @@ def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
     yield "Code rules applied", str(len(tree.rules))
     if tree.patterns:
         yield "Patterns applied", str(len(tree.patterns))
-
-
-def _loose_tests(task: Task, run: PytestRun | None) -> Iterator[Section]:
-    if run is not None:
-        bound = {test.id for criterion in task.criteria for test in tests_of(task, criterion, run)}
-        loose = [test for test in run.tests if test.id not in bound]
-        yield Section(
-            title="Tests Without a Criterion",
-            text=f"{len(loose)} of {len(run.tests)} tests belong to no criterion of {task.id}.{_first(task.id, loose)}",
-            columns=("Test", "Place"),
-            rows=tuple((test.id, str(test.location)) for test in loose[:FEW]),
-        )
-
-
-def _first(task: str, found: Sequence[object]) -> str:
-    return f" The first {FEW}; `gates trace {task} --format json` has all:" if len(found) > FEW else ""
 
 
 def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:

@@ -112,26 +112,35 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
     return "which did not fail: none of them gives it what this entry point does"
 
 
+def _what(seen: EntryRun) -> str:
+    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
+    return f"{seen.error}{where}" if seen.error else ""
+
+
+def _why_not(entry: EntryPoint, problem: str) -> dict[str, str]:
+    """Return what is said of an entry point that did not run, and what to do."""
+    fix = "Name a callable that there is." if entry.call else "Name a command that can be started."
+    return {"message": f"The entry point was not seen running: {problem}", "remediation": fix}
+
+
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
     name, place = entry.name, task.place(entry)
     expected = "it returns" if entry.call else "exit code 0"
     about = partial(Finding, check=f"entry:{index}", subject=name, command=name)
     if seen is None or seen.process is None:
-        problem = seen.problem if seen else evidence.why_missing(EntryPointRuns)
-        message = f"The entry point was not seen running: {problem}"
-        fix = "Name a callable that there is." if entry.call else "Name a command that can be started."
         unseen = partial(about, rule="EX004", outcome=Outcome.UNKNOWN, location=place, expected=expected)
-        return unseen(actual="not run", message=message, remediation=fix)
+        return unseen(
+            actual="not run", **_why_not(entry, seen.problem if seen else evidence.why_missing(EntryPointRuns))
+        )
     ended, about = seen.process, partial(about, evidence=f"entry_points/{index}.stderr.txt")
     if ended.exit_code == 0 and seen.exit_code:
-        returned = f"`{seen.name}` returned {seen.returned}"
         return about(
             rule="EX004",
             outcome=Outcome.FAILED,
             location=place,
             expected=expected,
             actual=f"returned {seen.returned}",
-            message=f"{returned}; as a command it ends with exit code {seen.exit_code}.",
+            message=f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
             impact="Who runs this command is told that it failed.",
             remediation="Mend what makes it fail; return 0 or None for success.",
         )
@@ -144,14 +153,12 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     about = partial(about, rule="EX004", expected=expected, actual=ended.ended)
     if ended.exit_code == 0:
         return about(outcome=Outcome.PASSED, location=place, message=f"`{name}` ran to its end.")
-    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
-    what = f"{seen.error}{where}" if seen.error else ended.last_words
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     return about(
         outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED,
         severity=Severity.CRITICAL,
         location=seen.crash or place,
-        message=f"`{name}`: {ended.ended}: {what}",
+        message=f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}",
         impact=f"Users of this entry point meet this crash.{uncaught}",
         remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
     )

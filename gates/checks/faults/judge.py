@@ -1,21 +1,31 @@
-"""Whether the tests of a criterion notice that its code does nothing, and which of them do not."""
+"""Whether tests notice that code of a criterion does nothing, and mutants of the lines that a change alters."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from gates.check import Check, EvidenceSet
+from gates.checks.faults.collect import ChangedLines, MissedMutant
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.report import Section
 from gates.task.task import Criterion, Task, stands_beside
+from gates.words import counted, first_of
 
 RAW = "EmptiedCode.json"
+SHOWN, NAMED = 10, 3
 RULES = (
     RuleText(
         id="BL016",
         title="The tests of a criterion notice when its code is stubbed out",
         meaning="Each symbol is stubbed out, or returns something else. Where no test fails, "
         "the criterion is inconclusive. A test function that notices nothing is named.",
+    ),
+    RuleText(
+        id="BL023",
+        title="The tests kill the mutants of changed lines",
+        meaning="Where there is a base, mutants of the changed lines run against the tests that execute them. "
+        "One that no test kills is listed. It never blocks.",
     ),
 )
 
@@ -27,6 +37,8 @@ def plan(task: Task) -> Iterator[Planned]:
         yield Planned(
             id=f"emptied:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
         )
+    title = "The tests kill the mutants of changed lines"
+    yield Planned(id="changed-lines", title=title, level=Level.ADVISORY, scored=False)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -44,6 +56,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         if not pseudo and not uncalled:
             alone = ran and not stands_beside(task, criterion)
             yield _told(criterion, own, "" if seen else evidence.why_missing(EmptiedCode), alone=alone)
+    yield from _changed(evidence)
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -122,6 +135,40 @@ def _hollow(criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]
         yield _about(criterion, Outcome.FAILED, message, remediation=advice, subject=test.test, location=where, **facts)
 
 
+def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name each mutant that the tests that ran it did not notice."""
+    seen = evidence.get(ChangedLines)
+    if seen is None:
+        why = evidence.why_missing(ChangedLines)
+        yield _of_lines(Outcome.UNKNOWN, f"Whether the tests notice mutants of the changed lines was not seen: {why}")
+        return
+    lines = [[*found] for _, found in groupby(seen.missed, key=lambda mutant: str(mutant.location))]
+    yield from map(_missed, lines[:SHOWN])
+    if more := lines[SHOWN:]:
+        yield _of_lines(Outcome.FAILED, f"Mutants of {counted(len(more), 'more line')} survived (ChangedLines.json).")
+    if not seen.missed:
+        late = f"; there was no time for {seen.untried} more" if seen.untried else ""
+        some = f"The tests noticed each of {counted(seen.tried, 'mutant')} of the lines changed since {seen.base}{late}"
+        none = f"No changed line of the implementation that tests run has a mutant (compared with {seen.base}){late}"
+        yield _of_lines(Outcome.PASSED if seen.tried else Outcome.NOT_APPLICABLE, f"{some if seen.tried else none}.")
+
+
+def _missed(mutants: list[MissedMutant]) -> Finding:
+    """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
+    first, others = mutants[0], len(mutants) - 1
+    beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
+    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}."
+    advice = "Add a test at this bound, or with a value that tells the two apart."
+    said = {"location": first.location, "subject": first.title, "actual": "survived", "remediation": advice}
+    return _of_lines(Outcome.FAILED, message, evidence="ChangedLines.json", **said)
+
+
+def _of_lines(outcome: Outcome, message: str, **more: object) -> Finding:
+    severity = Severity.LOW if outcome is Outcome.FAILED else Severity.INFO
+    said = {"outcome": outcome, "message": message, "severity": severity, "level": Level.ADVISORY, **more}
+    return Finding.model_validate({"rule": "BL023", "check": "changed-lines", **said})
+
+
 def _noticed_by(symbol: EmptiedSymbol) -> str:
     if symbol.noticed:
         return symbol.by or symbol.end.value
@@ -129,5 +176,12 @@ def _noticed_by(symbol: EmptiedSymbol) -> str:
 
 
 CHECK = Check(
-    name="faults", gate="business-logic", order=30, rules=RULES, uses=(EmptiedCode,), plan=plan, judge=judge, page=page
+    name="faults",
+    gate="business-logic",
+    order=30,
+    rules=RULES,
+    uses=(EmptiedCode, ChangedLines),
+    plan=plan,
+    judge=judge,
+    page=page,
 )

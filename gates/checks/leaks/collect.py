@@ -110,12 +110,11 @@ class Rung(Model):
 
 
 class Filling(Model):
-    """A cache or queue that has a bound and had not reached it; `rate` is about what it grew by, in bytes an epoch."""
+    """A cache or queue that has a bound and had not reached it."""
 
     name: str
     size: int
     most: int
-    rate: float
 
 
 class Watched(Model):
@@ -148,15 +147,10 @@ class Watched(Model):
         return float(asked or least) if rung.exact else max(asked or 0, least)
 
     def drifts(self, asked: int | None) -> dict[str, Drift]:
-        """Return what each rung does in the end; growth that filling caches may explain is open."""
-        filled = sum(each.rate for each in self.filling)
-        found = {}
-        for rung in self.rungs:
-            tolerance = self.tolerance(rung, asked)
-            does = drift(rung.values, tolerance)
-            explained = rung.unit == "bytes" and does is Drift.GROWS and drift(rung.values, tolerance + 2 * filled)
-            found[rung.name] = Drift.OPEN if explained and explained is not Drift.GROWS else does
-        return found
+        """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
+        found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
+        open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
+        return {name: Drift.OPEN if does is Drift.GROWS and name in open_ else does for name, does in found.items()}
 
 
 class Holder(Model):

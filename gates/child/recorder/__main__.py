@@ -45,15 +45,19 @@ class Gradients:
         for optimizer in optimizers:
             self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
 
-    def before_backward(self, reached: Reached) -> None:  # noqa: ARG002  # as all observers are told
+    def _of(self, reached: Reached) -> list[Optimizer]:
+        """Return the optimizers that a backward pass is for; those of another thread are not looked at."""
+        return self._scene.holding(reached.params) if reached.whole else self._scene.optimizers
+
+    def before_backward(self, reached: Reached) -> None:
         """Look for gradients that were cleared by hand."""
-        for optimizer in self._scene.optimizers:
-            if not any(bool(grad.any()) for grad in _gradients(optimizer) if not grad.is_sparse):
-                self._used.pop(id(optimizer), None)
+        for optimizer in self._of(reached):
+            if id(optimizer) in self._used and not any(map(_has_gradient, held(optimizer))):
+                del self._used[id(optimizer)]
 
     def after_backward(self, reached: Reached) -> None:
         """Take down which gradients a backward pass has left, and how long they are where they are scaled."""
-        for optimizer in self._scene.holding(reached.params) if reached.whole else self._scene.optimizers:
+        for optimizer in self._of(reached):
             self._cleared.pop(id(optimizer), None)
         scale = self._scene.scale_of(reached.scaler)
         for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
@@ -88,7 +92,7 @@ def _gradients(optimizer: Optimizer) -> list[Tensor]:
 
 
 def _has_gradient(param: Tensor) -> bool:
-    return param.grad is not None and bool(param.grad.any())
+    return param.grad is not None and (param.grad.is_sparse or bool(param.grad.any()))
 
 
 def _length(optimizer: Optimizer) -> float:

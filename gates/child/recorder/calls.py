@@ -14,7 +14,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .observing import Scene, dtype_name, safely
+from .observing import Scene, safely
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
@@ -85,8 +85,8 @@ class Calls:
         around(scene, nn.Module, "zero_grad", self._clear, self._cleared)
         around_all(scene, Optimizer, {"zero_grad": (self._clear, self._cleared), "__init__": (nothing, self._made)})
         around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
-        around(scene, autocast, "__enter__", self._entered)
-        around(scene, autocast, "__exit__", self._left)
+        around(scene, autocast, "__enter__", functools.partial(self._tell, "autocast_enter"))
+        around(scene, autocast, "__exit__", functools.partial(self._tell, "autocast_exit"))
 
     def _clips(self) -> None:
         """Wrap each clip in both places where it can be had, as one and the same function."""
@@ -107,18 +107,18 @@ class Calls:
             given = parameters if isinstance(parameters, Tensor) else list(parameters)  # a generator is read only once
             scene.active.add(("clip", 0))
             try:
-                safely(scene.journal, name, lambda: self._clipping(name, given), None)
+                safely(scene.journal, name, lambda: self._clipping(given), None)
                 return original(given, *args, **kwargs)
             finally:
                 scene.active.discard(("clip", 0))
 
         return wrapped
 
-    def _clipping(self, name: str, given: Tensor | list[Tensor]) -> None:
+    def _clipping(self, given: Tensor | list[Tensor]) -> None:
         params = [given] if isinstance(given, Tensor) else given
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
         self._scene.let_know("before_clip", params)
-        self._scene.journal.tell("clip", call=name, optimizers=optimizers)
+        self._scene.journal.tell("clip", optimizers=optimizers)
 
     def _made(self, _result: object, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         if hasattr(optimizer, "param_groups"):
@@ -144,16 +144,9 @@ class Calls:
             for each in known:
                 self._scene.let_know("scheduled", each)
 
-    def _entered(self, context: autocast, *_args: object) -> None:
-        dtype = context.fast_dtype
-        self._tell("autocast_enter", context, dtype=dtype_name(dtype) if dtype else None)
-
-    def _left(self, context: autocast, *_args: object) -> None:
-        self._tell("autocast_exit", context)
-
-    def _tell(self, word: str, context: autocast, **facts: object) -> None:
+    def _tell(self, word: str, context: autocast, *_args: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
-            self._scene.journal.tell(word, **facts)
+            self._scene.journal.tell(word)
 
 
 class Forwards:

@@ -117,7 +117,6 @@ class Steps:
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
-        state["state"] = _state_dtypes(optimizer)
         number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
         scene.journal.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
@@ -128,8 +127,6 @@ class Steps:
         self._tell("update", scaler)
 
     def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
-        backoff = scaler.get_backoff_factor() if scaler.is_enabled() else 1.0
-        self._tell("scale", scaler, scale=self._scene.scale_of(scaler), backoff=backoff)
         self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
         self._scene.let_know("updated", scaler)
 
@@ -184,13 +181,6 @@ def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dic
         "scale": scene.scale_of(scaler),
         "params": sorted({dtype_name(param.dtype) for param in params}),
     }
-
-
-def _state_dtypes(optimizer: Optimizer) -> list[str]:
-    """Return the dtypes of an optimizer's moments."""
-    items = [item for each in optimizer.state.values() if isinstance(each, dict) for item in each.items()]
-    moments = [value for name, value in items if isinstance(value, Tensor) and name != "step"]
-    return sorted({dtype_name(value.dtype) for value in moments if value.is_floating_point()})
 
 
 def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]) -> Reached:

@@ -163,8 +163,8 @@ class ExecutedLines(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Read what the plugin left beside the test run, which must have been collected before."""
         traced = Traced.read(context.evidence / "pytest" / FOLDER)
-        if traced.reasons:
-            raise EvidenceUnavailable(f"executed lines were not measured: {traced.reasons[0]}")
+        if traced.told.reason:
+            raise EvidenceUnavailable(f"executed lines were not measured: {traced.told.reason}")
         if not files_of(task.implementation, context.root):
             raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
         modules, _ = Resolver(task, Sources(context.root)).read()
@@ -179,7 +179,7 @@ class ExecutedLines(Evidence):
             lines[shown] = {line: sets.setdefault(text, len(sets)) for line, text in sorted(texts.items())}
         return cls(
             how="coverage, inside of the test run, one context a test",
-            version=traced.version,
+            version=traced.told.version,
             functions=tuple(
                 _function(module.path, body, lines.get(module.path, {}))
                 for module in modules.values()
@@ -188,10 +188,10 @@ class ExecutedLines(Evidence):
             lines=lines,
             contexts=tuple(contexts),
             sets=tuple(sets),
-            children=traced.children,
-            lost=tuple(traced.told("lost")),
+            children=traced.told.children,
+            lost=traced.told.lost,
             doubts=traced.doubts,
-            foreign=tuple(sorted({*traced.told("foreign")})),
+            foreign=tuple(sorted({*traced.told.foreign})),
         )
 
     def contexts_in(self, place: Location) -> frozenset[str]:

@@ -1,17 +1,25 @@
 """What the plugin left of a test run: which contexts ran which lines, and what else it heard."""
 
-import json
+import ast
 import os
+import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
-from pydantic import JsonValue
+from pydantic import Field
 
+from gates.check import Evidence
+from gates.config import Context
 from gates.errors import EvidenceUnavailable
+from gates.model import Model
+from gates.project.history import Blob, History
+from gates.task.task import Task
+from gates.words import printable
 
 FOLDER = "coverage"
 OWN, TAKEN = "state.json", "state.taken.json"  # of the process itself, and of what is taken of an earlier run
@@ -19,24 +27,55 @@ TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
 
 
-@dataclass(frozen=True)
-class Traced:
-    """What the plugin wrote into a folder: what each process told at its end, and which contexts ran which lines.
+class Told(Model):
+    """What the plugin told at the end of a process, or of all of them.
 
-    `data` are the files of those lines.
+    `outside`, `importing` and `lost` are the contexts that asked git, a network or another process, that imported code,
+    and that took the tracer away; `children` are the programs that were started, by context. `cached` are the lines of
+    functions whose results are kept in the process, each with its file.
     """
 
-    states: Mapping[str, Mapping[str, JsonValue]]
+    reason: str = ""
+    version: str = ""
+    ended: bool = False
+    children: dict[str, str] = Field(default={})
+    lost: tuple[str, ...] = ()
+    unheard: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
+    importing: tuple[str, ...] = ()
+    cached: tuple[tuple[str, int], ...] = ()
+
+
+LISTS = ("lost", "unheard", "modules", "foreign", "outside", "importing", "cached")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What the plugin wrote into a folder: what it told, and the files of which contexts ran which lines."""
+
+    told: Told
     data: tuple[Path, ...]
 
     @classmethod
     def read(cls, folder: Path) -> "Traced":
         """Read a folder; raise `EvidenceUnavailable` where no run left anything there."""
-        states = {path.name: _state(path) for path in sorted(folder.glob("state*.json"))}
+        try:
+            states = {path.name: Told.model_validate_json(path.read_bytes()) for path in folder.glob("state*.json")}
+        except (OSError, ValueError) as error:
+            raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
         if not states:
             raise EvidenceUnavailable("no test run left a record of the lines that it executed")
         has_workers = bool(states.keys() - {OWN, TAKEN})
-        told = {name: state for name, state in states.items() if name != OWN or not has_workers}
+        own = [states[name] for name in sorted(states) if name != OWN or not has_workers]
+        told = Told(
+            reason=next((one.reason for one in own if one.reason), ""),
+            version=next((one.version for one in own if one.version), ""),
+            ended=all(one.ended for one in own),
+            children={name: program for one in own for name, program in one.children.items()},
+            **{name: tuple(each for one in own for each in getattr(one, name)) for name in LISTS},
+        )
         return cls(told, tuple(sorted(folder.glob("data*"))))
 
     @cached_property
@@ -45,41 +84,10 @@ class Traced:
         return _lines(self.data)
 
     @property
-    def reasons(self) -> list[str]:
-        """Return why lines were not traced."""
-        return [str(state["reason"]) for state in self.states.values() if state.get("reason")]
-
-    @property
-    def version(self) -> str:
-        """Return the version of `coverage`."""
-        return next((str(state["version"]) for state in self.states.values() if state.get("version")), "")
-
-    @property
-    def children(self) -> dict[str, str]:
-        """Return the programs that were started, by context."""
-        started = [each for state in self.states.values() if isinstance(each := state.get("children"), dict)]
-        return {name: str(program) for each in started for name, program in each.items()}
-
-    @property
     def doubts(self) -> tuple[str, ...]:
-        """Return what else was not seen."""
-        ended = all(state.get("ended") for state in self.states.values())
-        return (*(() if ended else ("the test run did not come to its end",)), *sorted({*self.told("unheard")}))
-
-    @property
-    def outside(self) -> list[str]:
-        """Return the contexts that asked git, a network or another process, or took the tracer away."""
-        return [*self.told("outside"), *self.told("lost"), *self.children]
-
-    @property
-    def cached(self) -> list[tuple[str, int]]:
-        """Return the lines of functions whose results are kept in the process, each with its file."""
-        pairs = [pair for state in self.states.values() if isinstance(own := state.get("cached"), list) for pair in own]
-        return [(str(pair[0]), int(str(pair[1]))) for pair in pairs if isinstance(pair, list)]
-
-    def told(self, name: str) -> list[str]:
-        """Return what all processes told under a name."""
-        return [text for state in self.states.values() for text in _texts(state.get(name))]
+        """Return what was not seen, beside what other processes ran."""
+        ended = () if self.told.ended else ("the test run did not come to its end",)
+        return (*ended, *sorted({*self.told.unheard}))
 
     def write(self, folder: Path, where: Where) -> None:
         """Write some of the lines into the folder of another run, with what else is to be known of them."""
@@ -96,23 +104,9 @@ class Traced:
             records.add_lines(ran)
         records.write()
         records.close()
-        facts = {name: self.told(name) for name in ("modules", "foreign", "importing")}
-        state = {"ended": True, "version": self.version, "cached": self.cached, **facts}
-        (folder / TAKEN).write_text(json.dumps(state), encoding="utf-8")
-
-
-def _state(path: Path) -> dict[str, JsonValue]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
-    if not isinstance(state, dict):
-        raise EvidenceUnavailable("the record of executed lines cannot be read: it is no object")
-    return state
-
-
-def _texts(value: JsonValue) -> list[str]:
-    return [str(one) for one in value] if isinstance(value, list) else []
+        kept = {"version", "modules", "foreign", "importing", "cached"}
+        told = self.told.model_copy(update={"ended": True}).model_dump_json(include={"ended", *kept})
+        (folder / TAKEN).write_text(told, encoding="utf-8")
 
 
 def _lines(data: Iterable[Path]) -> Where:
@@ -132,3 +126,67 @@ def _lines(data: Iterable[Path]) -> Where:
         finally:
             records.close()
     return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
+
+
+INSTALLED = {"site-packages", "dist-packages"}
+COMPILED = (".so", ".pyd", ".dll", ".dylib")
+VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
+CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Call)
+
+
+class ImportedCode(Evidence):
+    """Files that the tests imported and that the commit does not have."""
+
+    strays: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
+        """Read what the plugin left beside the test run, which must have been collected before."""
+        traced = Traced.read(context.evidence / "pytest" / FOLDER)
+        files = map(Path, sorted({*traced.told.modules}))
+        own = [file for file in files if file.suffix not in COMPILED and not _is_installed(file, context.root)]
+        return cls(
+            how="the modules that were loaded at the end of the test run",
+            strays=tuple(_shown(not_committed(own, context.root), context.root)),
+        )
+
+
+def _is_installed(file: Path, root: Path) -> bool:
+    """Return whether a file is of an installed package, or lies outside of the project."""
+    return not file.is_relative_to(root) or bool(INSTALLED & {*file.relative_to(root).parts})
+
+
+def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Yield the files that HEAD does not have; without a commit there is nothing for them to belong to."""
+    try:
+        history = History(root)
+        commit = history.commit("HEAD")
+        tree = history.whole_tree(commit) if commit else None
+    except EvidenceUnavailable:
+        return
+    for file in files if tree is not None else ():
+        real = Path(os.path.realpath(file))
+        inside = real.relative_to(history.top).as_posix() if real.is_relative_to(history.top) else None
+        if inside and not _has(tree or {}, inside) and not is_version_file(real):
+            yield file
+
+
+def _has(tree: dict[str, Blob], path: str) -> bool:
+    """Return whether a commit has a file, or a submodule that it lies in: of that it has a commit of its own."""
+    steps = path.split("/")
+    above = ("/".join(steps[: n + 1]) for n in range(len(steps) - 1))
+    return path in tree or any(step in tree and not tree[step].link for step in above)
+
+
+def is_version_file(path: Path) -> bool:
+    """Return whether a file has the name of one that says which version the project is, and does nothing."""
+    if not VERSION_FILE.fullmatch(path.name):
+        return False
+    try:
+        return not any(isinstance(node, CODE) for node in ast.walk(ast.parse(path.read_bytes())))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+
+
+def _shown(files: Iterable[Path], root: Path) -> list[str]:
+    return sorted(printable(file.relative_to(root).as_posix()) for file in files)

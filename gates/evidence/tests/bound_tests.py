@@ -68,8 +68,3 @@ def more(tests: list[TestRecord], what: str) -> str:
     """Return what to say of the tests that have no finding of their own, or nothing."""
     rest = len(tests) - NAMED
     return f"{rest} more tests {what}; all are in evidence/PytestRun.json." if rest > 0 else ""
-
-
-def stand_for(count: int, criterion: Criterion) -> str:
-    """Say how many tests stand for a criterion."""
-    return f"1 test verifies {criterion.id}" if count == 1 else f"{count} tests verify {criterion.id}"

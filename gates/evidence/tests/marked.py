@@ -4,6 +4,7 @@ import ast
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
@@ -71,8 +72,9 @@ class _Block:
     ) -> Iterator[WrittenTest]:
         """Yield the tests of a block, whose owner has some markers."""
         live = list(live_statements(body))
-        self._named = self._named | {name: node.value for node in live for name in _bound(node) if _is_mark(node)}  # type: ignore[attr-defined]  # an assignment
-        markers = (*markers, *(mark for node in live if "pytestmark" in _bound(node) for mark in self._of(node.value)))  # type: ignore[attr-defined]
+        given = [(name, value) for node in live if (value := _value(node)) for name in _bound(node)]
+        self._named = self._named | {name: value for name, value in given if _is_mark(value)}
+        markers = (*markers, *(mark for name, value in given if name == "pytestmark" for mark in self._of(value)))
         top = set(body)
         last = {node.name: node for node in body if isinstance(node, Function | ast.ClassDef)}
         bound = {name for node in live for name in _bound(node)}
@@ -136,11 +138,12 @@ def _bound(node: ast.stmt) -> list[str]:
     return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in inner]
 
 
-def _is_mark(node: ast.stmt) -> bool:
-    value = node.value if isinstance(node, ast.Assign) else None
-    return value is not None and any(
-        isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value)
-    )
+def _value(node: ast.stmt) -> ast.expr | None:
+    return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+
+
+def _is_mark(value: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value))
 
 
 def _marks(decorator: ast.expr) -> bool:
@@ -175,7 +178,7 @@ class Written:
         self._criteria = {f"{task.id}/{criterion.id}" for criterion in task.criteria}
         self._paths = files_of(tuple(path for path in task.tests if "::" not in path), context.root)
         self._sources = Sources(context.root)
-        self._known: dict[str, list[WrittenTest]] = {}
+        self._known: dict[str, dict[tuple[str, ...], list[WrittenTest]]] = {}
         self._real: Callable[[str | Path], str] = cache(os.path.realpath)  # asked for each test, and slow
         self._told = [event for event in events if event["event"] in {"planned", "deselected"}]
         self._failed = {event["id"].split("::")[0] for event in events if event["event"] == "collect_failed"}
@@ -185,7 +188,7 @@ class Written:
     def lines_of(self, plan: Event) -> tuple[int, int] | None:
         """Return where the one definition of a planned test begins, if nothing in its file could replace it."""
         key = (*plan["chain"], plan["name"])
-        found = [test for test in self._tests_in(Path(plan["file"])) if test.chain == key]
+        found = self._tests_in(Path(plan["file"])).get(key, [])
         return (found[0].location.line or 1, found[0].head) if len(found) == 1 and found[0].sure else None
 
     def unplanned(self) -> Iterator[Unplanned]:
@@ -198,7 +201,8 @@ class Written:
             lines[self._real(self._context.root / event["path"])].add(event["line"])
         for path in self._paths:
             file, shown = self._real(path), self._context.shown(path)
-            for test in self._tests_in(path) if shown not in self._failed else ():
+            own = self._tests_in(path) if shown not in self._failed else {}
+            for test in (test for tests in own.values() for test in tests):
                 first, last = test.location.line or 1, test.location.last_line or 1
                 planned = (file, *test.chain) in names and not test.hidden
                 if not planned and lines[file].isdisjoint(range(first, last + 1)):
@@ -222,12 +226,13 @@ class Written:
     def _is_test_file(self, path: Path) -> bool:
         return any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
 
-    def _tests_in(self, path: Path) -> list[WrittenTest]:
+    def _tests_in(self, path: Path) -> dict[tuple[str, ...], list[WrittenTest]]:
+        """Return the tests of a file by their names; none where it cannot be parsed, which pytest says itself."""
         file = self._real(path)
         if file not in self._known:
-            try:
+            self._known[file] = defaultdict(list)
+            with suppress(Unparsed, RecursionError):
                 module = self._sources.module(path, "") if path.suffix == ".py" and path.is_file() else None
-                self._known[file] = [*written_in(module, self._functions)] if module else []
-            except (Unparsed, RecursionError):  # pytest says so itself
-                self._known[file] = []
+                for test in written_in(module, self._functions) if module else ():
+                    self._known[file][test.chain].append(test)
         return self._known[file]

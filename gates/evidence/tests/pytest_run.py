@@ -15,8 +15,7 @@ from gates.child.process import Channel, ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
-from gates.evidence.lines.imported_code import not_committed
-from gates.evidence.lines.traced import FOLDER
+from gates.evidence.lines.traced import FOLDER, not_committed
 from gates.evidence.tests.reconcile import disagreements, rigged
 from gates.evidence.tests.records import Records, events_in, stage_of
 from gates.evidence.tests.taking import Taking, taking
@@ -153,10 +152,7 @@ class PytestRun(Derived):
         """
         plugin = folder / "plugin"
         copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
-        argv = [context.python, "-m", "pytest", *task.tests, *options, "-p", f"{PLUGIN}.hooks", "--color=no"]
-        argv += ["--json-report", "--json-report-omit=collectors,log,streams,keywords", f"--rootdir={context.root}"]
-        argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
-        argv += ["-o", f"cache_dir={folder / 'cache'}"]
+        argv = [*_command(task, context, folder), *options]
         own = "PYTHONPATH" in env
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
         env = {**env, "PYTHONPATH": paths}
@@ -213,6 +209,13 @@ class PytestRun(Derived):
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
+
+
+def _command(task: Task, context: Context, folder: Path) -> list[str]:
+    argv = [context.python, "-m", "pytest", *task.tests, "-p", f"{PLUGIN}.hooks", f"--rootdir={context.root}"]
+    argv += ["--color=no", "--json-report", "--json-report-omit=collectors,log,streams,keywords"]
+    argv += [f"--json-report-file={folder / 'report.json'}", f"--junit-xml={folder / 'junit.xml'}"]
+    return [*argv, "-o", f"cache_dir={folder / 'cache'}"]
 
 
 def _worker_errors(events: list[Event]) -> Iterator[str]:

@@ -9,7 +9,6 @@ a function that keeps its results (`functools.cache`), any test may rest on it, 
 import ast
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,56 +21,44 @@ from gates.evidence.lines.traced import TEST, Traced
 from gates.evidence.tests.test_records import TestRecord
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Units:
-    """The functions of a file that lie in no other function, and its outline: all the rest of it."""
+    """The functions of a file that lie in no other function, and its outline: all the rest of it, and its nodes."""
 
-    tree: ast.Module
+    functions: tuple[Function, ...]
+    outline: str
+    nodes: tuple[ast.AST, ...]
 
     @classmethod
     def of(cls, source: bytes) -> "Units":
         """Read a file; raise `SyntaxError` or `ValueError` where that is no Python."""
-        return cls(ast.parse(source))
-
-    @cached_property
-    def functions(self) -> dict[Key, Function]:
-        """Return each function by its dotted name and, where a name is given again, its number."""
-        seen: Counter[str] = Counter()
-        found = {}
-        for name, node in _functions(self.tree, ""):
-            found[name, seen[name]] = node
-            seen[name] += 1
-        return found
-
-    @cached_property
-    def outline(self) -> list[ast.AST]:
-        """Return all nodes but those of the bodies of functions, in their order."""
-        return [*_nodes(self.tree)]
-
-    @cached_property
-    def told(self) -> list[tuple[object, ...]]:
-        """Return what the outline says."""
-        return _told(self.outline)
+        tree = ast.parse(source)
+        functions = tuple(_functions(tree))
+        bodies = [function.body for function in functions]
+        for function in functions:
+            function.body = []
+        outline, nodes = ast.dump(tree), tuple(ast.walk(tree))
+        for function, body in zip(functions, bodies, strict=True):
+            function.body = body
+        return cls(functions, outline, nodes)
 
     def changed(self, other: "Units") -> list[Function] | None:
         """Return the functions whose bodies another text of the file has otherwise; nothing where more changed."""
-        if self.told != other.told:
+        if self.outline != other.outline:
             return None
-        pairs = ((node, other.functions[key]) for key, node in self.functions.items())
-        return [node for node, theirs in pairs if _body(node) != _body(theirs)]
+        pairs = zip(self.functions, other.functions, strict=True)
+        return [node for node, theirs in pairs if ast.dump(node) != ast.dump(theirs)]
 
     def moved(self, other: "Units") -> dict[int, int]:
         """Return for each line of what is the same in another text the line where that has it."""
-        pairs = [*zip(self.outline, other.outline, strict=True)] if self.told == other.told else []
-        for key, node in self.functions.items():
-            theirs = other.functions.get(key)
-            if theirs is not None and _body(node) == _body(theirs):
-                pairs.append((node, theirs))
-                for one, same in zip(node.body, theirs.body, strict=True):
-                    pairs += zip(ast.walk(one), ast.walk(same), strict=True)
+        if self.outline != other.outline:
+            return {}
+        pairs = [*zip(self.nodes, other.nodes, strict=True)]
+        for node, theirs in zip(self.functions, other.functions, strict=True):
+            if ast.dump(node) == ast.dump(theirs):
+                pairs += zip(ast.walk(node), ast.walk(theirs), strict=True)
         places = ((a, b) for a, b in pairs if isinstance(a, ast.stmt | ast.expr) and isinstance(b, ast.stmt | ast.expr))
         return {a.lineno: b.lineno for a, b in places}
 
@@ -81,37 +68,12 @@ def lines_of(function: Function) -> range:
     return range(function.body[0].lineno, (function.end_lineno or function.lineno) + 1)
 
 
-def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, Function]]:
+def _functions(node: ast.AST) -> Iterator[Function]:
     for inner in ast.iter_child_nodes(node):
         if isinstance(inner, Function):
-            yield f"{owner}{inner.name}", inner
+            yield inner
         else:
-            yield from _functions(inner, f"{owner}{inner.name}." if isinstance(inner, ast.ClassDef) else owner)
-
-
-def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    for name, value in ast.iter_fields(node):
-        if name != "body" or not isinstance(node, Function):
-            for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, ast.AST):
-                    yield from _nodes(inner)
-
-
-def _told(nodes: list[ast.AST]) -> list[tuple[object, ...]]:
-    """Return what nodes say, each without those in it."""
-    return [(type(node).__name__, *(_plain(value) for _, value in ast.iter_fields(node))) for node in nodes]
-
-
-def _plain(value: object) -> object:
-    """Return a field as it can be compared: of nodes, how many there are, for each is told by itself."""
-    if isinstance(value, list):
-        return len(value), tuple(repr(one) for one in value if not isinstance(one, ast.AST))
-    return "" if isinstance(value, ast.AST) else repr(value)
-
-
-def _body(function: Function) -> list[str]:
-    return [ast.dump(statement) for statement in function.body]
+            yield from _functions(inner)
 
 
 @dataclass(frozen=True)
@@ -172,9 +134,10 @@ class _Change:
 
     def contexts(self) -> Iterator[str]:
         """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
-        if self.traced.doubts or self.traced.reasons:
+        told = self.traced.told
+        if self.traced.doubts or told.reason:
             raise _AnyTest
-        yield from self._tests(self.traced.outside)
+        yield from self._tests((*told.outside, *told.lost, *told.children))
         for path, (before, now) in self.units.items():
             shown, lines = self.context.shown(Path(path)), self.traced.where.get(path, {})
             yield from (f"{TEST}{test.id}" for test in self.tests if test.id.split("::")[0] == shown)
@@ -182,7 +145,7 @@ class _Change:
             if changed is None:
                 yield from self._of_test_file(path, shown, lines)
                 continue
-            if lines.keys() <= {line for function in before.functions.values() for line in lines_of(function)}:
+            if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
                 raise _AnyTest  # it was imported before anything was traced, or by nobody
             ran = [lines[line] for function in changed for line in lines_of(function) if line in lines]
             for contexts in ran:
@@ -209,6 +172,6 @@ class _Change:
     @cached_property
     def _lasting(self) -> frozenset[str]:
         """Return the tests whose effects outlast them: they imported code, or filled what a function keeps."""
-        where = self.traced.where
-        filled = (where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in self.traced.cached)
-        return frozenset(self.traced.told("importing")).union(*filled)
+        where, cached = self.traced.where, self.traced.told.cached
+        filled = (where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in cached)
+        return frozenset(self.traced.told.importing).union(*filled)

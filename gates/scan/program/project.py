@@ -1,13 +1,12 @@
 """A program: its modules, classes and functions, found by their names across files."""
 
 import ast
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 
 from gates.code.syntax import Unparsed, parse
-from gates.scan.program.classes import Assignments, ClassInfo, Lineage
-from gates.scan.program.flows import Flows
+from gates.scan.program.classes import ClassInfo, Lineage
 from gates.scan.program.imports import Imports
 from gates.scan.program.module import Function, Module, name_of, package_of
 from gates.scan.program.nodes import definitions
@@ -99,17 +98,15 @@ class Project:
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
         self._loaded: dict[str, Module | None] = {}
-        names, imports, assignments = Definitions(self), Imports(self), Assignments(self)
+        names, imports = Definitions(self), Imports(self)
         self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
         self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
         self._index = names.index
         self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
         self.lineage = lineage = Lineage(self)
-        self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
-        self.ancestors_of, self.order_of, self.below = lineage.ancestors_of, lineage.order_of, lineage.below
-        self.is_reset, self.attributes_set = assignments.is_reset, assignments.attributes_set
+        self.method, self.attribute = lineage.method, lineage.attribute
+        self.order_of, self.below = lineage.order_of, lineage.below
         self.types = Types(self)
-        self.flows = Flows(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""
@@ -142,15 +139,6 @@ class Project:
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
-
-    @cached_property
-    def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
-        """Return the live calls of all modules by the last name that they are written with."""
-        found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
-        for module in self.modules.values():
-            for name, calls in module.calls.items():
-                found[name] += [(call, module) for call in calls]
-        return found
 
 
 def project_of(contents: Mapping[str, bytes | str]) -> Project:

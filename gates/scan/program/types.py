@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none, kept
-from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
+from gates.scan.program.scope import SAME, Scope
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 MAX_DEPTH = 5
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
-PROTOCOL = "typing.Protocol"
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
     "object",
     "abc",
@@ -93,12 +92,7 @@ class Types:
         if info.twice or hops == 0:
             return None
         found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
-        return True if True in found else None if None in found or self._may_be(info, wanted) else False
-
-    def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
-        """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
-        heirs = self._project.lineage.extending.get(info.name, ())
-        return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
+        return True if True in found else None if None in found else False
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Call):
@@ -137,21 +131,7 @@ class Types:
             return self.of(node, scope)
         if binding.kind == "value" and isinstance(node, ast.expr):
             return self.of(node, scope)
-        if binding.kind == "item" and isinstance(node, ast.Call):
-            return self.item(node, binding.index, scope)
         return None
-
-    def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
-        """Return what is at a place of a tuple that a call returns."""
-        if tail_of(call.func) in PREPARES and index < len(call.args):
-            return UNKNOWN if self._project.method_names[tail_of(call.func)] else self.of(call.args[index], scope)
-        target = self.function(call, scope)
-        if target is None:
-            return None
-        inner = self._project.scope_of(target, scope.module)
-        values = _returned(target)
-        items = [value.elts[index] for value in values if isinstance(value, ast.Tuple) and index < len(value.elts)]
-        return one({*(self.of(item, inner) for item in items), *([None] if len(items) < len(values) else [])})
 
     def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -178,8 +158,6 @@ class Types:
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
             return named
-        if tail in PREPARES and len(node.args) == 1:
-            return self.of(node.args[0], scope)
         if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
             return SCHEDULER
         target = self.function(node, scope)
@@ -206,15 +184,7 @@ class Types:
             found = self._project.method(owner, call.func.attr) if owner else None
             if found:
                 return found[0] if not is_property(found[0]) else None  # what it returns is called
-        return self._called_object(call.func, scope)
-
-    def _called_object(self, node: ast.expr, scope: Scope) -> Function | None:
-        """Return the method that runs where an object of the project is called."""
-        if not self._project.method_names["__call__"] or not isinstance(node, ast.Name | ast.Attribute):
-            return None
-        owner = scope.class_of(node)
-        found = self._project.method(owner, "__call__") if owner else None
-        return found[0] if found else None
+        return None
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
@@ -231,8 +201,8 @@ def _found_returned(function: Function) -> list[ast.expr]:
 
 
 def one(found: set[str | None]) -> str | None:
-    """Return the one class that several answers agree on; what a method of the program may have made is of none."""
-    return UNKNOWN if UNKNOWN in found else next(iter(found)) if len(found) == 1 else None
+    """Return the one class that several answers agree on."""
+    return next(iter(found)) if len(found) == 1 else None
 
 
 def _is_constructor(dotted: str) -> bool:

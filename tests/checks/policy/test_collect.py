@@ -569,21 +569,21 @@ def test_another_project_with_a_task_of_the_same_id_is_another_bar(tmp_path: Pat
     assert (found.is_new, [m for m in found.moves if m.part is not Part.SETTINGS]) == (True, [])
 
 
-def test_task_that_takes_the_id_of_another_is_compared_with_that_one(tmp_path: Path) -> None:
-    easy = TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")
-    project = a_project(tmp_path / "p", {"tasks/E.yaml": easy.replace("id: T1", "id: E")})
-    committed(project)
-    (project / "tasks/T1.yaml").unlink()
-    written(project, {"tasks/E.yaml": easy})
-    assert LOWER in [str(move) for move in seen(project, task="tasks/E.yaml").moves]
+RENAMED = {
+    "a task that takes the id of another": ("tasks/E.yaml", TASK_FILE.replace("1.5", "1.2").replace("id: T1", "id: E")),
+    "a task file in another form": ("tasks/U.yaml", None),
+}
 
 
-def test_task_file_in_another_form_is_found_by_its_id(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK_FILE.replace("id: T1", '"id": T1')})
+@pytest.mark.parametrize("case", RENAMED)
+def test_task_is_compared_with_the_one_of_its_id(case: str, tmp_path: Path) -> None:
+    path, before = RENAMED[case]
+    base = {path: before} if before else {"tasks/T1.yaml": TASK_FILE.replace("id: T1", '"id": T1')}
+    project = a_project(tmp_path / "p", base)
     committed(project)
     (project / "tasks/T1.yaml").unlink()
-    written(project, {"tasks/U.yaml": TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")})
-    assert LOWER in [str(move) for move in seen(project, task="tasks/U.yaml").moves]
+    written(project, {path: TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")})
+    assert LOWER in [str(move) for move in seen(project, task=path).moves]
 
 
 def test_task_that_got_another_id_is_found_by_its_path(project: Path) -> None:

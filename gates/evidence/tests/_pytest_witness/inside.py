@@ -14,7 +14,6 @@ from types import ModuleType
 import pytest
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
-ABSENT = object()
 
 
 @contextmanager
@@ -28,36 +27,22 @@ def watched_test(item: pytest.Item, told: dict[str, object]) -> Iterator[None]:
     for name in ("addFailure", "addError"):
         if hasattr(item, name):
             replaced[name] = _failing(getattr(item, name), told)
-    before = {name: item.__dict__.get(name, ABSENT) for name in replaced}
+    before = {name: item.__dict__[name] for name in replaced if name in item.__dict__}
     item.__dict__.update(replaced)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is ABSENT:
-                item.__dict__.pop(name, None)
-            else:
-                item.__dict__[name] = value
+        for name in replaced.keys() - before.keys():
+            item.__dict__.pop(name, None)
+        item.__dict__.update(before)
 
 
 def watched_function(function: object, told: dict[str, object]) -> Callable[..., object] | None:
     """Return a function that calls another and notes how it ended; `None` for what is no plain function."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or not callable(function):
         return None
-
     told["code"] = _code_of(function)
-
-    @functools.wraps(function)
-    def call(*args: object, **named: object) -> object:
-        __tracebackhide__ = True
-        told["called"] = "yes"
-        try:
-            return function(*args, **named)
-        except BaseException as error:
-            _note(error, told)
-            raise
-
-    return call
+    return functools.wraps(function)(_noting(function, told, called="yes"))
 
 
 def _code_of(function: object) -> str:
@@ -71,16 +56,17 @@ def _code_of(function: object) -> str:
     return f"{code.co_firstlineno}:{code.co_filename}" if code is not None else ""
 
 
-def _noting(function: Callable[[], object], told: dict[str, object]) -> Callable[[], object]:
-    def runtest() -> object:
+def _noting(function: Callable[..., object], told: dict[str, object], **more: object) -> Callable[..., object]:
+    def call(*args: object, **named: object) -> object:
         __tracebackhide__ = True
+        told.update(more)
         try:
-            return function()
+            return function(*args, **named)
         except BaseException as error:
             _note(error, told)
             raise
 
-    return runtest
+    return call
 
 
 def _failing(

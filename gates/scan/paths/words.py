@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gates.scan.automata.automaton import MARKERS
+from gates.scan.order import MARKERS
 
 
 class Event(NamedTuple):
@@ -21,16 +21,12 @@ class Event(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides.
-
-    It is `direct` where what it runs is told by a name or a type, and is no hook.
-    """
+    """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides."""
 
     path: str
     line: int
     last_line: int
     is_plain: bool
-    direct: bool = True
 
 
 class Word:

@@ -1,1 +1,0 @@
-"""Changed lines: do the tests that run them notice their mutants?"""
