@@ -49,7 +49,6 @@ IDLE = {
         "import torch\ndef f():\n    def g():\n        return torch.amp.GradScaler()\n    return 1\n"
     ),
     "loop over nothing": "import torch\nfor _ in []:\n    torch.amp.GradScaler()\n",
-    "condition that is never true": "import torch\nif 1 > 2:\n    torch.amp.GradScaler()\n",
     "after a try of which all ways return": (
         "import torch\ndef f():\n    try:\n        return 1\n    except ValueError:\n        raise\n"
         "    torch.amp.GradScaler()\n"
