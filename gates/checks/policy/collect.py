@@ -10,7 +10,7 @@ from typing import Self
 
 from gates import rules
 from gates.check import Evidence
-from gates.checks.policy import settings, task_file, tests
+from gates.checks.policy import task_file, tests
 from gates.checks.policy.tests import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
@@ -90,9 +90,9 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) 
     elif before and not had_unread:
         moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
     moves += tests.compare(old, new, fate)
-    moves += settings.compare(*states.named(settings.WATCHED))
-    for when, side in zip(("at the base", "now"), states.named(settings.WATCHED), strict=True):
-        unread += [f"{path}: {why} {when}" for path, why in settings.unreadable(side).items()]
+    moves += tests.compare_settings(*states.named(tests.WATCHED))
+    for when, side in zip(("at the base", "now"), states.named(tests.WATCHED), strict=True):
+        unread += [f"{path}: {why} {when}" for path, why in tests.unreadable(side).items()]
     known = {task.path, before.path if before else ""}
     lost = [p for p in sorted(states.gone - known) if is_under(p, was.settings.tasks) and p.endswith(spec.SUFFIXES)]
     moves += [moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None) for path in lost]
