@@ -10,9 +10,8 @@ from gates.code.syntax import Definition, Unparsed, live_nodes
 from gates.model import Location, Model, Severity
 from gates.project.files import is_under
 from gates.scan.checking import Checked, check
-from gates.scan.form import RuleForm
 from gates.scan.pattern import Pattern
-from gates.scan.rule import Rule, Site
+from gates.scan.rule import Rule, RuleForm, Site
 from gates.task.measurement import CodeBinding
 
 ALSO: dict[type[ast.AST], type[ast.AST]] = {

@@ -11,8 +11,7 @@ from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
-from gates.scan.rule import Rule, RuleError, compiled
+from gates.scan.rule import Constraint, EventForm, OrderForm, Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
