@@ -25,6 +25,13 @@ KEYS = {
     "never": sorted(OrderForm.model_fields),
     "always": sorted(OrderForm.model_fields),
 }
+NO_KEY = {  # any more, and what replaces it
+    "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
+    "scope": "write 'not (... | turn)' in the order",
+    "equals": "write 'regex: ^...$'",
+    "is": "write 'type', or a pattern with the name",
+    "from": "write a pattern of what makes it",
+}
 OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
 
@@ -143,6 +150,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         if len(raw) == 1 and name in OF_AN_ORDER:
             shown = "order: ..." if name == "order" else f"order: ..., {name}: ..."
             return Problem(*place, f"{name!r} is no key of a rule but of an order: never: {{{shown}}}")
+        if name in NO_KEY:
+            return Problem(*place, f"{name!r} is gone: {NO_KEY[name]}")
         known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
         fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
         return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")
