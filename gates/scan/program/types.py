@@ -214,8 +214,8 @@ def _found_returned(function: Function) -> list[ast.expr]:
 
 
 def one(found: set[str | None]) -> str | None:
-    """Return the one class that several answers agree on."""
-    return next(iter(found)) if len(found) == 1 else None
+    """Return the one class that several answers agree on; what a method of the program may have made is of none."""
+    return UNKNOWN if UNKNOWN in found else next(iter(found)) if len(found) == 1 else None
 
 
 def _is_constructor(dotted: str) -> bool:
