@@ -42,12 +42,11 @@ class Frame(NamedTuple):
 class Word:
     """What happened on a path, as a chain; the same chain is one object, so that comparing is cheap."""
 
-    __slots__ = ("_next", "before", "event", "length")
+    __slots__ = ("_next", "before", "event")
 
     def __init__(self, before: "Word | None" = None, event: Event | None = None) -> None:
         self.before = before
         self.event = event
-        self.length: int = before.length + 1 if before is not None else 0
         self._next: dict[Event, Word] = {}
 
     def then(self, event: Event) -> "Word":
