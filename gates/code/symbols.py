@@ -125,12 +125,9 @@ class Resolver:
                 if bool(self._use(use.name, _parts(other, way), other).lines) is not bool(use.lines):
                     places = " and ".join(sorted({f"{module.path}:{node.lineno}", f"{other.path}:{way.lineno}"}))
                     raise Undecided(f"it is defined in {places}, of which one uses {use.name}")
-        return {
-            "location": lines_of(module, parts),
-            "uses": uses,
-            "is_function": isinstance(node, Function),
-            "others": tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others)),
-        }
+        more = tuple(dict.fromkeys(lines_of(other, _parts(other, way)) for other, way in others))
+        found = {"location": lines_of(module, parts), "uses": uses, "others": more}
+        return {**found, "is_function": isinstance(node, Function)}
 
     def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""

@@ -2,14 +2,24 @@
 
 import ast
 import itertools
+import operator
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 HOLDING = frozenset(
     {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
@@ -238,8 +248,22 @@ def constant_truth(test: ast.expr) -> bool | None:
         return None if test.keys else False
     if isinstance(test, ast.Tuple | ast.List):
         return None if test.elts else False
+    if isinstance(test, ast.Compare):
+        return _compared(test)
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
+
+
+def _compared(test: ast.Compare) -> bool | None:
+    """Return what a comparison of two constants always is: `1 == 2`."""
+    values = [part.value for part in (test.left, *test.comparators) if isinstance(part, ast.Constant)]
+    compare = COMPARED.get(type(test.ops[0]).__name__)
+    if len(values) != 2 or len(test.ops) > 1 or compare is None:
+        return None
+    try:
+        return bool(compare(*values))
+    except TypeError:
+        return None
 
 
 def never_loops(node: ast.stmt) -> bool:

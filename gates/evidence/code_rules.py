@@ -11,9 +11,8 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Location, Model, Severity
 from gates.project.files import files_of, is_under
 from gates.scan.checking import Checked, check
-from gates.scan.form import RuleForm
 from gates.scan.loading import load_rules, named, unknown
-from gates.scan.rule import Rule, Site
+from gates.scan.rule import Rule, RuleForm, Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 

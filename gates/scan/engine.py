@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from gates.scan.form import Shape
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project, project_of
-from gates.scan.rule import Rule, Site
+from gates.scan.rule import Rule, Shape, Site
 from gates.scan.shapes import find
 from gates.task.yaml_source import Key
 

@@ -11,8 +11,7 @@ from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
-from gates.scan.rule import Rule, RuleError, compiled
+from gates.scan.rule import Constraint, EventForm, OrderForm, Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
@@ -25,6 +24,13 @@ KEYS = {
     "events": sorted(EventForm.model_fields),
     "never": sorted(OrderForm.model_fields),
     "always": sorted(OrderForm.model_fields),
+}
+NO_KEY = {  # any more, and what replaces it
+    "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
+    "scope": "write 'not (... | turn)' in the order",
+    "equals": "write 'regex: ^...$'",
+    "is": "write 'type', or a pattern with the name",
+    "from": "write a pattern of what makes it",
 }
 OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
@@ -144,6 +150,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         if len(raw) == 1 and name in OF_AN_ORDER:
             shown = "order: ..." if name == "order" else f"order: ..., {name}: ..."
             return Problem(*place, f"{name!r} is no key of a rule but of an order: never: {{{shown}}}")
+        if name in NO_KEY:
+            return Problem(*place, f"{name!r} is gone: {NO_KEY[name]}")
         known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
         fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
         return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")

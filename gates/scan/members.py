@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from gates.code.stub import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Function, Module, tail_of
@@ -141,12 +142,19 @@ def _is_partial(project: Project, info: ClassInfo) -> bool:
     """Return whether a class counts on others for its members: one that is extended, made to be, or only named."""
     if any(word in info.node.name.lower() for word in ("mixin", "base", "abstract", "protocol", "interface")):
         return True
-    if info.name in project.lineage.extending:
+    if info.name in project.lineage.extending or (_is_abstract(project, info) and not _is_made(project, info)):
         return True
     if info.attributes or CONSTRUCTORS & info.methods.keys():
         return False
     # where nothing here makes one of it, a library is told its name
     return not _is_made(project, info)
+
+
+def _is_abstract(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class says that others are to fill it in."""
+    bases = {tail_of(base) for each in project.order_of(info) for base in each.node.bases}
+    told = (is_hollow(m) or any("abstract" in tail_of(d) for d in m.decorator_list) for m in info.methods.values())
+    return "ABC" in bases or any(told)
 
 
 def _is_made(project: Project, info: ClassInfo) -> bool:

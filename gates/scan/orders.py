@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gates.scan.order import Order
+from gates.scan.paths.state import Event, Frame
 from gates.scan.paths.traces import Trace
-from gates.scan.paths.words import Event, Frame
 from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
 MAX_OBJECTS = 4
@@ -100,7 +100,7 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
-        if trace.cut and not bad and rule.may_speak(trace.possible):
+        if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
             message = f"{trace.name} could not be walked whole"
             yield Site(trace.path, trace.line, trace.last_line, ok=False, message=message, undecided=True)
         elif words and not bad and not trace.cut:

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from gates.scan.form import Constraint, Shape
 from gates.scan.matches import match
 from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import is_called
@@ -12,6 +11,7 @@ from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
+from gates.scan.rule import Constraint, Shape
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 AROUND: dict[str, tuple[type[ast.AST], ...]] = {

@@ -243,7 +243,9 @@ severity: high
 problem: A commit without an audit entry.
 impact: Nobody knows who did it.
 fix: Call audit.
-require: {pattern: $C.audit(...), when: $C.commit(), scope: function}
+pattern: $C.commit()
+inside: {pattern: function, not_has: $C.audit(...)}
+kept: {pattern: $C.commit(), inside: {pattern: function, has: $C.audit(...)}}
 good: |
   def f(con):
       con.audit("x")

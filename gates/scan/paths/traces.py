@@ -2,15 +2,14 @@
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import TooMany
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import State, Value
+from gates.scan.paths.state import Event, Frame, State, Value, Word
 from gates.scan.paths.walking import Walker
-from gates.scan.paths.words import Event, Frame, Word
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
@@ -33,6 +32,7 @@ class Trace:
     possible: frozenset[str]
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
+    told: bool = True
     beside: frozenset[str] = frozenset()  # events of the other methods of its class
 
 
@@ -46,6 +46,8 @@ class Tracer:
         self._made: dict[ast.AST, list[Trace]] = {}
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
+        self._begun: set[ast.AST] = set()  # what walks came to that were
+        self._again: set[ast.AST] = set()  # of these, what is walked by itself
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
@@ -68,6 +70,7 @@ class Tracer:
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
             if node in self._made or (node not in self._walked and speaks(hot.possible(node))):
                 self._possible[node] = hot.possible(node)
+                self._again |= {node} & self._begun
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -76,8 +79,10 @@ class Tracer:
             if node not in self._made:
                 self._walker.start()
                 self._made[node] = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
-                self._walked |= set() if self._walker.cut else self._walker.walked
-            yield from self._made[node]
+                known = self._walked if not self._walker.cut else self._begun
+                known |= self._walker.walked
+            told = node not in self._again  # else who runs it is said not to be decided
+            yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
 
 def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[str]) -> Iterator[Trace]:

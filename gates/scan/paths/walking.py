@@ -8,11 +8,9 @@ from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.place import Place
 from gates.scan.paths.running import Running
-from gates.scan.paths.state import Closure, State, Value
-from gates.scan.paths.words import Event
-from gates.scan.program.module import tail_of
+from gates.scan.paths.state import Closure, Event, State, Value
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
-from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
+from gates.scan.program.scope import Scope
 
 TURNS = 2
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
@@ -160,9 +158,8 @@ class Walker(Running):
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
             return value.place.value(made.elts[index])
-        tail = tail_of(made.func) if isinstance(made, ast.Call) else ""
-        wrapped = tail in PREPARES and self.project.method_names[tail]  # by a framework in the program itself
-        return Value(f"{value.key}[{index}]", kind=UNKNOWN if wrapped else None)
+        kind = self.project.types.item(made, index, value.place.scope) if isinstance(made, ast.Call) else None
+        return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
 from gates.scan.program.nodes import inner, is_none, kept
-from gates.scan.program.scope import SAME, Scope
+from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
@@ -131,7 +131,20 @@ class Types:
             return self.of(node, scope)
         if binding.kind == "value" and isinstance(node, ast.expr):
             return self.of(node, scope)
+        if binding.kind == "item" and isinstance(node, ast.Call):
+            return self.item(node, binding.index, scope)
         return None
+
+    def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
+        """Return what is at a place of a tuple that a call returns."""
+        if tail_of(call.func) in PREPARES and self._project.method_names[tail_of(call.func)]:
+            return UNKNOWN
+        target = self.function(call, scope)
+        if target is None:
+            return None
+        inner = self._project.scope_of(target, scope.module)
+        values = [value.elts for value in _returned(target) if isinstance(value, ast.Tuple)]
+        return one({self.of(items[index], inner) for items in values if index < len(items)})
 
     def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -201,8 +214,8 @@ def _found_returned(function: Function) -> list[ast.expr]:
 
 
 def one(found: set[str | None]) -> str | None:
-    """Return the one class that several answers agree on."""
-    return next(iter(found)) if len(found) == 1 else None
+    """Return the one class that several answers agree on; what a method of the program may have made is of none."""
+    return UNKNOWN if UNKNOWN in found else next(iter(found)) if len(found) == 1 else None
 
 
 def _is_constructor(dotted: str) -> bool:
