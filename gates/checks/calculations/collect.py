@@ -45,7 +45,8 @@ class CallRun(Model):
     """One call.
 
     `returned` is the value in the JSON of `encode`, `error` the names that the exception can be expected by, `crash`
-    the innermost line of the project that it came from, `place` the function's.
+    the innermost line of the project that it came from, `place` the function's. `again` is the same call once more,
+    where that came to something else. `ran` are the functions of the project that ran in it, where that was seen.
     """
 
     id: str
@@ -58,6 +59,8 @@ class CallRun(Model):
     importing: bool = False
     place: Location | None = None
     warnings: tuple[Warning_, ...] = ()
+    again: "CallRun | None" = None
+    ran: tuple[Location, ...] | None = None
 
 
 class Calculations(Evidence):
@@ -134,7 +137,7 @@ def _read(line: Told, limit_s: float, context: Context) -> Told:
         return {**_not_run("it ended the process before it returned"), "place": place}
     if "died" in line:
         return {"ended": "crashed", "problem": f"the process died: {line['died']}", "place": place}
-    return {
+    told: Told = {
         "ended": "raised" if "error" in line else "returned" if "returned" in line else "not run",
         "place": place,
         "problem": _text(line.get("problem", "")),
@@ -145,6 +148,11 @@ def _read(line: Told, limit_s: float, context: Context) -> Told:
         "importing": line.get("importing", False),
         "warnings": [{"kinds": kinds, "message": _text(message)} for kinds, message in line.get("warnings", ())],
     }
+    if line.get("ran") is not None:
+        told["ran"] = [place for path, first in line["ran"] if (place := _place((path, first, first), context))]
+    if "again" in line:
+        told["again"] = {"id": line["id"], **_read(line["again"], limit_s, context)}
+    return told
 
 
 def _not_run(why: str) -> Told:

@@ -39,9 +39,9 @@ RULES = (
     ),
     RuleText(
         id="BL018",
-        title="Calculations call the code of their criterion",
-        meaning="Calculations that stand alone for a criterion must call one of its functions. Where none does, the "
-        "criterion is unknown.",
+        title="Calculations run the code of their criterion",
+        meaning="Calculations that stand alone for a criterion must call one of its functions. Where no call was seen "
+        "to, the criterion is unknown.",
     ),
 )
 
@@ -58,12 +58,12 @@ class Tried:
 
 @dataclass(frozen=True)
 class CaseRow:
-    """One line of a table: what was called, what came of it, and where the function is; its subject is the input."""
+    """One line of a table: what was called, what came of it, and the functions that ran; its subject is the input."""
 
     name: str
     part: Case | Called
     said: Said
-    place: Location | None = None
+    ran: tuple[Location, ...] | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -85,7 +85,7 @@ def _about(criterion: Criterion | None) -> dict[str, object]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge each call by what came of it, and what stands alone for a criterion by whether it calls its code."""
+    """Judge each call by what came of it, and what stands alone for a criterion by whether it runs its code."""
     astray = {criterion.id for criterion in task.criteria if _misses_code(task, criterion, evidence)}
     for tried in _tried(task):
         rows = _rows(tried, evidence)
@@ -177,7 +177,7 @@ def _together(tried: Tried, rows: list[CaseRow], message: str) -> CaseRow:
 
 
 def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> bool:
-    """Return whether calculations alone stand for a criterion, and none calls one of its functions."""
+    """Return whether calculations alone stand for a criterion, and none was seen to run one of its functions."""
     parts, tree = task.shown_by(criterion), evidence.get(SourceTree)
     alone = all(isinstance(part, Called) for part in parts) and not criterion.measures
     if not parts or not alone or tree is None or tests_of(task, criterion, evidence.get(PytestRun)) or criterion.tests:
@@ -185,10 +185,10 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
     traces = [tree.symbol(binding) for binding in criterion.code if binding.symbol]
     if not traces or len(traces) < len(criterion.code):
         return False
-    rows = [row for one in _tried(task) if one.called in parts for row in _rows(one, evidence)]
+    ran = [row.ran for one in _tried(task) if one.called in parts for row in _rows(one, evidence)]
     places = [trace.location for trace in traces if trace and trace.location and trace.is_function]
-    seen = [row.place for row in rows if row.outcome is Outcome.PASSED and row.place]
-    return len(places) == len(traces) and bool(seen) and not any(p.meets(one) for p in seen for one in places)
+    seen = [place for each in ran for place in each or ()]
+    return len(places) == len(traces) and None not in ran and not any(p.meets(one) for p in seen for one in places)
 
 
 def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Finding:
@@ -196,10 +196,10 @@ def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Findi
     row = _whole(
         tried,
         Outcome.UNKNOWN,
-        f"What verifies {criterion.id} is none of its code: {tried.called.call} is called, and not {names}.",
-        "its code is not called",
+        f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
+        "its code is not run",
         subject=f"code of {criterion.id}",
-        expected="a call of its code",
+        expected="something that runs its code",
         remediation=f"Trace {criterion.id} to the code that is called, or call that code.",
     )
     return _finding(task, replace(tried, rule="BL018"), check, criterion, row)
@@ -243,7 +243,7 @@ def _row(name: str, called: Called, case: Case, run: CallRun | None, seen: Calcu
         remediation=_remedy(outcome, run, called.call),
         subject=given,
     )
-    return CaseRow(name, case, said, run.place if run else None)
+    return CaseRow(name, case, said, run.ran if run else None)
 
 
 def _judged(case: Case, run: CallRun | None, made: CallRun | None, why: str) -> Judged:
@@ -277,6 +277,8 @@ def _raised(case: Case, run: CallRun) -> Judged:
 def _returned(case: Case, run: CallRun, made: CallRun | None) -> Judged:
     actual, wrong = _as_text(run.returned), [*_wrong(case, run, made)]
     certain = [one for one in wrong if not isinstance(one, Unseen)]
+    if run.again is not None:
+        return _twice(case, run, run.again, made, wrong=bool(certain))
     if wrong and not certain:
         return Outcome.UNKNOWN, actual, f"was not judged: it returned {wrong[0]}"
     if wrong:
@@ -284,6 +286,20 @@ def _returned(case: Case, run: CallRun, made: CallRun | None) -> Judged:
         told = f"{'; '.join(wrong[:SHOWN])}{more}"
         return Outcome.FAILED, actual, f"returned {told if told.startswith(actual) else f'{actual}: {told}'}"
     return Outcome.PASSED, actual, f"returned {actual}, as stated."
+
+
+def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None, *, wrong: bool) -> Judged:
+    """Judge a call that came to something else when it was made again: within the tolerance both times, it passes."""
+    actual = _as_text(run.returned)
+    ends = {Ended.RETURNED: _as_text(again.returned), Ended.RAISED: f"raised {_error(again)}"}
+    other = ends.get(again.ended, again.problem)
+    returned = again.ended is Ended.RETURNED
+    wrong = wrong or (returned and any(not isinstance(one, Unseen) for one in _wrong(case, again, made)))
+    if returned and not wrong:
+        return _returned(case, run.model_copy(update={"again": None}), made)
+    told = f"returned {actual}, and called again with the same input {other}; expected {_wanted(case, made)}"
+    # where it only cannot be called twice, nothing wrong was seen
+    return Outcome.FAILED if wrong else Outcome.UNKNOWN, f"{actual}, then {other}", told
 
 
 def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:

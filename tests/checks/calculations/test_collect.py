@@ -81,6 +81,11 @@ def mutate(values):
     return len(values)
 
 
+def wander(x):
+    os.chdir("/")
+    return x
+
+
 def quit(x):
     sys.exit(x)
 
@@ -270,13 +275,14 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "endless generator": (table("endless", expected=[]), UNKNOWN),
     "leaves": (table("leave", expected=1), UNKNOWN),
     "prints": (table("talk", 1, expected=1), PASSED),
-    "leaves a state": (table("once", 1, expected=1), PASSED),
-    "leaves it, and the next does not see it": (table("once", 1, expected=1), PASSED),
+    "works once": (table("once", 1, expected=1), UNKNOWN),
+    "works once, in each call": (table("once", 1, expected=1), UNKNOWN),
     "leaves badly": (table("leave_badly", expected=1), FAILED),
     "dies": (table("die", expected=1), FAILED),
     "hangs": (table("hang", expected=1, timeout_s=0.3), UNKNOWN),
     "by chance": (table("chance", 1, expected=0.5, tolerance=0.001), FAILED),
     "mutates": (table("mutate", [1], expected=2), PASSED),
+    "wanders": (table("wander", 1, expected=1), PASSED),
     "quits": (table("quit", 3, raises="SystemExit", says="3"), PASSED),
     "quits instead": (table("quit", 0, expected=None), FAILED),
     "forks": (table("fork", 1, expected=1), PASSED),
@@ -389,6 +395,14 @@ def test_places_are_those_of_the_function_or_of_the_crash(
         "import breaks": "pkg/broken.py:2",
     }
     assert runs["of the standard library"].place is None
+
+
+def test_functions_that_ran_are_told_unless_another_process_may_have_run_more(
+    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
+) -> None:
+    line = CORE.splitlines().index("def ratio(a, b):") + 1
+    assert [str(place) for place in called[0]["right"].ran or ()] == [f"pkg/core.py:{line}"]
+    assert called[0]["forks"].ran is None
 
 
 def test_import_that_ends_the_process_leaves_what_comes_after_it_unknown(tmp_path: Path) -> None:

@@ -116,6 +116,21 @@ ENDS: dict[str, tuple[CallRun, Outcome, str]] = {
         "double(2) was not seen: pkg.core has no 'double'",
     ),
     "not told of": (a_call("calc:9:9"), UNKNOWN, "double(2) was not called: it was not collected"),
+    "another result the second time": (
+        a_call(again=a_call(returned=5)),
+        FAILED,
+        "double(2) returned 4, and called again with the same input 5; expected 4",
+    ),
+    "an exception the second time": (
+        a_call(again=a_raise()),
+        UNKNOWN,
+        "double(2) returned 4, and called again with the same input raised TypeError: no number; expected 4",
+    ),
+    "two results like the expected": (
+        a_call(again=a_call(returned=4 + 1e-12)),
+        PASSED,
+        "double(2) returned 4, as stated.",
+    ),
 }
 
 
