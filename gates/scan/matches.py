@@ -14,9 +14,18 @@ def match(pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = Fals
     matcher = _Matcher(names, lenient=lenient)
     if isinstance(pattern.body, ast.expr):
         fits = isinstance(node, ast.expr) and matcher.expr(pattern.body, node, names)
+    elif len(pattern.body) == 1 and isinstance(node, ast.stmt):
+        fits = matcher.stmt(pattern.body[0], node)
     else:
-        fits = isinstance(node, ast.stmt) and matcher.stmt(pattern.body, node)
+        return None
     return matcher.holes if fits else None
+
+
+def match_block(pattern: Pattern, block: list[ast.stmt], names: Names) -> Holes | None:
+    """Return what the holes stand for where the first statements of a block fit a pattern of several."""
+    assert isinstance(pattern.body, tuple)
+    matcher = _Matcher(names, lenient=False)
+    return matcher.holes if matcher.block(list(pattern.body), block, whole=False) else None
 
 
 class _Matcher:
@@ -166,17 +175,17 @@ class _Matcher:
             self._value(w, g, self._names) for w, g in zip(wanted, given, strict=True)
         )
 
-    def block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
-        """Match statements in order, `...` taking any number."""
+    def block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool = True) -> bool:
+        """Match statements in order, `...` taking any number; docstrings do not count."""
         if not want:
-            return not node
+            return not whole or not node
         if is_gap(want[0]):
-            return any(self._retry_block(want[1:], node[at:]) for at in range(len(node) + 1))
-        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:])
+            return any(self._retry_block(want[1:], node[at:], whole=whole) for at in range(len(node) + 1))
+        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:], whole=whole)
 
-    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
+    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool) -> bool:
         saved = dict(self.holes)
-        if self.block(want, node):
+        if self.block(want, node, whole=whole):
             return True
         self.holes = saved
         return False

@@ -1,7 +1,9 @@
 """Members that an object of a known class does not have."""
 
 import ast
+import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gates.code.stub import is_hollow
@@ -37,31 +39,40 @@ def constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-OWN_TEXT = (
-    "T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double "
-    "dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu "
-    "load_state_dict modules mtia named_buffers named_children named_modules named_parameters parameters "
-    "register_backward_hook register_buffer register_forward_hook register_forward_pre_hook "
-    "register_full_backward_hook register_full_backward_pre_hook register_load_state_dict_post_hook "
-    "register_load_state_dict_pre_hook register_module register_parameter register_state_dict_post_hook "
-    "register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to "
-    "to_empty train training type xpu zero_grad"
-)
-OWN = frozenset(OWN_TEXT.split())
-WRAPPED_TEXT = (
-    "module _orig_mod no_sync backward step save_checkpoint load_checkpoint join require_backward_grad_sync "
-    "clip_grad_norm_ summon_full_params unshard reshard set_requires_gradient_sync set_reshard_after_forward "
-    "set_is_last_backward set_requires_all_reduce gradient_accumulation_steps is_gradient_accumulation_boundary "
-    "zero_optimization engine optimizer device dtype config base_model peft_config hf_device_map"
-)
-WRAPPED = frozenset(WRAPPED_TEXT.split())
+OWN = frozenset(
+    {
+        "T_destination", "add_module", "apply", "bfloat16", "buffers", "call_super_init", "children",
+        "compile", "cpu", "cuda", "double", "dump_patches", "eval", "extra_repr", "float", "forward",
+        "get_buffer", "get_extra_state", "get_parameter", "get_submodule", "half", "ipu", "load_state_dict",
+        "modules", "mtia", "named_buffers", "named_children", "named_modules", "named_parameters",
+        "parameters", "register_backward_hook", "register_buffer", "register_forward_hook",
+        "register_forward_pre_hook", "register_full_backward_hook", "register_full_backward_pre_hook",
+        "register_load_state_dict_post_hook", "register_load_state_dict_pre_hook", "register_module",
+        "register_parameter", "register_state_dict_post_hook", "register_state_dict_pre_hook",
+        "requires_grad_", "set_extra_state", "set_submodule", "share_memory", "state_dict", "to", "to_empty",
+        "train", "training", "type", "xpu", "zero_grad",
+    }
+)  # fmt: skip
+WRAPPED = frozenset(
+    {
+        "module", "_orig_mod", "no_sync", "backward", "step", "save_checkpoint", "load_checkpoint", "join",
+        "require_backward_grad_sync", "clip_grad_norm_", "summon_full_params", "unshard", "reshard",
+        "set_requires_gradient_sync", "set_reshard_after_forward", "set_is_last_backward",
+        "set_requires_all_reduce", "gradient_accumulation_steps", "is_gradient_accumulation_boundary",
+        "zero_optimization", "engine", "optimizer", "device", "dtype", "config", "base_model", "peft_config",
+        "hf_device_map",
+    }
+)  # fmt: skip
+HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
+OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
 FILLS = frozenset({"setdefault", "update"})
 OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
+CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
 
@@ -76,7 +87,7 @@ def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
                 continue  # something may put another object in the place of its own
             if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
-            if not _extended(project, info, node.attr):
+            if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
                 made = ("class", info.scope.module, info.node)
                 yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
 
@@ -98,7 +109,18 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
         members = kept(info, _members) if info is not None else None
         if info is None or members is None or _has(members, node.attr) or _asked_for(module, node):
             continue
-        yield node, info
+        if not _holds_several(project, module, node, members):
+            yield node, info
+
+
+def heirs_of(module: Module) -> dict[str, frozenset[str]]:
+    """Return the names of classes by those of what they extend."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for node in module.live.get(ast.ClassDef, ()):
+        assert isinstance(node, ast.ClassDef)
+        for base in node.bases:
+            found[tail_of(base.value if isinstance(base, ast.Subscript) else base)].add(node.name)
+    return {base: frozenset(names) for base, names in found.items()}
 
 
 def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | None:
@@ -108,13 +130,63 @@ def _class_of(project: Project, scope: Scope, node: ast.expr) -> ClassInfo | Non
         return None if info is None or info.twice else info
     named = project.types.of(node, scope)
     info = project.classes.get(named or "")
-    return None if info is None or info.twice else info
+    return None if info is None or info.twice or not _is_always(project, node, scope, named) else info
+
+
+def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None) -> bool:
+    """Return whether everything that an attribute is ever set to is of one class."""
+    if not isinstance(node, ast.Attribute):
+        return True
+    values = [(b.node, where) for b, where in scope.attribute(node) if b.kind == "value"]
+    given = [(v, where) for v, where in values if not (isinstance(v, ast.Constant) and v.value is None)]
+    return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
+
+
+def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
+    """Return whether an object may well be of another class than it is taken for."""
+    return _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info))
+
+
+def _is_structured(project: Project, info: ClassInfo) -> bool:
+    """Return whether a class may only tell the fields of what OmegaConf makes of it, which is a mapping as well."""
+    named = (name for module in project.modules.values() for name in module.aliases.values())
+    is_data = any("dataclass" in text_of(d) for d in info.node.decorator_list)
+    return is_data and any(name.partition(".")[0] in {"omegaconf", "hydra"} for name in named)
+
+
+def _is_other_side(module: Module, node: ast.AST, other: ast.AST) -> bool:
+    """Return whether two places are never run in one program: they stand on the two sides of one condition."""
+    sides = {around: inside for inside, around in itertools.pairwise((node, *module.ancestors(node)))}
+    for inside, around in itertools.pairwise((other, *module.ancestors(other))):
+        if isinstance(around, ast.If) and around in sides:
+            return (inside in around.orelse) is not (sides[around] in around.orelse)
+    return False
+
+
+def _holds_several(project: Project, module: Module, node: ast.Attribute, members: set[str]) -> bool:
+    """Return whether a parameter is used as a container of what it is annotated as, and never as one of that."""
+    function = function_of(node, module)
+    name = node.value.id if isinstance(node.value, ast.Name) and function is not None else ""
+    found = project.scope_at(node, module).lookup(name)
+    if function is None or found is None or found[0].function is not function or found[1][0].kind != "parameter":
+        return False
+    used = {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and text_of(n.value) == name}
+    return bool(used & CONTAINERS) and not (used | {"__getitem__", "__iter__"}) & members
 
 
 def _extended(project: Project, info: ClassInfo, name: str) -> bool:
-    """Return whether an object known to be of a class may be of one that extends it and has the member."""
-    below = project.below(info)
-    return any(name in o.methods or name in o.attributes or name in kept(o.node, _named) for o in below)
+    """Return whether an object known to be of a class may be of one that extends it and has the member.
+
+    Where nothing makes an object of the class itself, such as a mixin, all are of those, whose other bases count, too.
+    """
+    below = list(project.below(info))
+    if any(name in other.methods or name in other.attributes or name in kept(other.node, _named) for other in below):
+        return True
+    if _is_made(project, info):
+        return False
+    if not below:
+        return _is_abstract(project, info)  # whoever uses the program fills it in
+    return any((members := kept(other, _members)) is None or _has(members, name) for other in below)
 
 
 def _has(members: set[str], name: str) -> bool:
@@ -262,4 +334,9 @@ def registered(node: ast.AST) -> set[str] | None:
             if not isinstance(name, str):
                 return None
             found.add(name)
+        elif isinstance(call, ast.Call) and any(tail_of(arg) == "self" for arg in call.args):
+            told = {name for name in map(constant, call.args) if isinstance(name, str)}
+            if not told and HELPS.search(tail_of(call.func)):
+                return None
+            found |= told  # helpers are told the names
     return found

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gates.scan.order import Order
-from gates.scan.paths.state import Event, Frame
+from gates.scan.automata.order import Order
+from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.traces import Trace
 from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
@@ -19,8 +19,15 @@ Word = Sequence[Event]
 MAX_CALLS = 2
 MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
 TURN = re.compile(r"#[\w/.]*")
+Elsewhere = Mapping[str, Mapping[str, set[str]]]
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
+BEFORE = {  # what must come before something
+    "clip": {"unscale", "unscale_once", "unscale_by_hand"},
+    "update": {"step"},
+    "scheduler": {"step", "plain_step"},
+}
 BLOCKS = {"autocast_enter"}
+ENDING = ("step", "backward")
 
 
 def projections(order: Order, word: Word) -> Iterator[Word]:
@@ -36,7 +43,18 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
         return
     for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
         chosen = dict(zip(holes, choice, strict=True))
+        if not _together(chosen, word):
+            continue
         yield [event for event in word if not _is_foreign(event, chosen, order, word)]
+
+
+def _together(chosen: Mapping[str, str], word: Word) -> bool:
+    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
+    for one, other in itertools.permutations(chosen, 2):
+        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
+        if beside and chosen[other] not in beside:
+            return False
+    return True
 
 
 def joined(order: Order, word: Word) -> list[str]:
@@ -83,26 +101,31 @@ def _all_tell(hole: str, order: Order, word: Word) -> bool:
 
 
 class Breach(NamedTuple):
-    """The events of a path that must not be so, and the one of them that is to blame."""
+    """The events of a path that must not be so, the one of them that is to blame, and what follows."""
 
     at: Event
     events: Word
+    rest: Word
 
 
 def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     """Yield the places where a rule of order is broken or kept, each once."""
     broken: dict[tuple[str, int, str], Site] = {}
     kept: list[Site] = []
+    found = list(found)
+    elsewhere = _elsewhere(found)
     for trace in found:
         words = [word for word in trace.words if _speaks(rule, word)]
-        bad = [*_never(rule, words, trace), *_always(rule, trace, words)]
+        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
                 broken[key] = site
         if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
-            message = f"{trace.name} could not be walked whole"
-            yield Site(trace.path, trace.line, trace.last_line, ok=False, message=message, undecided=True)
+            yield Site(
+                trace.path, trace.line, trace.last_line, ok=False, undecided=True,
+                message=f"{trace.name} could not be walked whole",
+            )  # fmt: skip
         elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))
     yield from broken.values()
@@ -124,8 +147,10 @@ def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
     here = [event for event in seen if event.path == trace.path] or seen
     lines = [event.line for event in here]
     text = " -> ".join(dict.fromkeys(event.name for event in seen))  # each run of the same place once
-    message, way = f"{trace.name.rpartition('.')[2]}: {text}", tuple(event.where for event in seen)
-    return Site(here[0].path, min(lines), max(event.last_line for event in here), ok=True, message=message, trace=way)
+    return Site(
+        here[0].path, min(lines), max(event.last_line for event in here), ok=True,
+        message=f"{trace.name.rpartition('.')[2]}: {text}", trace=tuple(event.where for event in seen),
+    )  # fmt: skip
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
@@ -139,10 +164,10 @@ def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:
 
 def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
     for projected in projections(order.order, word):
-        span = order.order.search([event.name for event in projected])
+        span = order.order.find(tuple(event.name for event in projected))
         if span is not None:
             events = projected[span[0] : span[1]]
-            yield Breach(_place(order, events), events)
+            yield Breach(_place(order, events), events, projected[span[1] :])
 
 
 def _place(order: OrderRule, events: Word) -> Event:
@@ -160,7 +185,7 @@ def _broken(rule: Rule, order: OrderRule, breach: Breach, found: Trace) -> Site:
     real = _real(breach.events)
     trace = tuple(_told(event, found) for event in real)
     says = order.says or rule.form.problem
-    place = (None if "itself" in order.at else blamed(breach.at, real, found)) or breach.at
+    place = (None if "itself" in order.at else blamed(breach.at, real, breach.rest, found)) or breach.at
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
@@ -170,11 +195,29 @@ def _told(event: Event, found: Trace) -> str:
     return f"{event.where} (from {', '.join(by[:MAX_CALLS])})" if by else event.where
 
 
-def _always(rule: Rule, trace: Trace, words: Sequence[Word]) -> Iterator[Site]:
+def _elsewhere(found: Iterable[Trace]) -> Elsewhere:
+    """Return for each class which events its methods have, by method: what one leaves out another may do."""
+    result: dict[str, dict[str, set[str]]] = {}
+    for trace in found:
+        if trace.owner is not None:
+            names = {event.name for word in trace.words for event in word} - MARKS
+            for owner in {trace.owner, trace.name.rpartition(".")[0]}:  # a class may inherit the method
+                result.setdefault(owner, {})[trace.name] = names
+    return result
+
+
+def _of_class(trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> tuple[set[str], set[str]]:
+    """Return the events of a trace, and those of the other methods of its class."""
+    methods = elsewhere.get(trace.owner or "", {})
+    others = (names for name, names in methods.items() if name != trace.name)
+    return {event.name for word in words for event in word}, set().union(*others)
+
+
+def _always(rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> Iterator[Site]:
     """Yield a place for each object of which no path has what there must be."""
-    own = {event.name for word in words for event in word}
+    own, other = _of_class(trace, words, elsewhere)
     for order in rule.always:
-        if (set(order.order.positive) - MARKS - own) & trace.beside:
+        if (set(order.order.positive) - MARKS - own) & (other | trace.beside):
             continue  # another method of the class, which whoever uses it calls in turn
         for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
             about = [word for word in words if at in word]
@@ -207,11 +250,14 @@ def _again(word: Word, at: Event) -> bool:
 
 
 def _kept_open(word: Word, trace: Trace, at: Event) -> bool:
-    """Return whether a method does a whole step with what its instance keeps, so that each call does it again."""
+    """Return whether a method does a whole step with what its instance keeps, so that each call does it again.
+
+    So does a function that an engine is handed.
+    """
     own = any(hole == "O" and key.startswith("self.") for hole, key in at.bound)
     backward = any(event.name in {"backward", "scaled_backward"} for event in word)
     whole = "zero_grad" not in trace.anywhere and not any(event.name == "loop" for event in word)
-    return whole and backward and own
+    return whole and backward and (trace.handed or own)
 
 
 def _stable(event: Event) -> list[str]:
@@ -237,9 +283,11 @@ def _is_alone(at: Event, order: Order, word: Word) -> bool:
     return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
 
 
-def blamed(here: Event, events: Word, found: Trace) -> Frame | None:
-    """Return the place to blame for an event of a broken order; none for the event's own."""
-    return _helper_call(here, events, found) or _in_block(here, events, found)
+def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
+    """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
+    by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
+    follows = [*events[list(events).index(here) + 1 :], *rest] if here in events else rest
+    return by_helper or _too_early(here, follows, found) or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -252,6 +300,33 @@ def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
         if inside <= {here.name}:
             return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
     return None
+
+
+def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the call of a helper of several that does once more what the code around that call has done already."""
+    first, frames = events[0], found.calls.get(here, ())
+    around = found.calls.get(first, ())
+    if first is here or first.name != here.name or _shared(frames, around) < len(around) or len(frames) <= len(around):
+        return None
+    call = frames[len(around)]
+    same = (by for event, by in found.calls.items() if (event.name, *event[2:]) == (here.name, *here[2:]))
+    return call if any(call not in by for by in same) else None  # it is called elsewhere, too
+
+
+def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
+    """Return what acts before another that should have come first: the call of a helper."""
+    frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
+    later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
+    later = later if later is not None and later.name in wanted else None
+    others = found.calls.get(later, ()) if later is not None else ()
+    pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
+    one, other = next(pairs, (None, None))
+    if one is None or other is None or one[:2] == other[:2]:
+        return None
+    depth = frames.index(one)
+    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
+    alone = inside == {here.name} and one.path == other.path
+    return one if alone and all(frame.direct for frame in frames[depth:]) else None
 
 
 def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:

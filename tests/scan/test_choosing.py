@@ -8,7 +8,8 @@ from building import written
 from scanning import WORDS
 
 from gates.scan import checking
-from gates.scan.checking import check, facts_of
+from gates.scan.checking import check
+from gates.scan.choosing import facts_of
 from gates.scan.loading import load_folder, load_rules
 from gates.scan.program.project import module_of
 
@@ -138,7 +139,7 @@ def test_file_that_breaks_no_rule_is_parsed_once(tmp_path: Path, monkeypatch: py
         parsed.append(shown)
         return module_of(shown, raw)
 
-    monkeypatch.setattr(checking, "module_of", noted)
+    monkeypatch.setattr(checking, "_parsed", noted)
     text = "import torch\nclass A:\n    def f(self, x):\n        return x.update(torch.step)\n"
     root = written(tmp_path, {f"m{n}.py": text for n in range(60)})
     check(list(load_rules().values()), sorted(root.rglob("*.py")), root, kept=False)

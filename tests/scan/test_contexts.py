@@ -20,6 +20,11 @@ MADE = {
         "policy = Policy(on)",
         "policy.cast",
     ),
+    "a generator": (
+        "@contextlib.contextmanager\ndef cast(on):\n    with torch.autocast('cuda', enabled=on):\n        yield\n",
+        "",
+        "cast(on)",
+    ),
 }
 
 
@@ -58,6 +63,8 @@ def test_a_context_manager_hides_none_of_its_block() -> None:
 
 
 LEFT = {
+    "a generator": "@contextlib.contextmanager\ndef cleared():\n    optimizer.zero_grad()\n"
+    "    yield\n    scaler.update()\n",
     "an object": "class cleared:\n    def __enter__(self):\n        optimizer.zero_grad()\n"
     "    def __exit__(self, kind, error, where):\n        if kind is None:\n            scaler.update()\n",
 }

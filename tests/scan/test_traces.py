@@ -50,6 +50,7 @@ KEPT = {
     "a bad loss is skipped": f"def f(scaler, optimizer, losses, ps):\n    for loss in losses:\n        if not torch.isfinite(loss):\n            continue\n        {RIGHT}\n",
     "an attribute read and then overwritten": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.n = 0\n        self.optimizer = o\n    def count(self):\n        self.n += 1\n    def f(self, model, loss):\n        self.scaler.scale(loss).backward()\n        n, self.n = self.n, 0\n        if model.automatic and not n:\n            return\n        self.scaler.step(self.optimizer)\n        if model.automatic:\n            self.scaler.update()\n",
     "a flag that another object sets": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.ready = False\n        self.optimizer = o\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.ready:\n            self.scaler.update()\ndef start(t):\n    t.ready = True\n",
+    "a flag that a method sets which has no events": "class T:\n    def __init__(self, o):\n        self.scaler = torch.amp.GradScaler()\n        self.optimizer = o\n        self.late = False\n    def note(self):\n        self._note()\n    def _note(self):\n        self.late = True\n    def f(self, loss):\n        self.scaler.scale(loss).backward()\n        self.scaler.step(self.optimizer)\n        if self.late:\n            return\n        self.note()\n        if self.late:\n            self.scaler.update()\n",
 }
 
 
@@ -179,6 +180,18 @@ def main(model, loader):
 def test_a_framework_in_the_program_itself_may_step_what_it_prepared() -> None:
     bare = FRAMEWORK.replace("    model, optimizer = engine.prepare(model, optimizer)\n", "")
     assert broken("amp-plain-step", FRAMEWORK) == []
+    walked = FRAMEWORK.replace(
+        "    def prepare(self, *parts): return",
+        "    def prepare(self, *parts):\n        for p in parts: p.step()\n        return",
+    )
+    assert broken("amp-plain-step", walked) == []
+    prepared = "    model, optimizer = engine.prepare(model, optimizer)\n"
+    helper = f"def made(engine, model, both):\n    optimizer = torch.optim.AdamW(model.parameters())\n{prepared}"
+    helper += "    if both: return model, optimizer\n    return model\ndef main"
+    apart = FRAMEWORK.replace(prepared, "    model, optimizer = made(engine, model, True)\n").replace(
+        "def main", helper
+    )
+    assert broken("amp-plain-step", apart) == []
     assert len(broken("amp-plain-step", bare)) == 1
 
 

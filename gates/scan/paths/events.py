@@ -1,22 +1,59 @@
 """Events: the calls, blocks and statements of a path that rules of order speak of."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gates.scan.automata.words import Event
 from gates.scan.matches import match
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import Event, State
+from gates.scan.paths.state import State
 from gates.scan.pattern import Hole, Holes, Pattern
-from gates.scan.program.known import OPTIMIZER, SCALER, is_called
+from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.rule import Constraint, EventKind, Needs
-from gates.scan.shapes import written
+from gates.scan.rule import EventKind, Need, Needs
 
 Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]
 MAX_HOPS = 4
+LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
+
+
+def about(holes: Holes) -> dict[str, str]:
+    """Return which optimizer an event is about, where it tells."""
+    if "O" in holes:
+        return {"O": holes["O"].key}
+    driven = _driven(holes["H"]) if "H" in holes else None
+    return {} if driven is None else {"O": driven}
+
+
+def _driven(hole: Hole) -> str | None:
+    """Return the optimizer whose learning rate a scheduler sets: what it was made with, or the one of its place."""
+    node, place = hole.node, hole.names
+    for _ in range(MAX_HOPS):
+        if not isinstance(place, Place) or not isinstance(node, ast.Name | ast.Attribute):
+            break
+        beside = LISTED.fullmatch(place.key(node))
+        if beside is not None:
+            return f"{beside[1]}.optimizers(){beside[2]}"
+        behind = place.through(node)
+        if behind is None:
+            return None
+        node, place = behind
+    if not isinstance(node, ast.Call) or not isinstance(place, Place):
+        return None
+    is_scheduler = place.project.types.is_a(place.dotted(node.func), SCHEDULER)
+    given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "optimizer")] if is_scheduler else []
+    return place.key(given[0]) if given and _is_told(given[0], place, hole.names) else None
+
+
+def _is_told(node: ast.expr, place: Place, here: object) -> bool:
+    """Return whether a variable is one of the path, and not of a function that the path has not come through."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return place is here or (isinstance(node, ast.Name) and node.id in place.names)
 
 
 @dataclass(frozen=True)
@@ -38,15 +75,15 @@ class Happening:
     def _called(self, tail: str) -> list[tuple[EventKind, Needs, Pattern]]:
         """Return the patterns that a call by a name may fit, in their order; they are few of many."""
         if tail not in self._by_tail:
-            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.code.any)
+            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.calls)
             self._by_tail[tail] = [each for each in every if each[2].tail in {None, tail}]
         return self._by_tail[tail]
 
     def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
         """Return the event that a statement is, such as `p.grad = None`."""
         for kind, needs in self.kinds:
-            for pattern in kind.code.any:
-                if type(pattern.body) is type(node):
+            for pattern in kind.calls:
+                if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
                     found = match(pattern, node, place)
                     if found is not None and fits(needs, found) and _is_so(kind, state):
                         return event(kind.name, node, found, place)
@@ -54,11 +91,11 @@ class Happening:
 
     def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that begins."""
-        return self._of_block([(kind, kind.code.enter, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind, kind.enters, needs) for kind, needs in self.kinds], node, place, at)
 
     def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that ends."""
-        return self._of_block([(kind, kind.code.leave, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind, kind.leaves, needs) for kind, needs in self.kinds], node, place, at)
 
     def _of_block(self, kinds: Sides, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         for kind, patterns, needs in kinds:
@@ -78,22 +115,26 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
     if pattern.tail is not None:
         yield pattern.tail
         return
-    nodes = [*ast.walk(pattern.body)]
-    named = [node.attr for node in nodes if isinstance(node, ast.Attribute)]
-    named += [node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
-    yield from [name for name in named if not name.startswith("__")][:1]  # else a function's plain name
+    body = pattern.body if isinstance(pattern.body, tuple) else (pattern.body,)
+    for part in body:
+        found = next((n for n in ast.walk(part) if isinstance(n, ast.Attribute) and not n.attr.startswith("__")), None)
+        if found is not None:
+            yield found.attr
+        else:  # a function that is called by its plain name
+            called = (n.func for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+            yield from [func.id for func in called if not func.id.startswith("__")][:1]
 
 
 def _is_so(kind: EventKind, state: State) -> bool:
     """Return whether the code is an event under the conditions that a path has come through."""
-    if kind.code.unless is not None and any(map(kind.code.unless.search, state.guards)):
+    if kind.unless is not None and any(map(kind.unless.search, state.guards)):
         return False
-    return kind.code.when is None or any(map(kind.code.when.search, state.guards))
+    return kind.when is None or any(map(kind.when.search, state.guards))
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
     """Make an event of what fits."""
-    bound = {hole: found.key for hole, found in holes.items()}
+    bound = {hole: found.key for hole, found in holes.items()} | about(holes)
     first, last = getattr(node, "lineno", 1), getattr(node, "end_lineno", None)
     if isinstance(node, ast.Call):
         first = _line_of(node)
@@ -130,14 +171,21 @@ def _is_module(hole: Hole) -> bool:
     return hole.names.project.is_module(hole.node, hole.names.scope)
 
 
-def _meets(need: Constraint, node: ast.AST, names: object) -> bool | None:
+def _meets(need: Need, node: ast.AST, names: object) -> bool | None:
     if not isinstance(node, ast.expr) or not isinstance(names, Place):
-        return False if need.type else None
-    if need.regex and not need.regex.search(written(node)):
+        return False if need.types else None
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    if need.equals and text not in need.equals:
         return False
-    if not need.type:
+    if need.regex and not need.regex.search(text):
+        return False
+    if need.names and names.dotted(node) not in need.names:
+        return False
+    if need.never is not None and _meets(need.never, node, names):
+        return False
+    if not need.types:
         return True
-    verdicts = {_is_type(node, names, wanted) for wanted in need.type}
+    verdicts = {_is_type(node, names, wanted) for wanted in need.types}
     return True if True in verdicts else None if None in verdicts else False
 
 

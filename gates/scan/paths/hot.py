@@ -1,4 +1,4 @@
-"""Which code of a program may have to do with events: what has their names, and what calls that.
+"""Which code of a program may have to do with events: what has their names, what calls that, what it is concerned with.
 
 Everything else need not be walked. A name leads to all functions that are called so: too much is walked rather than
 too little, and what a call really runs is found on the path.
@@ -11,19 +11,79 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
+from gates.scan.paths.state import State, Value
 from gates.scan.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.known import is_called, is_kind
 from gates.scan.program.module import Module, names_of, tail_of
+from gates.scan.program.nodes import below, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import EventKind, Needs
+from gates.scan.rule import EventKind, Need, Needs
+
+TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
+ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
+
+
+class Concerns:
+    """The names that the hot code of a program is concerned with."""
+
+    def __init__(self, hot: "Hot") -> None:
+        self._hot = hot
+        self._names: dict[ast.AST, frozenset[str]] = {}
+
+    def are_set(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
+        """Return whether statements set one to what a later condition or event may tell apart."""
+        for node in nodes:
+            for inner in walk(node):
+                if not isinstance(inner, ast.Assign) or not isinstance(inner.value, TELLING):
+                    continue
+                for target in inner.targets:
+                    around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
+                    if tail_of(target) in self._of(around or scope.module.tree):
+                        return True
+        return False
+
+    def assumed(self, function: ast.AST, path: State) -> frozenset[tuple[str, bool]]:
+        """Return what a path has assumed of what a function asks before it comes to an event."""
+        names = self._of(function)
+        return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
+
+    def kept(self, function: ast.AST, instance: Value, path: State) -> frozenset[tuple[str, str]]:
+        """Return what an object keeps of what its method asks: constants, and members such as those of enumerations."""
+        there = ((name, path.heap.get(f"{instance.key}.{name}")) for name in self._of(function))
+        return frozenset(
+            (name, value.key)
+            for name, value in there
+            if value is not None and (value.is_known or isinstance(value.node, ast.Attribute))
+        )
+
+    def _of(self, around: ast.AST) -> frozenset[str]:
+        """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
+        if around not in self._names:
+            names: set[str] = set()
+            for node in below(around):
+                if node not in self._hot or not isinstance(node, ASKING):
+                    continue
+                names |= {tail_of(n) for n in walk(_asked(node)) if isinstance(n, ast.Name | ast.Attribute)}
+            self._names[around] = frozenset(names - {"self"})
+        return self._names[around]
+
+
+def _asked(node: ast.AST) -> ast.AST:
+    """Return the part of code that decides what it does."""
+    if isinstance(node, ast.Call):
+        return node.func
+    if isinstance(node, ast.Match):
+        return node.subject
+    return node.test if isinstance(node, ast.If | ast.IfExp | ast.While) else node
+
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
-CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__"})
+CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
 MAX_DEPTH = 3  # calls that a walk goes into, one inside of the other
+HOPS = 2  # variables that something is kept as, one after the other
 Place = tuple[ast.Name | ast.Attribute, Module]
 
 
@@ -35,8 +95,9 @@ class Hot:
         self.functions: dict[ast.AST, Module] = {}
         self.kinds: dict[ast.AST, set[str]] = defaultdict(set)
         self._hot: set[ast.AST] = set()
-        self._named: dict[tuple[str, str], bool] = {}
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
+        self._seen: dict[tuple[str, str], bool] = {}
+        self._flows = project.flows
         edge = [function for each in happening.kinds for function in self._begun(*each)]
         for _ in range(MAX_DEPTH):
             edge = [
@@ -85,49 +146,58 @@ class Hot:
 
     def _begun(self, kind: EventKind, needs: Needs) -> list[ast.AST]:
         """Mark what may be an event itself; return the functions that it stands in."""
-        return [
-            function
-            for pattern in kind.code.patterns
-            for tail in tails_of(pattern)
-            for node, module in self._mentions(tail)
-            if self._may_be(pattern, node, module, needs)
-            for place in (node, *_kept(node, module))
-            for function in self._mark(place, module, kind.name)
-        ]
+        found: list[ast.AST] = []
+        for pattern in (*kind.calls, *kind.enters, *kind.leaves):
+            for tail in tails_of(pattern):
+                for node, module in self._mentions(tail):
+                    if self._may_be(pattern, node, module, needs):
+                        for place in ((node, module), *self._kept(node, module)):
+                            found += self._mark(*place, kind.name)
+        return found
 
     def _may_be(self, pattern: Pattern, node: ast.Name | ast.Attribute, module: Module, needs: Needs) -> bool:
-        """Return whether a name may be that of an event: written so, and of no object that is known to be another."""
+        """Return whether a name may be that of an event, by what may be known of its objects on any path."""
         body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
         if not isinstance(body, ast.Call):
-            return isinstance(body, ast.expr) or (around is not None and match(pattern, around, scope) is not None)
-        if (root := root_of(body.func)) is not None:
+            return not isinstance(body, tuple) or (around is not None and match(pattern, around, scope) is not None)
+        root = root_of(body.func)
+        if root is not None:
             return names_it(root, node, scope)
-        if pattern.tail is None:
+        if pattern.tail is None or not isinstance(body.func, ast.Attribute):
             return True
         if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:
             return False
-        holes = match(pattern, around, scope, lenient=True) or {}
-        return all(self._may_fit(needs[name].type, hole, module) for name, hole in holes.items() if name in needs)
+        holes = match(pattern, around, scope, lenient=True)
+        if holes is None:
+            told = tail_of(body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value)
+            return any(self._flows.reach(name, told.__eq__) for name in names_of(node.value) if told)
+        found = [self._is(needs[name], hole) for name, hole in holes.items() if name in needs]
+        return False not in found and (True in found or not found)
 
-    def _may_fit(self, wanted: Iterable[str], hole: Hole, module: Module) -> bool:
-        """Return whether an object may be of a kind: one of which nothing is known only where a file names such."""
-        types, node, scope = self.project.types, hole.node, hole.names
-        if not wanted or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
-            return True
-        kind = types.of(node, scope)
-        verdicts = {each: types.is_a(kind, each) for each in wanted}
-        called = names_of(node)
-        return any(
-            is_so or (is_so is None and (self._names(module, each) or any(is_called(name, each) for name in called)))
-            for each, is_so in verdicts.items()
-        )
+    def _is(self, need: Need, hole: Hole) -> bool | None:
+        """Return whether an object may be what it must be; `None` where nothing tells, on no path."""
+        node, scope = hole.node, hole.names
+        if not need.types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
+            return need.regex is None or need.regex.search(text_of(node)) is not None
+        kind = self.project.types.of(node, scope)
+        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.types]
+        if any(verdicts) or None not in verdicts:
+            return any(verdicts)
+        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types)
+        return known or None
 
-    def _names(self, module: Module, wanted: str) -> bool:
-        """Return whether a name of a file is one that objects of a kind are called by, or the kind's own."""
-        key = module.path, wanted
-        if key not in self._named:
-            self._named[key] = any(is_called(word, wanted) or is_kind(f"_.{word}", wanted) for word in module.uses)
-        return self._named[key]
+    def _kept(self, node: ast.expr, module: Module) -> list[Place]:
+        """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
+        found: list[Place] = []
+        names: set[str] = set()
+        todo: list[ast.expr] = [node]
+        for _ in range(HOPS):
+            names = {name for each in todo for name in _targets(each, module)} - names
+            uses = [use for name in names for use in module.mentions.get(name, ())]
+            loaded = [use for use in uses if isinstance(use.ctx, ast.Load) and use is not node]
+            found += [(use, module) for use in loaded]
+            todo = [*loaded]
+        return found
 
     def _mark(self, node: ast.AST, module: Module, kind: str = "", runs: ast.AST | None = None) -> list[ast.AST]:
         """Mark what a name stands in, up to its function; return the functions that are now known to be hot."""
@@ -150,33 +220,53 @@ class Hot:
                     return found
         return found
 
-    def _callers(self, function: ast.AST) -> list[Place]:
-        """Return the places that may run a function, by its name or that of its class."""
+    def _callers(self, function: ast.AST) -> Iterable[Place]:
+        """Return the places that may run a function, by its name or that of its class, where that is known by name."""
         if not isinstance(function, FUNCTIONS):
             return []
-        owner = self.project.scope_of(function, self.functions[function]).owner
+        home = self.functions[function]
+        owner = self.project.scope_of(function, home).owner
         by_class = owner is not None and function.name in CALLED
-        found = self._mentions(owner.node.name if owner is not None and by_class else function.name)
+        name = owner.node.name if owner is not None and by_class else function.name
+        places = [each for each in self._mentions(name) if self._sees(each[1], home)]
         if owner is not None and not by_class:
-            found = [each for each in found if self._may_be_of(*each, owner)]
-        kept = [(use, module) for node, module in found if by_class or owner is None for use in _kept(node, module)]
-        return [*found, *kept]
+            places = [each for each in places if self._may_be_of(*each, owner)]
+        handed = [each for each in places if by_class or (owner is None and not _is_called(*each))]
+        return [*places, *(use for each in handed for use in self._kept(*each))]
 
     def _may_be_of(self, node: ast.expr, module: Module, owner: ClassInfo) -> bool:
-        """Return whether a name may be that of a method of a class: its object is one, or few classes have it."""
+        """Return whether a name may be that of a method of a class: its object is one, or may well be one."""
         if not isinstance(node, ast.Attribute):
             return False
-        kind = self.project.scope_at(node, module).class_of(node.value)
-        if kind is None:
-            return self.project.method_names[node.attr] <= FEW
-        return kind is owner or owner in self.project.order_of(kind) or kind in self.project.order_of(owner)
+        scope = self.project.scope_at(node, module)
+        kind = scope.self_class if tail_of(node.value) == scope.self_name and isinstance(node.value, ast.Name) else None
+        kind = kind or self.project.classes.get(self.project.types.of(node.value, scope) or "")
+        if kind is not None:
+            return kind is owner or owner in self.project.order_of(kind) or kind in self.project.order_of(owner)
+        return self.project.method_names[node.attr] <= FEW
+
+    def _sees(self, module: Module, home: Module) -> bool:
+        """Return whether a file may know what another one defines: it is that one, or imports something of it."""
+        key = module.path, home.path
+        if key not in self._seen:
+            names = (name for name in module.aliases.values())
+            self._seen[key] = module is home or any(
+                name == home.name or name.startswith(f"{home.name}.") or home.name.endswith(f".{name.lstrip('.')}")
+                or name.rpartition(".")[0].lstrip(".") == home.name.rpartition(".")[2]
+                for name in names
+            )  # fmt: skip
+        return self._seen[key]
 
 
-def _kept(node: ast.expr, module: Module) -> list[ast.Name | ast.Attribute]:
-    """Return where that is used in a file which a name is kept as: `self.cast = autocast()`."""
+def _targets(node: ast.AST, module: Module) -> list[str]:
+    """Return the names that what a node stands in is set to: a call, a choice, a table."""
     around = module.parents.get(node)
     while isinstance(around, KEEPING):
         around = module.parents.get(around)
     targets = around.targets if isinstance(around, ast.Assign) else []
-    names = {tail_of(each) for each in targets} - {""}
-    return [use for name in names for use in module.mentions.get(name, ()) if isinstance(use.ctx, ast.Load)]
+    return [tail_of(each) for each in targets if isinstance(each, ast.Name | ast.Attribute)]
+
+
+def _is_called(node: ast.expr, module: Module) -> bool:
+    around = module.parents.get(node)
+    return isinstance(around, ast.Call) and around.func is node

@@ -1,46 +1,45 @@
-"""Expressions, calls and contexts of a path, in Python's order; what has no events is the value that it is."""
+"""Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from gates.scan.paths.calls import closure, given, parameters_of
+from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Hot
-from gates.scan.paths.joining import Joining
+from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.place import Place, passed_on
-from gates.scan.paths.state import Closure, Event, Frame, State, Value
-from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import is_abstract, tail_of
+from gates.scan.paths.state import Closure, State, Value
+from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import PREPARES, Scope
 
-NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
-Run = list[tuple[State, Value]]
-Bind = Callable[[State, Value], State]
+Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
-def as_it_is(path: State, _value: Value) -> State:
-    """Return a path that takes nothing of what a context gives."""
-    return path
-
-
-class Running(Joining):
+class Running(Contexts):
     """Runs expressions and calls; statements are left to the walk."""
+
+    prepares = PREPARES
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         super().__init__(happening)
         self.project = project
         self.hot = hot
         self.walked: set[ast.AST] = set()
+        self.entered: set[ast.AST] = set()
         self.tries = 0
+        self.depth = 0  # of blocks
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
+        self.yields: list[Callable[[Run], Paths]] = []
+        self._quiet: dict[object, Value | None] = {}
+        self._concerns = Concerns(hot)
 
     @cached_property
     def anywhere(self) -> frozenset[str]:
@@ -54,9 +53,14 @@ class Running(Joining):
     def start(self) -> None:
         """Begin a new walk."""
         super().start()
-        self.stack, self.tries = [], 0
+        self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
+        self._quiet = {}
         self.frames, self.calls = [], {}
+
+    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
+        """Return whether statements set something to what a later condition or event may tell apart."""
+        return self._concerns.are_set(nodes, scope)
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -66,16 +70,22 @@ class Running(Joining):
         """Return what tells an object of this turn from one of the next."""
         return f"#{path.turns}" if path.turns else ""
 
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # a case for each expression
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:  # noqa: C901  # a case for each expression
         """Run an expression on each path; return the paths with its value."""
         if isinstance(node, ast.IfExp):
             return self._chosen(node, paths, scope)
+        if isinstance(node, ast.Yield | ast.YieldFrom) and self.yields:
+            given = node.value if isinstance(node, ast.Yield) else None
+            run = self.run(given, paths, scope) if given is not None else [(path, Value("None")) for path in paths]
+            return [(path, Value("None")) for path in self.yields[-1](run)]
         if node not in self.hot:
             return [self.built(node, path, scope) for path in paths]
         if isinstance(node, ast.Call):
             return self.call(node, paths, scope)
         if isinstance(node, ast.Lambda):
             return [(path, self.place(path, scope).value(node)) for path in paths]
+        if isinstance(node, Comprehension):
+            return self._comprehension(node, paths, scope)
         if isinstance(node, ast.Await | ast.NamedExpr):
             found = self.run(node.value, paths, scope)
             if isinstance(node, ast.NamedExpr):
@@ -115,6 +125,23 @@ class Running(Joining):
                         paths.append(side)
         return found
 
+    def _comprehension(self, node: Comprehension, paths: Paths, scope: Scope) -> Run:
+        """Run a comprehension as a loop of two turns."""
+        for generator in node.generators:
+            paths = [path for path, _ in self.run(generator.iter, paths, scope)]
+        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        line = node.lineno
+        loop, mark, done = (Event(name, (), scope.module.path, line, line) for name in ("loop", "turn", "done"))
+        before = frozenset().union(*(path.words for path in paths))
+        paths = [path.happens(loop) for path in paths]
+        for turn in (1, 2):
+            paths = [p.but(turns=f"{p.turns}/{line}.{turn}").happens(mark) for p in paths]
+            for part in parts:
+                paths = [path for path, _ in self.run(part, paths, scope)]
+            paths = [p.but(turns=p.turns.rpartition("/")[0]) for p in paths]
+        paths = [path.happens(done).without_idle_loop(before) for path in paths]
+        return [(path, self.place(path, scope).value(node)) for path in paths]
+
     def made(self, node: ast.expr, path: State, scope: Scope) -> Value:
         """Return the value of an expression that has no events; what a call makes is another object each time."""
         value = self.place(path, scope).value(node)
@@ -127,8 +154,22 @@ class Running(Joining):
 
     def built(self, node: ast.expr, path: State, scope: Scope) -> tuple[State, Value]:
         """Return the path with what an expression makes, and what the constructor keeps of what it was passed."""
-        value = self.made(node, path, scope)
+        value, path = self.made(node, path, scope), self.touched(node, path, scope)
         return self.furnished(value, path) if value.node is node else path, value
+
+    def touched(self, node: ast.expr, path: State, scope: Scope) -> State:
+        """Forget the attributes of the own instance that a method of it sets which is not walked."""
+        func = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(func, ast.Attribute) or not scope.self_name or tail_of(func.value) != scope.self_name:
+            return path
+        instance = path.names.get(scope.self_name)
+        owner = scope.self_class if instance is None else instance.owner
+        method = self.project.method(owner, func.attr) if owner is not None else None
+        for name in sorted(self.project.attributes_set(method[0], owner)) if method and owner else ():
+            key = f"{instance.key if instance else 'self'}.{name}"
+            if key in path.heap or any(key in known for known in path.assumed):
+                path = path.stores(key, Value(f"{key}@{func.lineno}{self.tag(path)}"))
+        return path
 
     def furnished(self, instance: Value, path: State) -> State:
         """Return the path with what an object keeps of what its constructor was passed."""
@@ -165,59 +206,80 @@ class Running(Joining):
         """Run what a call is on one path: an event, or what it runs."""
         place = self.place(path, scope)
         happened = self.happening.of_call(node, place, path)
-        inner = closure(node.func, self.place(path, scope)) if happened is not None else None
+        inner = self.closure(node.func, path, scope) if happened is not None else None
         inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
-            return self._ran(node, path, scope)
+            return self._inlined(node, path, scope)
         self.calls.setdefault(happened[0], tuple(self.frames))
-        ran = self._closures(node, path, scope)
+        ran = [self.touched(node, each, scope) for each in self._closures(node, path, scope)]
         return [(begun.happens(happened[0]), self.made(node, begun, scope)) for begun in ran]
 
     def _closures(self, node: ast.Call, path: State, scope: Scope) -> Paths:
         """Run the function that is passed to an event, as `optimizer.step(closure)` does first."""
         paths = [path]
         for argument in [*node.args, *(k.value for k in node.keywords)]:
-            passed = closure(argument, self.place(path, scope))
-            if passed is not None:
-                paths = [after for each in paths for after, _ in self.enter(passed, (), {}, each)]
+            closure = self.closure(argument, path, scope)
+            if closure is not None:
+                paths = [after for each in paths for after, _ in self.enter(closure, (), {}, each)]
         return paths
 
-    def _ran(self, node: ast.Call, path: State, scope: Scope) -> Run:
+    def _inlined(self, node: ast.Call, path: State, scope: Scope) -> Run:
+        closure = self.closure(node.func, path, scope)
+        if closure is None:
+            return [self.built(node, path, scope)]
+        return self._ran(node, closure, path, scope)
+
+    def _ran(self, node: ast.Call, closure: Closure, path: State, scope: Scope) -> Run:
         """Walk the function that a call runs."""
         place = self.place(path, scope)
-        run = closure(node.func, place)
-        if run is None or run.node not in self.hot or run.node in self.stack:
-            return [self.built(node, path, scope)]
+        if closure.node not in self.hot or closure.node in self.stack or is_manager(closure.node):
+            return [self.built(node, path, scope)]  # what a context manager does begins where it is entered
         if len(self.stack) >= MAX_DEPTH:
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
-        path = self.furnished(run.bound[0], path) if run.bound else path
+        path = self.furnished(closure.bound[0], path) if closure.bound else path
+        about = (
+            closure.node,
+            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
+            self._concerns.assumed(closure.node, path),
+            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
+        )
+        if about in self._quiet:
+            return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
-        is_plain = run.scope.owner is None or sole
-        self.frames.append(Frame(scope.module.path, node.lineno, node.end_lineno or node.lineno, is_plain))
-        found = self.enter(run, arguments, named, path)
+        is_plain = closure.scope.owner is None or sole
+        last = node.end_lineno or node.lineno
+        direct = self.project.types.function(node, scope) is closure.node
+        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, direct=direct))
+        found = self.enter(closure, arguments, named, path)
         self.frames.pop()
+        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
+            value = found[0][1]
+            made = value.node if value is not None else None
+            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
     def enter(
-        self, run: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
+        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
     ) -> list[tuple[State, Value | None]]:
         """Walk a function where it is called; return the caller's paths with what it returned."""
-        node, scope = run.node, run.scope
+        node, scope = closure.node, closure.scope
         self.walked.add(node)
-        names = {**run.outer, **parameters_of(node, (*run.bound, *arguments), named, self.place(path, scope))}
+        self.entered.add(node)
+        names = dict(closure.outer)
+        names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)
             return [(after.but(names=path.names), value) for after, value in found]
         self.stack.append(node)
         try:
-            ended = self.block(node.body, [inside], scope)
+            ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names) for each in ended]
+        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
         return [
             (
                 e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
@@ -226,62 +288,19 @@ class Running(Joining):
             for e in self.joined(ended)
         ]
 
-    def context(
-        self,
-        value: Value,
-        node: ast.expr,
-        path: State,
-        scope: Scope,
-        inner: Callable[[Paths], Paths],
-        bind: Bind = as_it_is,
-    ) -> Paths:
-        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
+    def decorated(self, node: Function, path: State, scope: Scope) -> Paths:
+        """Walk a function's body inside of the contexts that decorate it."""
+        return self._within([d for d in node.decorator_list if d in self.hot], node, scope, [path])
 
-        With `bind` a path takes what the context gives to the block.
-        """
-        made, place = value.node or node, value.place or self.place(path, scope)
-        begun = list(self.happening.entering(made, place, node))
-        ends = list(self.happening.leaving(made, place, node))
-        if begun or ends:
-            for event in begun:
-                self.calls.setdefault(event, tuple(self.frames))
-            return [left.happens(*ends) for left in inner([path.happens(*begun)])]
-        return self._object(value, made, place, path, inner, bind)
-
-    def _object(
-        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
-    ) -> Paths:
-        """Walk what stands in an object of the program's own: its `__enter__` before, its `__exit__` after."""
-        owner = value.owner or place.owner_of(made)
-        if owner is None:
-            return inner([path])
-        instance = replace(value, owner=owner)
-        paths = inner(self._methodmethod(owner, "__enter__", instance, [path], bind))
-        return [after for path in paths for after in self._left_by(owner, instance, path)]
-
-    def _left_by(self, owner: ClassInfo, instance: Value, path: State) -> Paths:
-        """Walk the `__exit__` of an object, which is told of no error, on a path that leaves its block anyhow else."""
-        if path.ended == "raise":
-            return [path]
-        left = self._methodmethod(owner, "__exit__", instance, [path.but(ended="")], arguments=NO_ERROR)
-        return [each.but(ended=path.ended or each.ended, returned=path.returned) for each in left]
-
-    def _methodmethod(
-        self,
-        owner: ClassInfo,
-        name: str,
-        instance: Value,
-        paths: Paths,
-        bind: Bind = as_it_is,
-        arguments: tuple[Value, ...] = (),
-    ) -> Paths:
-        found = self.project.method(owner, name)
-        if found is None or found[0] not in self.hot or found[0] in self.stack:
-            return paths
-        method = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
-        run = [each for path in paths if not path.ended for each in self.enter(method, arguments, {}, path)]
-        going = [bind(after, value) if value is not None else after for after, value in run]
-        return [*going, *(path for path in paths if path.ended)]
+    def _within(self, decorators: list[ast.expr], node: Function, scope: Scope, paths: Paths) -> Paths:
+        if not decorators:
+            return self.block(node.body, paths, scope)
+        found: Paths = []
+        outer, inner = scope.outer or scope, partial(self._within, decorators[1:], node, scope)
+        for path in paths:
+            value = self.place(path, outer).value(decorators[0])
+            found += self.context(value, decorators[0], path, outer, inner)
+        return found
 
 
 def _sides(node: ast.Call) -> tuple[ast.Call, ast.Call]:

@@ -1,86 +1,19 @@
 """The state of a path through a program: what has happened, what its names hold, and what it assumed."""
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from gates.scan.order import MARKERS
+from gates.scan.automata.words import Event, Word
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of
 from gates.scan.program.scope import Scope
 
 if TYPE_CHECKING:
     from gates.scan.paths.place import Place
-
-
-class Event(NamedTuple):
-    """Something that happens on a path: its name, the objects it is about, and its place."""
-
-    name: str
-    bound: tuple[tuple[str, str], ...]
-    path: str
-    line: int
-    last_line: int
-
-    @property
-    def where(self) -> str:
-        """Return the event with its place, for people."""
-        return f"{self.name} {self.path}:{self.line}"
-
-
-class Frame(NamedTuple):
-    """A call that a walk is inside of, and whether it runs a function, or an own method that nothing overrides."""
-
-    path: str
-    line: int
-    last_line: int
-    is_plain: bool
-
-
-class Word:
-    """What happened on a path, as a chain; the same chain is one object, so that comparing is cheap."""
-
-    __slots__ = ("_next", "before", "event")
-
-    def __init__(self, before: "Word | None" = None, event: Event | None = None) -> None:
-        self.before = before
-        self.event = event
-        self._next: dict[Event, Word] = {}
-
-    def then(self, event: Event) -> "Word":
-        """Return the chain with an event more."""
-        found = self._next.get(event)
-        if found is None:
-            found = self._next[event] = Word(self, event)
-        return found
-
-    def shortened(self, before: "frozenset[Word]") -> "Word":
-        """Return the chain that it goes on from, where it has only marks more; itself where it has events."""
-        here: Word | None = self
-        while here is not None and here not in before:
-            if here.event is None or here.event.name not in MARKERS:
-                return self
-            here = here.before
-        return here or self
-
-    def release(self) -> None:
-        """Let go of all chains that go on from this one: each of them holds the one before."""
-        todo = [self]
-        while todo:
-            after = todo.pop()._next  # noqa: SLF001  # of its own kind
-            todo += after.values()
-            after.clear()
-
-    def events(self) -> tuple[Event, ...]:
-        """Return the events from the first to the last."""
-        found: list[Event] = []
-        here: Word | None = self
-        while here is not None and here.event is not None:
-            found.append(here.event)
-            here = here.before
-        return tuple(reversed(found))
 
 
 class _Unset:
@@ -98,13 +31,18 @@ class Closure:
     scope: Scope
     outer: "Mapping[str, Value]"
     bound: "tuple[Value, ...]" = ()
+    named: "Mapping[str, Value]" = field(default_factory=dict)
+    owner: ClassInfo | None = None
 
 
 @dataclass(eq=False)
 class Value:
     """An object: `key` is its identity along a path; `node`, read at `place`, is the expression that made it.
 
-    It is never changed; one that is `frozen` takes three times as long to make."""
+    It is never changed; one that is `frozen` takes three times as long to make.
+
+    A path that left a block keeps what it returned as the `rest`.
+    """
 
     key: str
     node: ast.expr | None = None
@@ -113,6 +51,7 @@ class Value:
     closure: Closure | None = None
     owner: ClassInfo | None = None
     kind: str | None = None
+    rest: "Value | None" = None
 
     @cached_property
     def tells(self) -> bool | str:
@@ -141,6 +80,7 @@ class Value:
         return self.place.type_of(self.node)
 
 
+MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
 _TOLD = {"names": "_told_names", "heap": "_told_heap"}
 
 
@@ -175,6 +115,16 @@ class State:
         """Return the path with an attribute set."""
         return self.but(heap={**self.heap, key: value})
 
+    def forgets(self, before: Mapping[str, Value]) -> "State":
+        """Return the path without the attributes of objects that were made since, and that nothing holds any more."""
+        fresh = [key for key in self.heap if "@" in key and key not in before and MADE.fullmatch(key)]
+        if not fresh:
+            return self
+        values = (*self.names.values(), *self.heap.values(), *([self.returned] if self.returned else ()))
+        held = "\n".join(value.key for value in values)
+        dead = {key for key in fresh if key.rpartition(".")[0] not in held}
+        return self.but(heap={k: v for k, v in self.heap.items() if k not in dead}) if dead else self
+
     def assumes(self, key: str, *, truth: bool) -> "State":
         """Return the path on which a condition is so."""
         return self.but(assumed={**self.assumed, key: truth})
@@ -189,6 +139,20 @@ class State:
     def without_idle_loop(self, before: frozenset[Word]) -> "State":
         """Return the path without the marks of a loop in which nothing has happened since."""
         return self.but(words=frozenset(word.shortened(before) for word in self.words))
+
+    def sets_aside(self, key: str) -> "State":
+        """Return a path that goes on with the rest of a generator, with how it left the block kept under a key."""
+        if not self.ended:
+            return self
+        return self.stores(key, Value(self.ended, constant=self.ended, rest=self.returned)).but(ended="", returned=None)
+
+    def takes_up(self, key: str) -> "State":
+        """Return a path as it left its block, after the rest of the generator."""
+        ended = self.heap.get(key)
+        if ended is None:
+            return self
+        heap = {name: value for name, value in self.heap.items() if name != key}
+        return self.but(heap=heap, ended=ended.key, returned=ended.rest)
 
     def signature(self, tells: Callable[[Value], bool]) -> tuple[object, ...]:
         """Return what paths must share to go on as one, beside what happened or what they assumed."""

@@ -4,12 +4,14 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from gates.scan.automata.words import Event, Frame, Word
+from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import TooMany
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import Event, Frame, State, Value, Word
-from gates.scan.paths.walking import Walker
+from gates.scan.paths.state import State, Value
+from gates.scan.paths.walking import Walker, is_given_away
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Module
 from gates.scan.program.project import Project
@@ -20,20 +22,24 @@ from gates.scan.program.scope import Scope
 class Trace:
     """The paths through one function, whether some were left out, and the events that the program has `anywhere`.
 
-    A function that is `cut` has more paths than are walked, and no `words`: it is not decided.
+    A function that is `cut` has more paths than are walked, and no `words`: it is not decided; it is `told` of as such
+    where who runs it is not, in its place. One that is `handed` on stands inside of another, which leaves it to others
+    to run it, again and again.
     """
 
     path: str
     line: int
     last_line: int
     name: str
+    owner: str | None
     words: tuple[tuple[Event, ...], ...]
     cut: bool
     possible: frozenset[str]
     calls: Mapping[Event, tuple[Frame, ...]] = field(default_factory=dict)
     anywhere: frozenset[str] = frozenset()
     told: bool = True
-    beside: frozenset[str] = frozenset()  # events of the other methods of its class
+    handed: bool = False
+    beside: frozenset[str] = frozenset()  # events of the context managers of its class
 
 
 class Tracer:
@@ -47,7 +53,7 @@ class Tracer:
         self._possible: dict[ast.AST, frozenset[str]] = {}
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
         self._begun: set[ast.AST] = set()  # what walks came to that were
-        self._again: set[ast.AST] = set()  # of these, what is walked by itself
+        self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
 
     def traces(self, judged: Iterable[Module], speaks: Callable[[frozenset[str]], bool]) -> Iterator[Trace]:
         """Yield the traces of functions of some files that nothing else runs, then of what no walk of those came to.
@@ -63,6 +69,7 @@ class Tracer:
         first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
+        yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
 
     def _left(self, outer: list[ast.AST], speaks: Callable[[frozenset[str]], bool]) -> Iterator[ast.AST]:
         """Yield what other code may run, but no whole walk came to, where it has such events by itself."""
@@ -70,7 +77,17 @@ class Tracer:
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
             if node in self._made or (node not in self._walked and speaks(hot.possible(node))):
                 self._possible[node] = hot.possible(node)
-                self._again |= {node} & self._begun
+                self._again |= {node} if node in self._begun else set()
+                yield node
+
+    def _given_away(
+        self, own: list[tuple[ast.AST, Module]], speaks: Callable[[frozenset[str]], bool]
+    ) -> Iterator[ast.AST]:
+        """Yield what stands inside of functions that hand it on, such as the step that an engine runs."""
+        for node, module in own:
+            is_left = node in self._made or node not in self._walked | self._begun
+            if is_left and is_given_away(node, module) and speaks(self._hot.possible(node)):
+                self._possible[node] = self._hot.possible(node)
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -81,7 +98,7 @@ class Tracer:
                 self._made[node] = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
                 known = self._walked if not self._walker.cut else self._begun
                 known |= self._walker.walked
-            told = node not in self._again  # else who runs it is said not to be decided
+            told = node not in self._again
             yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
 
@@ -93,9 +110,10 @@ def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[st
         line, owner = getattr(node, "lineno", 1), scope.owner
         last = getattr(node, "end_lineno", None) or line
         name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
-        kept, beside = () if walker.cut else words, _beside(walker, node, owner)
+        kept, beside = () if walker.cut else words, _beside(walker.hot, node, owner)
+        whose = owner.name if owner else None
         known = (walker.cut, possible, walker.calls, walker.anywhere)
-        yield Trace(module.path, line, last, name, kept, *known, beside=beside)
+        yield Trace(module.path, line, last, name, whose, kept, *known, beside=beside)
 
 
 def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:
@@ -107,7 +125,11 @@ def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[t
     root = Word().then(start)
     try:
         beginning = State(words=frozenset({root}), names=_handed(walker, node, scope, scope.owner))
-        for path in walker.block(node.body, [beginning], scope):
+        if isinstance(node, ast.Module):
+            ended = walker.block(node.body, [beginning], scope)
+        else:
+            ended = walker.decorated(node, beginning, scope)
+        for path in ended:
             kept = raised if path.ended == "raise" else words
             kept |= {(*events, end): None for events in sorted(word.events() for word in path.words) if len(events) > 1}
     except TooMany:
@@ -129,15 +151,11 @@ def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: Cl
     return {**names, scope.self_name: Value("self", owner=owner)} if owner and scope.self_name else names
 
 
-def _beside(walker: Walker, node: ast.AST, owner: ClassInfo | None) -> frozenset[str]:
-    """Return the events of the other methods of a class: what one leaves out another may do.
-
-    Those that other code runs are left out, but for what a decorator may make of one, such as a context.
-    """
-    classes = walker.project.order_of(owner) if owner is not None else ()
-    methods = (method for each in classes for method in each.methods.values() if method is not node)
-    left = (method for method in methods if method not in walker.hot.run or method.decorator_list)
-    return frozenset().union(*(walker.hot.kinds.get(method, ()) for method in left))
+def _beside(hot: Hot, node: ast.AST, owner: ClassInfo | None) -> frozenset[str]:
+    """Return the events of the context managers of a class, in which whoever uses it calls its other methods."""
+    methods = (each for each in (owner.methods.values() if owner is not None else ()) if each is not node)
+    methods = (each for each in methods if is_manager(each))
+    return frozenset().union(*(hot.kinds.get(method, ()) for method in methods))
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:

@@ -1,18 +1,20 @@
 """A walk along the paths of a function: statement by statement, with a set of paths that fork and join."""
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
 from gates.scan.paths.conditions import branch
-from gates.scan.paths.place import Place
-from gates.scan.paths.running import Running
-from gates.scan.paths.state import Closure, Event, State, Value
+from gates.scan.paths.contexts import Run
+from gates.scan.paths.looping import Looping
+from gates.scan.paths.place import Place, apart
+from gates.scan.paths.state import Closure, State, Value
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import UNKNOWN, Scope
 
-TURNS = 2
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
 
@@ -32,6 +34,16 @@ def is_exit(node: ast.Raise) -> bool:
     return isinstance(raised, ast.Name) and raised.id == "SystemExit"
 
 
+def is_given_away(node: ast.AST, module: Module) -> bool:
+    """Return whether a function stands in another, which hands it on: `return step`, `Engine(step)`, `@on(x)`."""
+    around = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
+    if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    called = {call.func for call in inner(around, ast.Call) if isinstance(call, ast.Call)}
+    named = (n for n in inner(around, ast.Name) if isinstance(n, ast.Name) and n.id == node.name and n not in called)
+    return bool(node.decorator_list) or any(True for _ in named)
+
+
 def flows(nodes: Iterable[ast.AST]) -> bool:
     """Return whether statements may leave the block that they stand in; inner functions do not count."""
     stack = list(nodes)
@@ -47,13 +59,17 @@ def flows(nodes: Iterable[ast.AST]) -> bool:
 Paths = list[State]
 
 
-class Walker(Running):
+class Walker(Looping):
     """Walks functions of one program for one set of events."""
 
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
-        after = self._steps(body, paths, scope)
+        self.depth += 1
+        try:
+            after = self._steps(body, paths, scope)
+        finally:
+            self.depth -= 1
         return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
@@ -102,6 +118,10 @@ class Walker(Running):
     def _plain(self, node: ast.stmt, paths: Paths, scope: Scope) -> Paths:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             return self._assign(node, paths, scope)
+        if self.yields and isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
+            return [path for path, _ in self.run(node.value, paths, scope)]
+        if isinstance(node, ast.Expr) and node not in self.hot:
+            return [self.touched(node.value, path, scope) for path in paths]
         if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
             if isinstance(node, ast.Expr):
                 return [path for path, _ in self.run(node.value, paths, scope)]
@@ -117,7 +137,7 @@ class Walker(Running):
         if node.value is None:
             return paths
         found: Paths = []
-        for path, value in self.run(node.value, paths, scope):
+        for path, value in self._prepared(node.value, self.run(node.value, paths, scope)):
             here = path
             if isinstance(node, ast.AugAssign):
                 here = self.bound(node.target, None, path, scope, node)
@@ -129,6 +149,15 @@ class Walker(Running):
                 self.calls.setdefault(happened, tuple(self.frames))
             found.append(here.happens(happened) if happened else here)
         return found
+
+    def _prepared(self, node: ast.expr, run: Run) -> Run:
+        """Return what a framework in the program itself made as something unknown, where its method does not tell."""
+        if not isinstance(node, ast.Call) or tail_of(node.func) not in self.prepares:
+            return run
+        return [
+            (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
+            for path, value in run
+        ]
 
     def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
         """Bind a target; without a value it becomes something that nothing is known of."""
@@ -154,19 +183,31 @@ class Walker(Running):
         )
 
     def _element(self, made: ast.expr | None, value: Value | None, index: int, size: int) -> Value | None:
+        if value is not None and value.kind == UNKNOWN:
+            return Value(f"{value.key}[{index}]", kind=UNKNOWN)
         if value is None or value.place is None or made is None:
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
-            return value.place.value(made.elts[index])
-        kind = self.project.types.item(made, index, value.place.scope) if isinstance(made, ast.Call) else None
+            return apart(value.place.value(made.elts[index]), made.elts[index])
+        prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
+        if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place):
+            return value.place.value(made.args[index])
+        kind = UNKNOWN if prepared else None
+        if isinstance(made, ast.Call) and not prepared:
+            kind = self.project.types.item(made, index, value.place.scope)
         return Value(f"{value.key}[{index}]", owner=self.project.classes.get(kind or ""), kind=kind)
+
+    def _is_own_method(self, call: ast.Call, place: Place) -> bool:
+        """Return whether a call runs a method of the program, which may make something else of what it is handed."""
+        owner = place.owner_of(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        return owner is not None and self.project.method(owner, tail_of(call.func)) is not None
 
     def _if(self, node: ast.If, paths: Paths, scope: Scope) -> Paths:
         truth = constant_truth(node.test)
         if truth is not None:
             return self.block(node.body if truth else node.orelse, paths, scope)
         branches = [*node.body, *node.orelse]
-        if node not in self.hot and not flows(branches):
+        if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
         if node.test in self.hot:
@@ -185,76 +226,6 @@ class Walker(Running):
         for target in map(_parsed, sorted(changed_names(body))):
             paths = [self.bound(target, None, path, scope, at) for path in paths]
         return paths
-
-    def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
-        """Walk a loop over something, in two turns."""
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
-        function = self.project.types.function(node.iter, scope) if isinstance(node.iter, ast.Call) else None
-        if function is not None and function in self.hot and any(True for _ in inner(function, ast.Yield)):
-            self.give_up()  # the two take turns
-        found: Paths = []
-        for path, value in self.run(node.iter, paths, scope):
-
-            def bind(each: State, turn: int, value: Value = value) -> State:
-                return self._loop_target(node.target, value, turn, each, scope)
-
-            found += self._turns(node, path, scope, TURNS, bind)
-        return found
-
-    def _loop_target(self, target: ast.expr, source: Value, turn: int, path: State, scope: Scope) -> State:
-        """Bind a loop variable: another object in each turn, the same one where the same list is walked again."""
-        if isinstance(target, ast.Tuple | ast.List):
-            for index, part in enumerate(target.elts):
-                path = self.bound(part, Value(f"{source.key}[{turn}][{index}]"), path, scope, target)
-            return path
-        return self.bound(target, Value(f"{source.key}[{turn}]"), path, scope, target)
-
-    def while_loop(self, node: ast.While, paths: Paths, scope: Scope) -> Paths:
-        """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
-        if node not in self.hot:
-            return self.forgotten([node], paths, scope, node)
-        if isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise):
-            once = (self._turns(node, path, scope, 1, lambda each, _turn: each, marked=False) for path in paths)
-            return [each for after in once for each in after]
-        turned = (self._turns(node, path, scope, TURNS, lambda each, _turn: each) for path in paths)
-        return [each for after in turned for each in after]
-
-    def _turns(
-        self,
-        node: ast.For | ast.AsyncFor | ast.While,
-        path: State,
-        scope: Scope,
-        count: int,
-        bind: Callable[[State, int], State],
-        *,
-        marked: bool = True,
-    ) -> Paths:
-        """Walk the turns of a loop, with a mark where each begins, and leave it."""
-        outer, guards = path.turns, path.guards
-        begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
-        going = [path.happens(*begins)]
-        left: Paths = []
-        for turn in range(1, count + 1):
-            going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
-            if isinstance(node, ast.While) and node.test in self.hot:
-                going = [each for each, _ in self.run(node.test, going, scope)]
-            after = self.joined(self.block(node.body, going, scope))
-            left += [each for each in after if each.ended in {"break", "return", "raise"}]
-            going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
-        going = self.block(node.orelse, going, scope) if node.orelse else going
-        result = []
-        for each in (*left, *going):
-            ended = "" if each.ended == "break" else each.ended
-            done = each if ended else each.happens(*ends).without_idle_loop(path.words)
-            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
-            result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
-        return result
-
-    def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
-        """Return a mark between events."""
-        line = getattr(node, "lineno", 1)
-        return Event(name, (), scope.module.path, line, line)
 
     def _with(self, node: ast.With | ast.AsyncWith, items: list[ast.withitem], paths: Paths, scope: Scope) -> Paths:
         if not items:
@@ -284,7 +255,7 @@ class Walker(Running):
             begun = [p.but(ended="", guards=(*p.guards, guard)) for p in (raised or paths)]
             if handler.name:
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
-            if handler in self.hot or flows(handler.body):
+            if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
                 begun = self.block(handler.body, begun, scope)
             elif not raised:
                 continue
@@ -308,6 +279,10 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
+def _is_told(value: Value) -> bool:
+    return isinstance(value.node, ast.Tuple | ast.List) or value.type is not None
+
+
 def _asked_by(test: ast.expr, place: Place) -> str:
     """Return the text of a condition, and in brackets the comparisons that its variables were made by."""
     behind = (place.through(name) for name in walk(test) if isinstance(name, ast.Name))
@@ -319,8 +294,3 @@ def _passed_by(statement: ast.stmt) -> ast.expr | None:
     """Return the condition on which a statement leaves its block, and does nothing else than that otherwise."""
     leaves = isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return | ast.Continue | ast.Break)
     return statement.test if isinstance(statement, ast.If) and leaves and not statement.orelse else None
-
-
-def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
-    """Return whether a condition is about one turn of a loop alone."""
-    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

@@ -77,7 +77,12 @@ def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) 
 
 def sets(info: ClassInfo, name: str) -> bool:
     """Return whether a method other than the constructor sets an attribute of its instance."""
-    return any(name in kept(method, _stored) for key, method in info.methods.items() if key not in CONSTRUCTORS)
+    return any(name in stored_in(method) for key, method in info.methods.items() if key not in CONSTRUCTORS)
+
+
+def stored_in(function: ast.AST) -> frozenset[str]:
+    """Return the attributes that code sets."""
+    return kept(function, _stored)
 
 
 def _stored(node: ast.AST) -> frozenset[str]:
@@ -89,29 +94,55 @@ class Lineage:
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._orders: dict[ClassInfo, list[ClassInfo]] = {}
+        self._ancestors: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
+        self._line: dict[ClassInfo, tuple[frozenset[ClassInfo] | None, frozenset[str | None]]] = {}
 
-    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
+    def method(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> tuple[Function, Module, ClassInfo] | None:
         """Return a method, bases followed."""
-        order = self.order_of(owner) if not owner.twice else ()
-        info = next((each for each in order if name in each.methods), None)
-        return (info.methods[name], info.scope.module, info) if info else None
+        if owner.twice:
+            return None
+        if name in owner.methods:
+            return owner.methods[name], owner.scope.module, owner
+        for base in owner.bases if hops else ():
+            found = self._project.classes.get(base or "")
+            inherited = self.method(found, name, hops - 1) if found else None
+            if inherited:
+                return inherited
+        return None
 
-    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
-        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
-        order = self.order_of(owner) if not owner.twice else ()
-        return next((each.attributes[name] for each in order if name in each.attributes), [])
-
-    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
-        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
-        if info not in self._orders:
-            found = [info, *self._above(info, MAX_HOPS)]
-            self._orders[info] = [each for at, each in enumerate(found) if each not in found[at + 1 :]]
-        return self._orders[info]
+    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
+        """Return the program's classes that a class extends."""
+        if info not in self._ancestors:
+            self._ancestors[info] = tuple(self._above(info, MAX_HOPS))
+        return self._ancestors[info]
 
     def _above(self, info: ClassInfo, hops: int) -> list[ClassInfo]:
         bases = [self._project.classes[base] for base in info.bases if base in self._project.classes] if hops else []
         return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
+
+    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
+        found = [info, *self.ancestors_of(info)]
+        return [each for at, each in enumerate(found) if each not in found[at + 1 :]]
+
+    def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
+        """Return the class whose method `super()` means in a method of one class, where the object is of another."""
+        order = self.order_of(owner)
+        after = order[order.index(around) + 1 :] if around in order else []
+        return next((info for info in after if name in info.methods), None)
+
+    def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
+        """Return what an attribute is bound to, bases followed; nothing where that is not known."""
+        if owner.twice:
+            return []
+        if name in owner.attributes:
+            return owner.attributes[name]
+        for base in owner.bases if hops else ():
+            found = self._project.classes.get(base or "")
+            inherited = self.attribute(found, name, hops - 1) if found else []
+            if inherited:
+                return inherited
+        return []
 
     @cached_property
     def extending(self) -> dict[str, list[ClassInfo]]:
@@ -132,3 +163,47 @@ class Lineage:
                     seen.add(info.name)
                     todo.append(info.name)
                     yield info
+
+
+class Assignments:
+    """Answers who sets an attribute of a class's instances."""
+
+    def __init__(self, project: "Project") -> None:
+        self._project = project
+        self._family: dict[ClassInfo, list[ClassInfo]] = {}
+        self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
+
+    def is_reset(self, owner: ClassInfo, name: str) -> bool:
+        """Return whether code other than the constructor sets an attribute of a class's instances."""
+        if name in self._set_outside:
+            return True
+        if owner not in self._family:
+            near = dict.fromkeys((owner, *self._project.ancestors_of(owner), *self._project.below(owner)))
+            self._family[owner] = [info for info in near if self._is_related(info, owner)]
+        return any(sets(info, name) for info in self._family[owner])
+
+    def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
+        """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
+        key = (function, owner.name)
+        if key not in self._settings:
+            self._settings[key] = frozenset()  # a circle sets nothing more
+            found = stored_in(function)
+            for call in walk(function) if depth else ():
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                    own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
+                    method = self._project.method(owner, call.func.attr) if own else None
+                    found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
+            self._settings[key] = frozenset(found)
+        return self._settings[key]
+
+    def _is_related(self, info: ClassInfo, owner: ClassInfo) -> bool:
+        """Return whether one of two classes is, or extends, the other."""
+        if info is owner:
+            return True
+        types = self._project.types
+        return True in {types.is_a(info.name, owner.name), types.is_a(owner.name, info.name)}
+
+    @cached_property
+    def _set_outside(self) -> frozenset[str]:
+        """Return the attributes that code sets on something other than the instance of the method around it."""
+        return frozenset().union(*(module.stores for module in self._project.modules.values()))

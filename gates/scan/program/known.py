@@ -20,12 +20,14 @@ _SAME = {
 }
 _IN_OPTIM = re.compile(r"torch\.optim\.[a-z_0-9]+\.([A-Z]\w*)")
 
-_LIBRARIES = (
-    "accelerate apex bitsandbytes composer deepspeed fairscale hydra ignite jax lightning matplotlib mlflow numpy "
-    "omegaconf pandas peft pytorch_lightning ray scipy sklearn tensorboard tensorboardX tensorflow timm torch "
-    "torchaudio torchmetrics torchvision tqdm transformers triton wandb xformers"
-)
-LIBRARIES = frozenset(_LIBRARIES.split())
+LIBRARIES = frozenset(
+    {
+        "accelerate", "apex", "bitsandbytes", "composer", "deepspeed", "fairscale", "hydra", "ignite", "jax",
+        "lightning", "matplotlib", "mlflow", "numpy", "omegaconf", "pandas", "peft", "pytorch_lightning", "ray",
+        "scipy", "sklearn", "tensorboard", "tensorboardX", "tensorflow", "timm", "torch", "torchaudio", "torchmetrics",
+        "torchvision", "tqdm", "transformers", "triton", "wandb", "xformers",
+    }
+)  # fmt: skip
 
 SCALER = "torch.amp.GradScaler"
 OPTIMIZER = "torch.optim.Optimizer"
@@ -81,3 +83,9 @@ def is_called(name: str, wanted: str) -> bool:
     """Return whether something is called what objects of a kind are called."""
     pattern = _CALLED.get(wanted)
     return pattern is not None and pattern.search(name) is not None
+
+
+@cache
+def tells(name: str, wanted: str) -> bool:
+    """Return whether a word of a program may make an object one of a kind: what it is called, or what makes it."""
+    return is_called(name, wanted) or is_kind(f"_.{name}", wanted) or (wanted == MODULE and name == "nn")

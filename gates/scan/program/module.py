@@ -8,13 +8,22 @@ from functools import cached_property
 
 from gates.code.stub import is_hollow
 from gates.code.syntax import SourceModule, live_statements, origin
-from gates.scan.program.nodes import chain_of, children, live_nodes_of, walk
+from gates.scan.program.nodes import DEFINED, chain_of, children, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
+MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
+GIVING = {
+    ast.Assign: ("targets", "value"),
+    **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), ("target", "value")),
+    **dict.fromkeys((ast.For, ast.AsyncFor, ast.comprehension), ("target", "iter")),
+    ast.withitem: ("optional_vars", "context_expr"),
+    ast.keyword: ("arg", "value"),
+}
 
 
 def name_of(path: str) -> str:
@@ -25,6 +34,14 @@ def name_of(path: str) -> str:
 def package_of(path: str) -> str:
     """Return the package that the imports of a file are relative to."""
     return ".".join(path.split("/")[:-1])
+
+
+class Named(ast.Name):
+    """The name of one function, whatever else is called so."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__(function.name, ast.Load())
+        self.function = function
 
 
 @dataclass(frozen=True)
@@ -105,6 +122,36 @@ class Module:
         return found
 
     @cached_property
+    def renames(self) -> dict[str, set[str]]:
+        """Return for each name those that imports give it, and those that are set to what may stand for the same."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for alias, dotted in self.aliases.items():
+            found[dotted.rpartition(".")[2]].add(alias)
+        for kind in (ast.Assign, ast.AnnAssign, ast.NamedExpr):
+            for node in self.live.get(kind, []):
+                value: ast.expr | None = getattr(node, "value", None)
+                if not isinstance(value, STANDING):
+                    continue
+                targets: list[ast.expr] = getattr(node, "targets", None) or [node.target]  # type: ignore[attr-defined]  # one of these
+                for name in set(_standing_for(value)):
+                    found[name] |= {tail_of(inner) for target in targets for inner in walk(target)} - {""}
+        return dict(found)
+
+    @cached_property
+    def given(self) -> dict[str, list[ast.expr]]:
+        """Return the expressions that each name is bound to somewhere: set, passed by keyword, gone over, entered."""
+        found: dict[str, list[ast.expr]] = defaultdict(list)
+        for kind, (target, value) in GIVING.items():
+            for node in self.live.get(kind, ()):
+                made, there = getattr(node, value), getattr(node, target)
+                for each in there if isinstance(there, list) else (there,) if made is not None else ():
+                    for name in (
+                        [each] if isinstance(each, str) else map(tail_of, walk(each)) if each is not None else ()
+                    ):
+                        found[name].append(made)
+        return found
+
+    @cached_property
     def uses(self) -> frozenset[str]:
         """Return the names of its code and imports, `f()` for a call of f, `a=` for an attribute that it sets."""
         attributes = [node for node in self.live.get(ast.Attribute, ()) if isinstance(node, ast.Attribute)]
@@ -121,6 +168,18 @@ class Module:
         found = {node.attr for node in nodes if not isinstance(node.ctx, ast.Load) and chain_of(node.value) != "self"}
         calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
         return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))
+
+    def leading(self, word: str) -> frozenset[str]:
+        """Return the functions and classes in which live code mentions a name, or one of these."""
+        found: set[str] = set()
+        todo = {word}
+        for _ in range(MAX_CALLS):
+            ancestors = (
+                around for name in todo for node in self.mentions.get(name, ()) for around in self.ancestors(node)
+            )
+            todo = {around.name for around in ancestors if isinstance(around, DEFINED)} - found
+            found |= todo
+        return frozenset(found)
 
     @cached_property
     def turned(self) -> dict[ast.AST, set[str]]:
@@ -155,6 +214,18 @@ def names_of(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Call):
         return names_of(node.func)
     return [tail_of(node)] if isinstance(node, ast.Name | ast.Attribute) else []
+
+
+def _standing_for(value: ast.expr) -> Iterator[str]:
+    """Yield the names that a variable may stand for once it is set to a value: `a.b`, `a if x else b`, `partial(a)`."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        yield tail_of(value)
+    elif isinstance(value, ast.Call):
+        yield from _standing_for(value.args[0]) if value.args else ()
+    elif isinstance(value, ast.IfExp):
+        yield from (*_standing_for(value.body), *_standing_for(value.orelse))
+    elif isinstance(value, ast.Tuple | ast.List):
+        yield from (name for part in value.elts for name in _standing_for(part))
 
 
 def bindings_of(body: list[ast.stmt], package: str, *, walruses: bool = True) -> dict[str, list[Binding]]:

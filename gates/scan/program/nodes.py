@@ -13,9 +13,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
-_HOLDING = (ast.Module, *DEFINED, ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try)
-_MAY_BE_DEAD = frozenset((*_HOLDING, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp))
-_CHILDREN, _BELOW, _TEXT = "_gates_children", "_gates_below", "_gates_text"
+_MAY_BE_DEAD = frozenset(
+    {
+        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
+        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
+    }
+)  # fmt: skip  # in whose parts some may never run
+_CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
 _SCALARS = frozenset({"ctx", "id", "attr", "arg"})
@@ -76,15 +80,27 @@ def below(node: ast.AST) -> tuple[ast.AST, ...]:
     return (node, *found)  # one that holds itself would stay for good
 
 
-def inner(node: ast.AST, kind: type[N]) -> Iterator[N]:
-    """Yield what a node holds of a kind, but for what stands in definitions inside of it."""
-    stack = list(children(node))
-    while stack:
-        child = stack.pop()
-        if isinstance(child, kind):
-            yield child
-        if not isinstance(child, DEFINITIONS):
-            stack += children(child)
+def inner(node: ast.AST, *kinds: type[ast.AST]) -> tuple[ast.AST, ...]:
+    """Return what a node holds, of some kinds or all, but for what stands in definitions inside of it."""
+    kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]] = node.__dict__.setdefault(_INNER, {})
+    found = kept.get(kinds) if kinds else _inside(node, kept)
+    if found is None:
+        found = kept[kinds] = tuple(child for child in _inside(node, kept) if isinstance(child, kinds))
+    return found
+
+
+def _inside(node: ast.AST, kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]]) -> tuple[ast.AST, ...]:
+    """Return all that a node holds outside of inner definitions, the last first."""
+    if () not in kept:
+        found: list[ast.AST] = []
+        stack = list(children(node))
+        while stack:
+            child = stack.pop()
+            found.append(child)
+            if not isinstance(child, DEFINITIONS):
+                stack += children(child)
+        kept[()] = tuple(found)
+    return kept[()]
 
 
 def kept(node: N, make: Callable[[N], T]) -> T:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 5
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
+PROTOCOL = "typing.Protocol"
 READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
     "object",
     "abc",
@@ -92,7 +93,12 @@ class Types:
         if info.twice or hops == 0:
             return None
         found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
-        return True if True in found else None if None in found else False
+        return True if True in found else None if None in found or self._may_be(info, wanted) else False
+
+    def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
+        """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
+        heirs = self._project.lineage.extending.get(info.name, ())
+        return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Call):
@@ -137,14 +143,15 @@ class Types:
 
     def item(self, call: ast.Call, index: int, scope: Scope) -> str | None:
         """Return what is at a place of a tuple that a call returns."""
-        if tail_of(call.func) in PREPARES and self._project.method_names[tail_of(call.func)]:
-            return UNKNOWN
+        if tail_of(call.func) in PREPARES and index < len(call.args):
+            return UNKNOWN if self._project.method_names[tail_of(call.func)] else self.of(call.args[index], scope)
         target = self.function(call, scope)
         if target is None:
             return None
         inner = self._project.scope_of(target, scope.module)
-        values = [value.elts for value in _returned(target) if isinstance(value, ast.Tuple)]
-        return one({self.of(items[index], inner) for items in values if index < len(items)})
+        values = _returned(target)
+        items = [value.elts[index] for value in values if isinstance(value, ast.Tuple) and index < len(value.elts)]
+        return one({*(self.of(item, inner) for item in items), *([None] if len(items) < len(values) else [])})
 
     def _annotated(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -171,6 +178,8 @@ class Types:
         named = scope.dotted(node.func)
         if named is not None and (named in self._project.classes or _is_constructor(named)):
             return named
+        if tail in PREPARES and len(node.args) == 1:
+            return self.of(node.args[0], scope)
         if tail == "lr_schedulers" and isinstance(node.func, ast.Attribute):
             return SCHEDULER
         target = self.function(node, scope)
@@ -197,7 +206,15 @@ class Types:
             found = self._project.method(owner, call.func.attr) if owner else None
             if found:
                 return found[0] if not is_property(found[0]) else None  # what it returns is called
-        return None
+        return self._called_object(call.func, scope)
+
+    def _called_object(self, node: ast.expr, scope: Scope) -> Function | None:
+        """Return the method that runs where an object of the project is called."""
+        if not self._project.method_names["__call__"] or not isinstance(node, ast.Name | ast.Attribute):
+            return None
+        owner = scope.class_of(node)
+        found = self._project.method(owner, "__call__") if owner else None
+        return found[0] if found else None
 
 
 _MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")

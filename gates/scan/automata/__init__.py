@@ -1,0 +1,1 @@
+"""The language of orders: expressions over event names, searched with automata."""

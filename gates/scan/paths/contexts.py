@@ -1,0 +1,299 @@
+"""The functions of the program that calls run, and the contexts that blocks of `with` and decorators stand in."""
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from gates.scan.automata.words import Event, Frame
+from gates.scan.paths.conditions import branch
+from gates.scan.paths.hot import Hot
+from gates.scan.paths.joining import Joining
+from gates.scan.paths.place import REST, Place, passed_on
+from gates.scan.paths.state import Closure, State, Value
+from gates.scan.program.classes import ClassInfo
+from gates.scan.program.module import Function, Named, tail_of
+from gates.scan.program.project import Project
+from gates.scan.program.scope import Scope
+
+ENDED = "<ended>"
+NO_ERROR = (Value("None", constant=None),) * 3
+Paths = list[State]
+Run = list[tuple[State, Value]]
+Bind = Callable[[State, Value], State]
+
+
+def as_it_is(path: State, _value: Value) -> State:
+    """Return a path that takes nothing of what a context gives."""
+    return path
+
+
+class Contexts(Joining):
+    """The part of a walk that goes into contexts and out of them."""
+
+    project: Project
+    hot: Hot
+    stack: list[ast.AST]
+    yields: list[Callable[[Run], Paths]]
+    frames: list[Frame]
+    calls: dict[Event, tuple[Frame, ...]]
+
+    def place(self, path: State, scope: Scope) -> Place:
+        """Return the place that a path has come to."""
+        raise NotImplementedError
+
+    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
+        """Run an expression on each path."""
+        raise NotImplementedError
+
+    def enter(
+        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
+    ) -> list[tuple[State, Value | None]]:
+        """Walk a function where it is called."""
+        raise NotImplementedError
+
+    def context(
+        self,
+        value: Value,
+        node: ast.expr,
+        path: State,
+        scope: Scope,
+        inner: Callable[[Paths], Paths],
+        bind: Bind = as_it_is,
+    ) -> Paths:
+        """Walk what stands in a context: a block that is an event, or a context manager of the program's own.
+
+        With `bind` a path takes what the context gives to the block.
+        """
+        made, place = value.node or node, value.place or self.place(path, scope)
+        begun = list(self.happening.entering(made, place, node))
+        ends = list(self.happening.leaving(made, place, node))
+        if begun or ends:
+            found: Paths = []
+            for event in begun:
+                self.calls.setdefault(event, tuple(self.frames))
+            for side, is_on in self.enabled(made, place, path):
+                after = inner([side.happens(*begun) if is_on else side])
+                found += [left.happens(*ends) if is_on else left for left in after]
+            return found
+        closure = self._manager(made, place, path)
+        if closure is not None and closure.node not in self.stack:
+            return self._spliced(closure, made, place, path, inner, bind)
+        return self._object(value, made, place, path, inner, bind)
+
+    def _object(
+        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
+    ) -> Paths:
+        """Walk what stands in an object of the program's own: its `__enter__` before, its `__exit__` after."""
+        owner = value.owner or place.owner_of(made)
+        if owner is None:
+            return inner([path])
+        instance = replace(value, owner=owner)
+        paths = inner(self._run_method(owner, "__enter__", instance, [path], bind))
+        return [after for path in paths for after in self._left_by(owner, instance, path)]
+
+    def _left_by(self, owner: ClassInfo, instance: Value, path: State) -> Paths:
+        """Walk the `__exit__` of an object, which is told of no error, on a path that leaves its block anyhow else."""
+        if path.ended == "raise":
+            return [path]
+        left = self._run_method(owner, "__exit__", instance, [path.but(ended="")], arguments=NO_ERROR)
+        return [each.but(ended=path.ended or each.ended, returned=path.returned) for each in left]
+
+    def _run_method(
+        self,
+        owner: ClassInfo,
+        name: str,
+        instance: Value,
+        paths: Paths,
+        bind: Bind = as_it_is,
+        arguments: tuple[Value, ...] = (),
+    ) -> Paths:
+        found = self.project.method(owner, name)
+        if found is None or found[0] not in self.hot or found[0] in self.stack:
+            return paths
+        closure = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
+        run = [each for path in paths if not path.ended for each in self.enter(closure, arguments, {}, path)]
+        going = [bind(after, value) if value is not None else after for after, value in run]
+        return [*going, *(path for path in paths if path.ended)]
+
+    def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
+        """Fork by the argument `enabled` of a context."""
+        behind = node
+        where = place
+        for _ in range(4):
+            if isinstance(behind, ast.Call):
+                break
+            further = where.through(behind)
+            if further is None:
+                return [(path, True)]
+            behind, where = further
+        for keyword in behind.keywords if isinstance(behind, ast.Call) else ():
+            if keyword.arg == "enabled":
+                return list(branch(keyword.value, path, where))
+        return [(path, True)]
+
+    def _manager(self, node: ast.expr, place: Place, path: State) -> Closure | None:
+        """Return the generator of the program that a context manager is made of."""
+        if not isinstance(node, ast.Call):
+            return None
+        closure = self.behind(node.func, place, path) or self.closure(node.func, path, place.scope)
+        function = closure.node if closure else None
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function not in self.hot:
+            return None
+        return closure if is_manager(function) else None
+
+    def _spliced(
+        self, closure: Closure, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
+    ) -> Paths:
+        """Walk a generator up to its `yield`, then what stands in the block, then the rest."""
+        assert isinstance(made, ast.Call)
+        outer_names, stack, kept = path.names, list(self.stack), f"{place.spot(made)}.{ENDED}"
+
+        def block(run: Run) -> Paths:
+            paths = [p for p, _ in run]
+            saved, self.stack = self.stack, stack
+            self.yields.append(lambda run: [p for p, _ in run])
+            names = paths[0].names if paths else {}
+            try:
+                after = inner([bind(p.but(names=outer_names), value) for p, value in run])
+            finally:
+                self.yields.pop()
+                self.stack = saved
+            return [p.sets_aside(kept).but(names=names) for p in after if p.ended != "raise"]
+
+        self.yields.append(block)
+        try:
+            after = [each for each, _ in self.enter(closure, *passed_on(made, place), path)]
+        finally:
+            self.yields.pop()
+        return [p.takes_up(kept).but(names=outer_names) for p in after]
+
+    def closure(self, node: ast.expr, path: State, scope: Scope) -> Closure | None:
+        """Return the function of the program that an expression is, with what it is bound to."""
+        place = self.place(path, scope)
+        found = place.find(node)
+        if found is not None and found.closure is not None:
+            return found.closure
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if found is not None and found.node is not None and found.node is not node and found.place is not None:
+            return self.behind(found.node, found.place, path)
+        return self.behind(node, place, path)
+
+    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
+        """Return the function of the program that an expression at a place is."""
+        if isinstance(node, ast.Lambda):
+            return place.lambda_(node)
+        if isinstance(node, Named) and place.scope.owner is None:
+            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
+        if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
+            return self._partial(node, place, path)
+        if isinstance(node, ast.Call):
+            owner = self.project.classes.get(place.dotted(node.func) or "")
+            return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        if isinstance(node, ast.Attribute):
+            method = self._method(node, place)
+            if method is not None:
+                return method
+        if isinstance(node, ast.Name | ast.Attribute):
+            named = place.dotted(node)
+            if named in self.project.functions:
+                function, module = self.project.functions[named]
+                return Closure(function, self.project.scope_of(function, module), {})
+            owner = self.project.classes.get(named or "")
+            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+                owner = place.owner_of(node)
+                return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
+        return None
+
+    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
+        inner = self.behind(node.args[0], place, path)
+        if inner is None:
+            return None
+        given = tuple(place.value(a) for a in node.args[1:])
+        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
+        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
+
+    def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
+        receiver = node.value
+        if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
+            around = place.scope.self_class
+            self_value = place.names.get(place.scope.self_name or "")
+            owner = self_value.owner if self_value is not None else None
+            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
+            if above is not None:
+                return self._bound(above, (node.attr,), self_value)
+            for base in around.bases if around else ():
+                info = self.project.classes.get(base or "")
+                found = self._bound(info, (node.attr,), self_value) if info else None
+                if found:
+                    return found
+            return None
+        owner = place.owner_of(receiver)
+        return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
+
+    def _bound(self, owner: ClassInfo, names: tuple[str, ...], instance: Value | None) -> Closure | None:
+        for name in names:
+            found = self.project.method(owner, name)
+            if found is None:
+                continue
+            function, module, _ = found
+            scope = self.project.scope_of(function, module)
+            if any(tail_of(d) == "staticmethod" for d in function.decorator_list):
+                return Closure(function, scope, {})
+            value = instance or Value("self")
+            value = value if value.owner else replace(value, owner=owner)
+            return Closure(function, scope, {}, (value,))
+        return None
+
+
+def parameters_of(
+    node: Function | ast.Lambda,
+    values: tuple[Value, ...],
+    named: Mapping[str, Value],
+    called: Place,
+) -> dict[str, Value]:
+    """Return what the parameters of a function are where it is called so."""
+    arguments = node.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    found = dict(zip(names, values, strict=False))
+    found |= {name: value for name, value in named.items() if name in {*names, *(a.arg for a in arguments.kwonlyargs)}}
+    place = Place(called.project, called.scope, {}, called.heap)
+    for name, default in parameters(node).items():
+        if name not in found and default is not None and REST not in named:
+            found[name] = place.value(default)
+        elif name not in found:
+            found[name] = Value(f"{getattr(node, 'name', 'lambda')}.{name}", ast.Name(name, ast.Load()), place)
+    return found
+
+
+def parameters(function: Function | ast.Lambda) -> dict[str, ast.expr | None]:
+    """Return the parameters of a function with their defaults, those that have a place first."""
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    found: dict[str, ast.expr | None] = dict.fromkeys(names)
+    found |= dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+    return found | {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)}
+
+
+def is_manager(function: Function | ast.Lambda) -> bool:
+    """Return whether a function is a generator that a context manager is made of."""
+    decorators = [] if isinstance(function, ast.Lambda) else function.decorator_list
+    return any("contextmanager" in tail_of(decorator) for decorator in decorators)
+
+
+def given(call: ast.Call, made: Value, owner: ClassInfo, place: Place) -> Iterator[tuple[str, Value]]:
+    """Yield the attributes of a new object that are objects which its constructor was passed.
+
+    What is passed as a constant is left open: another caller may pass something else.
+    """
+    found = place.project.method(owner, "__init__")
+    if found is None:
+        return
+    function, _, base = found
+    arguments, named = passed_on(call, place)
+    names = parameters_of(function, (made, *arguments), named, place)
+    passed = (*arguments, *named.values())
+    for name, bindings in base.attributes.items():
+        node = bindings[0][0].node if len(bindings) == 1 else None
+        value = names.get(node.id) if isinstance(node, ast.Name) else None
+        if value in passed and not value.is_known and not place.project.is_reset(owner, name):
+            yield f"{made.key}.{name}", value
