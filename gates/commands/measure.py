@@ -107,10 +107,12 @@ def _measured(
             asked = [m for c in whole.criteria for m in c.measures if m.from_ == measurement.id]
             runs.append(
                 BundledRun(
-                    definition=definition_of(measurement), measures=tuple(definition_of(m) for m in asked),
-                    files=files, run=_plain(whole, run),
+                    definition=definition_of(measurement),
+                    measures=tuple(definition_of(m) for m in asked),
+                    files=files,
+                    run=_plain(whole, run),
                 )
-            )  # fmt: skip
+            )
     return tuple(runs), lines
 
 

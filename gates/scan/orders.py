@@ -123,9 +123,13 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
                 broken[key] = site
         if trace.cut and trace.told and not bad and rule.may_speak(trace.possible):
             yield Site(
-                trace.path, trace.line, trace.last_line, ok=False, undecided=True,
+                trace.path,
+                trace.line,
+                trace.last_line,
+                ok=False,
+                undecided=True,
                 message=f"{trace.name} could not be walked whole",
-            )  # fmt: skip
+            )
         elif words and not bad and not trace.cut:
             kept.append(_kept(rule, trace, words))
     yield from broken.values()
@@ -148,9 +152,13 @@ def _kept(rule: Rule, trace: Trace, words: Sequence[Word]) -> Site:
     lines = [event.line for event in here]
     text = " -> ".join(dict.fromkeys(event.name for event in seen))  # each run of the same place once
     return Site(
-        here[0].path, min(lines), max(event.last_line for event in here), ok=True,
-        message=f"{trace.name.rpartition('.')[2]}: {text}", trace=tuple(event.where for event in seen),
-    )  # fmt: skip
+        here[0].path,
+        min(lines),
+        max(event.last_line for event in here),
+        ok=True,
+        message=f"{trace.name.rpartition('.')[2]}: {text}",
+        trace=tuple(event.where for event in seen),
+    )
 
 
 def _never(rule: Rule, words: Sequence[Word], trace: Trace) -> Iterator[Site]:

@@ -118,9 +118,11 @@ class Pattern:
         if not statements:
             raise PatternError("expected an expression or a statement, found nothing")
         holes = frozenset(
-            name.removeprefix(HOLE) for node in ast.walk(ast.Module(statements, [])) for name in _names_in(node)
+            name.removeprefix(HOLE)
+            for node in ast.walk(ast.Module(statements, []))
+            for name in _names_in(node)
             if name.startswith(HOLE)
-        )  # fmt: skip
+        )
         only = statements[0]
         if len(statements) == 1 and isinstance(only, ast.Expr):
             if isinstance(only.value, ast.Name) and only.value.id.startswith((HOLE, MANY)):

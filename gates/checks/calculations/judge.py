@@ -28,7 +28,7 @@ RULES = (
     RuleText(
         id="BL008",
         title="Calculations give the stated results",
-        meaning="Each row of a table is called in a process of its own. It must return what the task "
+        meaning="Each row of a table is called twice, in its own process. It must return what the task "
         "expects, within the tolerance. What was not seen is unknown.",
     ),
     RuleText(

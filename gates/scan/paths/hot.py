@@ -251,10 +251,12 @@ class Hot:
         if key not in self._seen:
             names = (name for name in module.aliases.values())
             self._seen[key] = module is home or any(
-                name == home.name or name.startswith(f"{home.name}.") or home.name.endswith(f".{name.lstrip('.')}")
+                name == home.name
+                or name.startswith(f"{home.name}.")
+                or home.name.endswith(f".{name.lstrip('.')}")
                 or name.rpartition(".")[0].lstrip(".") == home.name.rpartition(".")[2]
                 for name in names
-            )  # fmt: skip
+            )
         return self._seen[key]
 
 

@@ -22,12 +22,41 @@ _IN_OPTIM = re.compile(r"torch\.optim\.[a-z_0-9]+\.([A-Z]\w*)")
 
 LIBRARIES = frozenset(
     {
-        "accelerate", "apex", "bitsandbytes", "composer", "deepspeed", "fairscale", "hydra", "ignite", "jax",
-        "lightning", "matplotlib", "mlflow", "numpy", "omegaconf", "pandas", "peft", "pytorch_lightning", "ray",
-        "scipy", "sklearn", "tensorboard", "tensorboardX", "tensorflow", "timm", "torch", "torchaudio", "torchmetrics",
-        "torchvision", "tqdm", "transformers", "triton", "wandb", "xformers",
+        "accelerate",
+        "apex",
+        "bitsandbytes",
+        "composer",
+        "deepspeed",
+        "fairscale",
+        "hydra",
+        "ignite",
+        "jax",
+        "lightning",
+        "matplotlib",
+        "mlflow",
+        "numpy",
+        "omegaconf",
+        "pandas",
+        "peft",
+        "pytorch_lightning",
+        "ray",
+        "scipy",
+        "sklearn",
+        "tensorboard",
+        "tensorboardX",
+        "tensorflow",
+        "timm",
+        "torch",
+        "torchaudio",
+        "torchmetrics",
+        "torchvision",
+        "tqdm",
+        "transformers",
+        "triton",
+        "wandb",
+        "xformers",
     }
-)  # fmt: skip
+)
 
 SCALER = "torch.amp.GradScaler"
 OPTIMIZER = "torch.optim.Optimizer"
