@@ -125,7 +125,7 @@ BAD = {
         SMALL + "    code: [{pattern: 'f(...)', symbol: 'a:b'}]\n", "7:12: expected exactly one of 'symbol'"),
     "broken pattern": (
         SMALL + "    code: [{pattern: 'f(', at_least: 2}]\n", "7:22: not a pattern of Python: '(' was never closed"),
-    "empty pattern": (SMALL + "    code: [{pattern: '# nothing'}]\n", "7:22: expected one statement"),
+    "empty pattern": (SMALL + "    code: [{pattern: '# nothing'}]\n", "7:22: expected an expression or a statement"),
     "pattern of everything": (SMALL + "    code: [{pattern: $X}]\n", "7:22: a pattern of a hole alone fits everything"),
     "hole without a name": (SMALL + "    code: [{pattern: f($x)}]\n", "7:22: expected '$NAME' in capitals or '$$$'"),
     "no places": (SMALL + "    code: [{pattern: f(), at_least: 0}]\n", "7:37: criteria[0].code[0].at_least: expected"),

@@ -15,10 +15,24 @@ DEFINITIONS = (*DEFINED, ast.Lambda)
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _MAY_BE_DEAD = frozenset(
     {
-        ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.For, ast.AsyncFor, ast.While,
-        ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.ExceptHandler, ast.Match, ast.match_case, ast.IfExp,
+        ast.Module,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+        ast.If,
+        ast.For,
+        ast.AsyncFor,
+        ast.While,
+        ast.With,
+        ast.AsyncWith,
+        ast.Try,
+        ast.TryStar,
+        ast.ExceptHandler,
+        ast.Match,
+        ast.match_case,
+        ast.IfExp,
     }
-)  # fmt: skip  # in whose parts some may never run
+)  # in whose parts some may never run
 _CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
