@@ -39,8 +39,7 @@ def constant(node: ast.expr | None) -> object:
     return node.value if isinstance(node, ast.Constant) else None
 
 
-OWN = frozenset(
-    """
+_OWN = """
     T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double
     dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu
     load_state_dict modules mtia named_buffers named_children named_modules named_parameters parameters
@@ -49,16 +48,15 @@ OWN = frozenset(
     register_load_state_dict_pre_hook register_module register_parameter register_state_dict_post_hook
     register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to
     to_empty train training type xpu zero_grad
-    """.split()
-)
-WRAPPED = frozenset(
-    """
+"""
+OWN = frozenset(_OWN.split())
+_WRAPPED = """
     module _orig_mod no_sync backward step save_checkpoint load_checkpoint join require_backward_grad_sync
     clip_grad_norm_ summon_full_params unshard reshard set_requires_gradient_sync set_reshard_after_forward
     set_is_last_backward set_requires_all_reduce gradient_accumulation_steps is_gradient_accumulation_boundary
     zero_optimization engine optimizer device dtype config base_model peft_config hf_device_map
-    """.split()
-)
+"""
+WRAPPED = frozenset(_WRAPPED.split())
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
