@@ -83,16 +83,20 @@ COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
 SPARE_BYTES = 256 * 1024**2
 
 
-def copy_project(root: Path, target: Path, copies: int) -> None:
-    """Copy a project, links inside of it staying inside; raise `UsageError` where so many copies do not fit."""
+def copy_project(root: Path, whole: Path, copies: int) -> Path:
+    """Copy a project into a folder, links inside of it staying inside; return where in the folder it lies.
+
+    Raises `UsageError` where so many copies do not fit.
+    """
     size = sum(_size(path) for path in _files(root))
-    target.mkdir()
-    free = shutil.disk_usage(target).free
+    whole.mkdir()
+    free = shutil.disk_usage(whole).free
     if size * (copies + 1) + SPARE_BYTES > free:
         raise UsageError(
-            f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {target.parent} has "
+            f"{copies + 1} copies of {root} need {size * (copies + 1) >> 20} MiB, and {whole.parent} has "
             f"{free >> 20}; set TMPDIR to a folder with more room, or remove what the tests do not need"
         )
+    target = _place_for(root, whole)
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         folders[:] = [name for name in folders if not is_left_out(here / name)]
@@ -104,9 +108,10 @@ def copy_project(root: Path, target: Path, copies: int) -> None:
                 _copy(here / name, there / name, root, target)
     with suppress(EvidenceUnavailable):  # a copy without its history says so by the tests that need it
         give_history(root, target)
+    return target
 
 
-def place_for(root: Path, folder: Path) -> Path:
+def _place_for(root: Path, folder: Path) -> Path:
     """Return where in a folder the copy of a project is to lie: as deep as in its repository, with what lies above it.
 
     Files above it, such as pytest's settings or a conftest, are copied; folders beside it are linked to.

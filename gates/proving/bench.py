@@ -17,7 +17,7 @@ from gates.child import process
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.heartbeat import every
-from gates.project.copies import copy_project, place_for, relocated
+from gates.project.copies import copy_project, relocated
 from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy
 from gates.task.task import Task
@@ -38,8 +38,7 @@ class Bench:
         self._root = context.root
         self._folder = context.evidence
         first, names = self._folder / "pristine", [f"copy-{i}" for i in range(jobs)]
-        self.pristine = place_for(context.root, first)
-        copy_project(context.root, self.pristine, jobs + 1)
+        self.pristine = copy_project(context.root, first, jobs + 1)
         for name in ("look", *names):
             shutil.copytree(first, self._folder / name, symlinks=True)
         inside = self.pristine.relative_to(first)
@@ -81,10 +80,8 @@ class Bench:
         """Let a worker try faults in its copy until none is left."""
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
-        argv, env = (
-            [self.look.python, "-m", f"{PACKAGE}.work", str(asked)],
-            {**plan["env"], "TMPDIR": plan["temporary"]},
-        )
+        argv = [self.look.python, "-m", f"{PACKAGE}.work", str(asked)]
+        env = {**plan["env"], "TMPDIR": plan["temporary"]}
         process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 
     @contextmanager

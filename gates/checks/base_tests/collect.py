@@ -16,7 +16,7 @@ from gates.evidence.tests.bound_tests import moved_symbols, moved_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
-from gates.project.copies import copy_project, lay_out, lend_generated, place_for, relocated
+from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History
 from gates.project.policy import task_at_base
@@ -173,8 +173,7 @@ def _write_in(names: Mapping[str, str], file: Path) -> int:
 def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
     """Copy the change with its tests as the base has them."""
     old, added = changes
-    copy = place_for(context.root, copy)
-    copy_project(context.root, copy, copies=2)
+    copy = copy_project(context.root, copy, copies=2)
     for path in added:
         (copy / path).unlink()
     for path, content in old.items():

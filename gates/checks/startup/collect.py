@@ -24,7 +24,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model
-from gates.project.copies import copy_project, place_for
+from gates.project.copies import copy_project
 from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
 from gates.words import printable
@@ -71,7 +71,7 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
     from build import BuildBackendException, BuildException, ProjectBuilder
 
     whole, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
-    source = place_for(context.root, whole)
+    source = whole
     backend = str(table(project, "build-system").get("build-backend", "setuptools")).partition(":")[0]
 
     def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
@@ -82,7 +82,7 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
             raise OSError(f"{ended.ended}: {_error_in(ended)}")
 
     try:
-        copy_project(context.root, source, copies=1)
+        source = copy_project(context.root, whole, copies=1)
         _without_empty_folders(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
