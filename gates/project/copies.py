@@ -84,10 +84,7 @@ SPARE_BYTES = 256 * 1024**2
 
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
-    """Copy a project into a folder, links inside of it staying inside; return where in the folder it lies.
-
-    Raises `UsageError` where so many copies do not fit.
-    """
+    """Copy a project into a folder, return where in it; raise `UsageError` where so many copies do not fit."""
     size = sum(_size(path) for path in _files(root))
     whole.mkdir()
     free = shutil.disk_usage(whole).free

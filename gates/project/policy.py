@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from gates import config
@@ -77,14 +78,15 @@ class TaskAtBase:
     unread: str = ""
 
 
-def task_at_base(task: Task, root: Path, commit: str) -> TaskAtBase:
+@lru_cache(maxsize=8)  # several checks of a run ask, and a commit stays as it is
+def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBase:
     """Find the task of the same id at a commit; then the one of the same path."""
     try:
-        with taken(root, commit, task.path) as base:
+        with taken(root, commit, path_now) as base:
             try:
-                path = loading.find(task.id, base.root / base.settings.tasks, base.root)
+                path = loading.find(name, base.root / base.settings.tasks, base.root)
             except UsageError:
-                path = base.root / task.path
+                path = base.root / path_now
             return TaskAtBase(loading.load(path, base.root) if path.is_file() else None, base.settings)
     except UsageError as error:
         if isinstance(error.__cause__, EvidenceUnavailable):

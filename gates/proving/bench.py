@@ -39,9 +39,9 @@ class Bench:
         self._folder = context.evidence
         first, names = self._folder / "pristine", [f"copy-{i}" for i in range(jobs)]
         self.pristine = copy_project(context.root, first, jobs + 1)
+        inside = self.pristine.relative_to(first)
         for name in ("look", *names):
             shutil.copytree(first, self._folder / name, symlinks=True)
-        inside = self.pristine.relative_to(first)
         self.look = replace(context, root=self._folder / "look" / inside, evidence=self._fresh("seen"))
         self._copies = tuple(self._folder / name / inside for name in names)
         self._looked = Copy(self.look.root, self.pristine)
@@ -98,8 +98,8 @@ class Bench:
         own = scratch / str(number)
         (own / "tmp").mkdir(parents=True)
         paths = {"root": root, "scratch": own, "temporary": own / "tmp", "results": own / "results.jsonl"}
-        arguments = ["--maxfail=1", f"--rootdir={root}"]
-        return {**{name: str(path) for name, path in paths.items()}, "env": self.env(root), "arguments": arguments}
+        told = {name: str(path) for name, path in paths.items()}
+        return {**told, "env": self.env(root), "arguments": ["--maxfail=1", f"--rootdir={root}"]}
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: variables that name places of the project name its places.

@@ -81,7 +81,7 @@ class BaseTests(Derived):
         old, new = states.changed((*tests, *sorted(above)), "")
         old = {path: content for path, content in old.items() if not _is_code(path, task)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
-        earlier = task_at_base(task, context.root, found.commit).task
+        earlier = task_at_base(task.id, task.path, context.root, found.commit).task
         then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
         facts = {
             "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
@@ -170,10 +170,10 @@ def _write_in(names: Mapping[str, str], file: Path) -> int:
     return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
 
 
-def _with_the_bases_tests(context: Context, changes: Changes, copy: Path) -> Path:
+def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Path:
     """Copy the change with its tests as the base has them."""
     old, added = changes
-    copy = copy_project(context.root, copy, copies=2)
+    copy = copy_project(context.root, whole, copies=2)
     for path in added:
         (copy / path).unlink()
     for path, content in old.items():

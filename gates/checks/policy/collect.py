@@ -53,7 +53,8 @@ class Goalposts(Evidence):
         """Compare the work tree with the merge base."""
         history = History(context.root)
         found = base_of(history, context.base)
-        was, states = task_at_base(task, context.root, found.commit), TwoStates(history, found.commit, context.root)
+        was = task_at_base(task.id, task.path, context.root, found.commit)
+        states = TwoStates(history, found.commit, context.root)
         moves, unread, is_new = _compared(task, context, was, states)
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",

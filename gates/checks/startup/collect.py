@@ -71,7 +71,6 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
     from build import BuildBackendException, BuildException, ProjectBuilder
 
     whole, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
-    source = whole
     backend = str(table(project, "build-system").get("build-backend", "setuptools")).partition(":")[0]
 
     def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
