@@ -5,14 +5,14 @@ import typing
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
 from gates.model import Level, Location
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
-from gates.task.types import ArmName, Callable, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
+from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Metric, Name, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell
 
@@ -118,7 +118,7 @@ class EntryPoint(Part):
 
     run: Command | None = None
     call: Callable | None = None
-    args: tuple[JsonValue, ...] = ()
+    args: tuple[Json, ...] = ()
     timeout_s: Seconds | None = None
 
     @model_validator(mode="after")
