@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +24,7 @@ from gates.commands.preflight import check_waived_rules, follow_moved, refuse_wh
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.heartbeat import every
-from gates.model import Decision
+from gates.model import Decision, Model
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
@@ -42,8 +42,7 @@ N = TypeVar("N", Format, Gate)
 PARTIAL = "partial"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Model):
     """What was asked for on the command line, defaults filled in."""
 
     task: str
