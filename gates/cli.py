@@ -133,7 +133,7 @@ def init(task: str, title: str | None, criteria: tuple[str, ...], described: Tex
 @cli.command("list")
 def list_tasks() -> None:
     """List the tasks, their criteria, and the last verdict of each."""
-    from gates.commands.tasks import overview
+    from gates.commands.explain import overview
 
     lines, broken = overview(_project())
     _print(lines)
@@ -293,7 +293,7 @@ def diff(before: Path | None, after: Path | None) -> None:
 @click.argument("name", type=click.Choice(SCHEMAS))
 def schema(name: str) -> None:
     """Print the JSON schema of a result, a task file, a samples file or a bundle."""
-    from gates.commands.schemas import schema_of
+    from gates.commands.explain import schema_of
 
     click.echo(schema_of(name))
 

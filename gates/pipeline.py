@@ -47,8 +47,7 @@ from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
-from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
-from gates.task.task import Task
+from gates.task.task import NOT_ASKED_FOR, SAID, Selection, Task, left_out, narrowed
 
 RULES = (
     RuleText(

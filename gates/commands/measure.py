@@ -21,8 +21,7 @@ from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, git
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 from gates.words import visible
 
 SILENT = Stream(bytes=0, tail="")

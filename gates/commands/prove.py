@@ -21,8 +21,7 @@ from gates.proving.cases import Baseline, Case, Trial, observe
 from gates.proving.mutants import Fault
 from gates.proving.proof import PROOF, PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault, markdown, text
 from gates.task import loading as spec
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 from gates.words import printable
 
 PAGE = "proof.md"
