@@ -33,23 +33,22 @@ def give_history(repository: Path, copy: Path) -> None:
     """
     if not (repository / ".git").exists() or _run(repository, "rev-parse", "--show-prefix").stdout.strip():
         return
-    _borrow(repository, copy, "refs")
-    head = _run(repository, "symbolic-ref", "--quiet", "HEAD").stdout
-    if head:
-        _ask(copy, "symbolic-ref", "HEAD", os.fsdecode(head).strip())
-    else:
+    head = os.fsdecode(_run(repository, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
+    _borrow(repository, copy, "refs", head.removeprefix("refs/heads/"))
+    if not head:
         (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
     index = _run(repository, "ls-files", "--stage", "-z").stdout
     run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
 
 
-def _borrow(repository: Path, target: Path, refs: str) -> None:
+def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None:
     """Make a repository that has the project's objects and some of its references, packed into one file."""
-    objects = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
-    common = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
-    form = _ask(repository, "rev-parse", "--show-object-format")
+    places = ("--path-format=absolute", "--git-path", "objects", "--git-common-dir", "--show-object-format")
+    objects, folder, form = _ask(repository, "rev-parse", *places).split("\n")
+    common = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", ".")
+    on = [f"--initial-branch={branch}"] if branch else []
+    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", *on, ".")
     own = target / ".git"
     (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
