@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gates.measuring import machine
 from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
-from gates.measuring.interval import MANY, looks_until
+from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Device, Samples
@@ -163,11 +163,16 @@ class Session:
         return {name: self._bench.time(name, arm(seed), timeout_s=self._patience) for name, arm in arms.items()}
 
     def _end_block_where_due(self) -> None:
-        """End the processes where a block is over, unless to start them anew takes most of the time that is left."""
+        """End the processes where a block is over, unless to start them anew takes most of the time that is left.
+
+        As long as there were too few starts to see how they differ, it may take all but that of a round.
+        """
         running = self._running
         if running is None or running.left > 0:
             return
-        if self._starting_s / running.number > self._left_s / 2:
+        few = running.number < min(LEAST_RESTARTS, self._plan.restarts)
+        left_s = self._left_s - running.round_s if few else self._left_s / 2
+        if self._starting_s / running.number > left_s:
             running.left = self._most
         else:
             self._end_processes()

@@ -7,7 +7,7 @@ import pytest
 from arming import a_folder, a_plan
 
 from gates.measuring.samples import Samples
-from gates.measuring.session import measure
+from gates.measuring.session import Session, _Running, measure
 from gates.measuring.taken import Taken
 from gates.measuring.wire import ArmFailed
 
@@ -78,6 +78,23 @@ def test_it_ends_with_its_budget(tmp_path: Path) -> None:
     _, taken = taken_of(tmp_path, {"a": slow, "b": slow}, budget_s=4.0, restarts=1)
     assert taken.ended == "budget"
     assert 6 <= taken.pairs < 40
+
+
+@pytest.mark.parametrize(("starts", "ends"), [(2, True), (3, False)])
+def test_a_dear_start_is_made_where_it_fits_until_there_are_enough_to_differ(
+    starts: int, ends: bool, tmp_path: Path
+) -> None:
+    class Spent(Session):
+        ended = False
+
+        def _end_processes(self) -> None:
+            self.ended = True
+
+    session = Spent(a_plan(a_folder(tmp_path), TWO, budget_s=1e6, restarts=4), None)  # type: ignore[arg-type]  # no process
+    session._running = _Running(starts, left=0, round_s=1.0)
+    session._starting_s = starts * 0.8e6
+    session._end_block_where_due()
+    assert session.ended is ends
 
 
 def test_a_budget_for_less_than_an_interval_is_refused_at_once(tmp_path: Path) -> None:
