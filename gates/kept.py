@@ -39,8 +39,7 @@ from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
-from gates.task.selection import Selection
-from gates.task.task import Task
+from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
 PIECES, SOURCES = "pieces.json", "sources.zip"

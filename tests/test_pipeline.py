@@ -32,8 +32,7 @@ from gates.check import Check, Evidence, EvidenceSet
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Level, Planned, Status
 from gates.report import Report
-from gates.task.selection import left_out, narrowed
-from gates.task.task import Task
+from gates.task.task import Task, left_out, narrowed
 
 NO_HISTORY = {"BL011", "BL022", "BL023"}  # these projects lie in no repository
 PASSING = Check(

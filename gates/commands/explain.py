@@ -1,13 +1,16 @@
-"""What `gates explain` and `gates rules` say: from verdict to rule to evidence to raw file, or what a rule means."""
+"""What `gates explain`, `list`, `rules` and `schema` say: from verdict to rule to evidence, and what there is."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gates import pipeline, store
+from gates.bundles import Bundle
 from gates.config import Project
 from gates.errors import UsageError
-from gates.model import Finding, RuleText
+from gates.measuring.samples import Samples
+from gates.model import Finding, Model, RuleText
 from gates.report import CriterionReport, Report, Trace, ranked
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
@@ -143,3 +146,57 @@ def _code_rule(rule: Rule) -> list[str]:
         *([f"  {more} more examples: {rule.source}"] if (more := len(form.good) + len(form.bad) - 2) > 0 else []),
     ]
     return [visible(line) for line in lines]
+
+
+def overview(project: Project) -> tuple[list[str], list[str]]:
+    """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
+    lines: list[str] = []
+    broken: list[str] = []
+    named: dict[str, list[str]] = {}
+    files = spec.task_files(project.tasks)
+    for path in files:
+        try:
+            task = spec.load(path, project.root)
+            report = store.last(project.reports / task.id)
+        except UsageError as error:
+            broken.append(str(error))
+            continue
+        lines += _task(task, report)
+        named.setdefault(task.id, []).append(task.path)
+    broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
+    if not files:
+        lines.append(f"no task file (*.yaml) in {project.settings.tasks!r}")
+    return lines, broken
+
+
+def _task(task: Task, report: Report | None) -> list[str]:
+    if report is None:
+        verdict = "never run"
+    else:
+        stale = "" if report.task.digest == task.digest else "; the task file has changed since"
+        verdict = f"{report.headline} on {report.started_at}{stale}"
+    status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
+    return [
+        f"{task.id}  {task.title}  [{verdict}]",
+        *(f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria),
+    ]
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MODELS: dict[str, tuple[type[Model], str]] = {
+    "result": (Report, "serialization"),
+    "task": (Task, "validation"),
+    "samples": (Samples, "validation"),
+    "bundle": (Bundle, "validation"),
+}
+
+
+def schema_of(name: str) -> str:
+    """Return the JSON schema of a kind of file, as text."""
+    model, mode = MODELS[name]
+    schema = model.model_json_schema(by_alias=True, mode="serialization" if mode == "serialization" else "validation")
+    if name == "task":
+        for part in (schema, *schema.get("$defs", {}).values()):
+            properties = part.get("properties", {})
+            part["properties"] = {key: value for key, value in properties.items() if not value.get("readOnly")}
+    return json.dumps({"$schema": DIALECT, **schema}, indent=2, sort_keys=True)

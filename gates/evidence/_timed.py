@@ -28,8 +28,7 @@ from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Measure, Task
+from gates.task.task import Measure, Task, cut_short
 
 BEGUN, FAILED = "begun", "failed"
 KILLED = "it was stopped from outside"

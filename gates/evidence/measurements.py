@@ -20,8 +20,7 @@ from gates.measuring.taken import MeasurementRun
 from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.task.measurement import Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Task
+from gates.task.task import Task, cut_short
 
 MAX_BYTES = 64 * 1024 * 1024
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

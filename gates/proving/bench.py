@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
+from gates.child.guardian import every
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
-from gates.heartbeat import every
 from gates.project.copies import copy_project, relocated
 from gates.project.files import copy_package, files_of, import_roots, packages_of
 from gates.proving._worker.keeping import Copy

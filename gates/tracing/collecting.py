@@ -7,7 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gates import garbage_collection
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed, live_statements
@@ -127,11 +126,7 @@ class Collected:
 
 def collect(root: Path, settings: Settings, wanted: Path | None) -> Collected:
     """Trace the task in a file, or all tasks of the project; raise `UsageError` where the one asked for is broken."""
-    with garbage_collection.put_off():
-        return _collect(root, settings, wanted, _Collector(root))
-
-
-def _collect(root: Path, settings: Settings, wanted: Path | None, collector: "_Collector") -> Collected:
+    collector = _Collector(root)
     traces: dict[Path, TaskTrace] = {}
     files: dict[str, list[str]] = {}
     broken: list[str] = []

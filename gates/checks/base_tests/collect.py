@@ -18,9 +18,8 @@ from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import CommandRecord, Model
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
-from gates.project.history import History
+from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
-from gates.project.two_states import TwoStates, base_of
 from gates.task.task import Task
 from gates.words import printable
 

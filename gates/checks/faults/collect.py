@@ -13,8 +13,7 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Location, Model
-from gates.project.history import History
-from gates.project.two_states import TwoStates, base_of
+from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
 from gates.proving.mutants import Fault, distinct, mutants, spread

@@ -24,11 +24,9 @@ from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import Blob, History
-from gates.project.two_states import base_of
+from gates.project.history import Blob, History, base_of
 from gates.task.measurement import Arm, Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Measure, Task
+from gates.task.task import Measure, Task, cut_short
 from gates.words import printable
 
 METHOD = "gates.regression/1"

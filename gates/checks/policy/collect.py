@@ -17,9 +17,8 @@ from gates.errors import UsageError
 from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.model import Location
 from gates.project.files import is_under
-from gates.project.history import History
+from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
-from gates.project.two_states import TwoStates, base_of
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import printable

@@ -10,7 +10,7 @@ from gates.check import EvidenceSet
 from gates.checks.test_run.judge import judge
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.model import Finding, Level, Outcome, Severity
-from gates.task.selection import narrowed
+from gates.task.task import narrowed
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()])
 LOST = a_function("lost", line=5)
