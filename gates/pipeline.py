@@ -259,8 +259,8 @@ def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
         if criterion.level is Level.MUST and not said and status(about) not in {Status.PASS, Status.WAIVED}:
             message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
             fix = f"Bind {name} to a test or measure of level must that applies here."
-            finding = partial(about_criterion(criterion, "GT004", f"seen:{name}"), location=task.place(criterion))
-            yield finding(outcome=Outcome.UNKNOWN, message=message, actual="nothing seen", remediation=fix)
+            required = about_criterion(criterion, "GT004", f"seen:{name}", location=task.place(criterion))
+            yield required.unknown(message, fix, actual="nothing seen")
 
 
 def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
