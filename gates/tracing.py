@@ -117,10 +117,7 @@ class Matrix(Model):
 
 @garbage_collection.put_off()
 def collect(root: Path, settings: Settings, wanted: Path | None) -> tuple[Matrix, list[str]]:
-    """Trace the task in a file, or all tasks of the project; return what is wrong with other task files, too.
-
-    Raises `UsageError` where the one asked for is broken.
-    """
+    """Trace the task of a file, or all; return what is wrong with files, and raise it of the one that was asked for."""
     tasks, broken = _tasks(root, settings, wanted)
     asked, told = ([*tasks.values()], broken) if wanted is None else ([tasks[wanted]], [])
     criteria = {f"{task.id}/{criterion.id}" for task in tasks.values() for criterion in task.criteria}
