@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from gates import __version__, pipeline
 from gates.check import Earlier, Evidence, EvidenceSet
-from gates.checks.faults.collect import ChangedLines
+from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.config import Context

@@ -3,7 +3,7 @@
 from building import a_criterion, a_measure, a_record, a_run, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.commands import judge as _commands
+from gates.checks import commands as _commands
 from gates.evidence.called_code import CalledCode, CommandCall
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Outcome, Severity

@@ -7,7 +7,7 @@ from building import a_context, a_criterion, a_task, evidence, written
 from scanning import WORDS
 
 from gates.check import EvidenceSet
-from gates.checks.code_rules import judge as _rules
+from gates.checks import code_rules as _rules
 from gates.checks.criteria.traced import judge_code
 from gates.evidence.code_rules import CodeRules
 from gates.evidence.source_tree import SourceTree

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gates.check import Said, absent, unseen
+from gates.check import Said
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.orders import Fault, judge_last_values, judge_norms, judge_windows
+from gates.checks.training_steps.orders import Fault, absent, judge_last_values, judge_norms, judge_windows, unseen
 from gates.evidence.recorded_step import BACKWARD, Compared, Happened, Recorded
 from gates.model import Level, Outcome
 from gates.task.probes import Need

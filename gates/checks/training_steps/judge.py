@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 
-from gates.check import Check, EvidenceSet, Said, about_criterion, absent, for_criteria, in_the_way, unseen
+from gates.check import About, Check, EvidenceSet, Said, about_criterion, for_criteria
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.orders import Fault, judge_logged, judge_mean, judge_order
+from gates.checks.training_steps.orders import Fault, absent, judge_logged, judge_mean, judge_order, unseen
 from gates.evidence.recorded_step import Overflowed, Recorded
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
+from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
 from gates.task.task import Criterion, Task
@@ -219,26 +218,33 @@ def _judged(
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
             failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
             said = failed or [unseen("the training step was not seen to its end", needed=False)]
-    check, evidence_file = f"recorded:{index}:{aspect}", f"recording/{index}.jsonl" if seen else None
+    raw = f"recording/{index}.jsonl" if seen else None
+    about = About(rule="BL006", check=f"recorded:{index}:{aspect}", evidence=raw)
     for one in said:
-        yield one.finding("BL006", check, name=step.name, place=task.place(step), evidence=evidence_file)
+        warns = one.outcome is Outcome.FAILED and one.level is not Level.MUST
+        own = {"severity": Severity.MEDIUM} if warns else {}
+        place, subject = one.location or task.place(step), f"{step.name} {one.subject}".strip()
+        yield about.says(one, location=place, subject=subject, **own)
 
 
 def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
     """Fold what was seen of a training step into one finding on a criterion."""
-    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
-    if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
-        return first
-    about = partial(about, location=task.place(step), subject=step.name, evidence=found[0].evidence)
+    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}", subject=step.name)
+    binding = [one for one in found if one.level is Level.MUST]
+    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+        for one in [each for each in binding if each.outcome is outcome]:
+            same = one.model_dump(include={"location", "expected", "actual", "impact", "evidence"})
+            return about(outcome, f"{step.name}: {one.message}", one.remediation, **same)
+    about = about.but(location=task.place(step), evidence=found[0].evidence)
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
     missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
     if missing:
-        why = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
-        fix, needed = "Make the training step show it, on a CPU.", "what the training step 'needs'"
-        return about(outcome=Outcome.UNKNOWN, message=why, actual="not seen", expected=needed, remediation=fix)
+        about = about.but(actual="not seen", expected="what the training step 'needs'")
+        message = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
+        return about.unknown(message, "Make the training step show it, on a CPU.")
     warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
     told = f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip()
-    return about(outcome=Outcome.PASSED, message=told, actual=", ".join(passed))
+    return about.passed(told, actual=", ".join(passed))
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -278,14 +284,14 @@ def _aspects(step: TrainingStep) -> list[str]:
 
 
 CHECK = Check(
-    name="training_steps",
-    gate="business-logic",
-    order=80,
-    rules=RULES,
-    uses=(Recording,),
-    plan=plan,
-    judge=judge,
-    page=describe,
+    "training_steps",
+    "business-logic",
+    80,
+    RULES,
+    (Recording,),
+    plan,
+    judge,
+    describe,
     row=Row.TEST,
     label="recorded run",
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from gates.check import Said, absent, unseen
+from gates.check import Said
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import (
     BACKWARD,
@@ -37,6 +37,23 @@ class Fault:
         """Say it of a training step."""
         about = (expected or self.expected, self.impact, self.remedy, self.subject, self.level)
         return Said(Outcome.FAILED, message, actual, place, *about)
+
+
+def unseen(why: str, *, needed: bool) -> Said:
+    """Say that something could not be seen; that leaves a verdict open only where it is needed."""
+    level, fix = (Level.MUST, "Make the training step show it, on a CPU.") if needed else (Level.ADVISORY, "")
+    return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
+
+
+def absent(why: str, *, needed: bool) -> Said:
+    """Say that there is nothing to see, which is a failure where it is needed."""
+    said = f"{why[0].upper()}{why[1:]}."
+    if not needed:
+        return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
+    impact = "What the training step is to show does not happen in it."
+    fix = "Mend the training step, or take this out of its 'needs'."
+    wanted = "what the training step 'needs'"
+    return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 
 
 PARTIAL = Fault(

@@ -7,8 +7,7 @@ import pytest
 from building import a_context, collected, written
 
 from gates.check import EvidenceSet
-from gates.checks.assertions.collect import TestFiles
-from gates.checks.assertions.judge import judge
+from gates.checks.assertions import TestFiles, judge
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome

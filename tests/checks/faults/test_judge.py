@@ -4,7 +4,7 @@ import pytest
 from building import a_criterion, a_record, a_run, a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.faults import judge as _emptied
+from gates.checks import faults as _emptied
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End

@@ -1,12 +1,12 @@
-"""The part of the business logic gate on code rules: is each that the task asks for kept by the implementation?"""
+"""Code rules that a task asks for: is each kept by the implementation?"""
 
 from collections import Counter
 from collections.abc import Iterator
 
-from gates.check import Check, EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
 from gates.evidence.source_tree import SourceTree
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
@@ -35,10 +35,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each entry by the places that its rules found."""
     seen = evidence.get(CodeRules)
     for name in task.rules:
+        about = About(rule="BL005", check=f"rule:{name}", location=task.place(task), subject=name)
         if seen is None:
-            yield _unknown(task, name, f"The code rules were not applied: {evidence.why_missing(CodeRules)}")
-            continue
-        yield from _entry(task, name, seen)
+            yield _unknown(about, f"The code rules were not applied: {evidence.why_missing(CodeRules)}")
+        elif name in dict(seen.unknown):
+            yield _unknown(about, dict(seen.unknown)[name])
+        else:
+            yield from _entry(about, name, seen)
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -79,89 +82,41 @@ def _counts(rule: RuleTrace) -> tuple[int, int, int]:
     return found["broken"], found["open"], found["kept"]
 
 
-def _entry(task: Task, name: str, seen: CodeRules) -> Iterator[Finding]:
-    problem = dict(seen.unknown).get(name)
-    if problem is not None:
-        yield _unknown(task, name, problem)
-        return
-    applied = [rule for rule in seen.applied if name in rule.asked]
-    for rule in applied:
-        if rule.problem:
-            yield _unknown(task, name, f"{rule.rule} was not applied: {rule.problem}", rule=rule)
-        for site in rule.sites:
-            if not site.ok:
-                yield _open(task, name, rule, site) if site.undecided else _broken(name, rule, site)
+def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
+    applied, advised = [rule for rule in seen.applied if name in rule.asked], about.but(level=Level.ADVISORY)
+    bad = [(rule, site) for rule in applied for site in rule.sites if not site.ok]
+    untried = [rule for rule in applied if rule.problem]
+    for rule in untried:
+        yield _unknown(advised, f"{rule.rule} was not applied: {rule.problem}", subject=rule.rule)
+    for rule, site in bad:
+        own = advised.but(location=site.location, subject=f"{rule.rule} {site.message}")
+        if site.undecided:
+            fix = "Split the function, so that its paths can be followed."
+            yield own.unknown(f"{rule.rule} is not decided: {site.message}", fix, actual="not checked")
+        else:
+            yield _broken(own, rule, site)
     for text in seen.unparsed:
-        yield _unknown(task, name, f"Not checked: {text}", subject=text)
-    if not any(rule.problem or any(not s.ok for s in rule.sites) for rule in applied) and not seen.unparsed:
+        yield _unknown(about, f"Not checked: {text}", subject=text)
+    if not bad and not untried and not seen.unparsed:
         kept = sum(len(rule.sites) for rule in applied)
         message = f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
         message += f"{kept} places were seen to keep one."
-        said = {"subject": name, "location": _place(task), "expected": "kept", "actual": "kept"}
-        yield Finding(rule="BL005", check=f"rule:{name}", outcome=Outcome.PASSED, message=message, **said)
+        yield about.passed(message, expected="kept", actual="kept")
 
 
-def _broken(name: str, rule: AppliedRule, site: RuleSite) -> Finding:
-    trace = _trace(site)
-    own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
-    worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
-    return Finding(
-        rule="BL005",
-        check=f"rule:{name}",
-        outcome=Outcome.FAILED,
-        severity=worth,
-        level=Level.ADVISORY,
-        location=site.location,
-        subject=f"{rule.rule} {site.message}",
-        expected=f"{rule.rule} is kept",
-        actual=trace or "broken",
-        message=f"{rule.rule}: {rule.problem_text}{own}",
-        impact=rule.impact,
-        remediation=rule.fix,
-        command=f"gates explain {rule.rule}",
-    )
-
-
-def _trace(site: RuleSite) -> str:
+def _broken(about: About, rule: AppliedRule, site: RuleSite) -> Finding:
     more = len(site.trace) - SHOWN
     shown = site.trace if more <= 0 else (*site.trace[: SHOWN // 2], f"... {more} more ...", *site.trace[-SHOWN // 2 :])
-    return " -> ".join(shown)
+    own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
+    worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
+    facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(shown) or "broken"}
+    message, command = f"{rule.rule}: {rule.problem_text}{own}", f"gates explain {rule.rule}"
+    return about.failed(message, rule.fix, impact=rule.impact, command=command, **facts)
 
 
-def _open(task: Task, name: str, rule: AppliedRule, site: RuleSite) -> Finding:
-    found = _unknown(task, name, f"{rule.rule} is not decided: {site.message}", rule=rule)
-    fix = "Split the function, so that its paths can be followed."
-    own = {"location": site.location, "subject": f"{rule.rule} {site.message}", "remediation": fix}
-    return found.model_copy(update=own)
-
-
-def _unknown(task: Task, name: str, message: str, *, rule: AppliedRule | None = None, subject: str = "") -> Finding:
+def _unknown(about: About, message: str, **own: object) -> Finding:
     """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
-    return Finding(
-        rule="BL005",
-        check=f"rule:{name}",
-        outcome=Outcome.UNKNOWN,
-        level=Level.ADVISORY if rule else Level.MUST,
-        location=_place(task),
-        subject=subject or (rule.rule if rule else name),
-        actual="not checked",
-        message=message,
-        remediation="Mend what is named.",
-    )
+    return about.unknown(message, "Mend what is named.", actual="not checked", **own)
 
 
-def _place(task: Task) -> Location:
-    return Location(path=task.path, line=task.line)
-
-
-CHECK = Check(
-    name="code_rules",
-    gate="business-logic",
-    order=50,
-    rules=RULES,
-    uses=(),
-    plan=plan,
-    judge=judge,
-    page=describe,
-    basis=Basis.READ,
-)
+CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, describe, basis=Basis.READ)

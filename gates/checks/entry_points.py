@@ -1,15 +1,14 @@
-"""The part of the execution gate that judges entry points: does the production code run, and would a test notice?"""
+"""Entry points: does the production code run to its end, and would a test notice?"""
 
 from collections.abc import Iterator
-from functools import partial
 
-from gates.check import Check, EvidenceSet, for_criteria
+from gates.check import About, Check, EvidenceSet, for_criteria
 from gates.child.tracebacks import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import Finding, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.model import Finding, Location, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
 from gates.words import first_of
@@ -117,62 +116,50 @@ def _what(seen: EntryRun) -> str:
     return f"{seen.error}{where}" if seen.error else ""
 
 
-def _why_not(entry: EntryPoint, problem: str) -> dict[str, str]:
-    """Return what is said of an entry point that did not run, and what to do."""
-    fix = "Name a callable that there is." if entry.call else "Name a command that can be started."
-    return {"message": f"The entry point was not seen running: {problem}", "remediation": fix}
-
-
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
-    name, place = entry.name, task.place(entry)
-    expected = "it returns" if entry.call else "exit code 0"
-    about = partial(Finding, check=f"entry:{index}", subject=name, command=name)
+    name, expected = entry.name, "it returns" if entry.call else "exit code 0"
+    about = About(rule="EX004", check=f"entry:{index}", subject=name, command=name, expected=expected)
+    about = about.but(location=task.place(entry))
     if seen is None or seen.process is None:
-        unseen = partial(about, rule="EX004", outcome=Outcome.UNKNOWN, location=place, expected=expected)
-        return unseen(
-            actual="not run", **_why_not(entry, seen.problem if seen else evidence.why_missing(EntryPointRuns))
+        why = seen.problem if seen else evidence.why_missing(EntryPointRuns)
+        fix = "Name a callable that there is." if entry.call else "Name a command that can be started."
+        return about.unknown(f"The entry point was not seen running: {why}", fix, actual="not run")
+    ended, about = seen.process, about.but(evidence=f"entry_points/{index}.stderr.txt")
+    if ended.exit_code == 0:
+        return _ended_well(about, name, seen)
+    uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
+    facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
+    message = f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}"
+    fix = advice_on(ended.last_words) or "Mend the crash and add a test that runs this path."
+    said = about.unknown if ended.timed_out else about.failed
+    return said(message, fix, impact=f"Users of this entry point meet this crash.{uncaught}", **facts)
+
+
+def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
+    if seen.exit_code:
+        message = f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}."
+        fix, impact = (
+            "Mend what makes it fail; return 0 or None for success.",
+            "Who runs this command is told that it failed.",
         )
-    ended, about = seen.process, partial(about, evidence=f"entry_points/{index}.stderr.txt")
-    if ended.exit_code == 0 and seen.exit_code:
-        return about(
-            rule="EX004",
-            outcome=Outcome.FAILED,
-            location=place,
-            expected=expected,
-            actual=f"returned {seen.returned}",
-            message=f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
-            impact="Who runs this command is told that it failed.",
-            remediation="Mend what makes it fail; return 0 or None for success.",
-        )
-    if ended.exit_code == 0 and seen.no_result:
+        return about.failed(message, fix, actual=f"returned {seen.returned}", impact=impact)
+    if seen.no_result:
         message = f"`{seen.name}` ended well without a result: {seen.no_result}."
         fix = "Let it raise, or end with another exit code, where it failed or was skipped."
-        none = partial(about, rule="EX012", outcome=Outcome.UNKNOWN, location=place, remediation=fix)
-        impact = "It shows nothing of its criteria."
-        return none(expected="a result", actual="no result", message=message, impact=impact)
-    about = partial(about, rule="EX004", expected=expected, actual=ended.ended)
-    if ended.exit_code == 0:
-        return about(outcome=Outcome.PASSED, location=place, message=f"`{name}` ran to its end.")
-    uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
-    return about(
-        outcome=Outcome.UNKNOWN if ended.timed_out else Outcome.FAILED,
-        severity=Severity.CRITICAL,
-        location=seen.crash or place,
-        message=f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}",
-        impact=f"Users of this entry point meet this crash.{uncaught}",
-        remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
-    )
+        none = about.but(rule="EX012", expected="a result", actual="no result")
+        return none.unknown(message, fix, impact="It shows nothing of its criteria.")
+    return about.passed(f"`{name}` ran to its end.", actual=seen.process.ended if seen.process else "")
 
 
 CHECK = Check(
-    name="entry_points",
-    gate="execution",
-    order=20,
-    rules=RULES,
-    uses=(EntryPointRuns,),
-    plan=plan,
-    judge=judge,
-    page=describe,
+    "entry_points",
+    "execution",
+    20,
+    RULES,
+    (EntryPointRuns,),
+    plan,
+    judge,
+    describe,
     row=Row.TEST,
     label="entry point",
 )

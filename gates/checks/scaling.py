@@ -1,15 +1,21 @@
-"""Scaling: steps of the project at several sizes, and where one grows too fast, the function that does."""
+"""By which power of a size time, memory or calls of a step grow.
+
+A step runs at several sizes; where it grows too fast, the function that does is found, too.
+"""
 
 import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed, number
-from gates.evidence._probes import Probes, readable
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import student
-from gates.model import Location, Model
+from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
 from gates.task.probes import Scale
+from gates.words import shown
 
 LEVEL = 0.95
 STEP = 0.005
@@ -118,7 +124,7 @@ class Scaling(Probes[Scale, Scaled]):
     @classmethod
     def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
         """Measure a step; the same call with the folders of another revision measures it there."""
-        told = part.model_dump(include={"call", "args", "kwargs", "argument", "sizes", "of", "restarts", "budget_s"})
+        told = part.model_dump(include={"call", "args", "kwargs", "of", "restarts", "budget_s"})
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
         probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
@@ -170,3 +176,101 @@ def _by_function(entry: Entry) -> dict[tuple[str, int, str], float]:
     functions = entry["functions"]
     assert isinstance(functions, list)
     return {(str(path), int(line), str(function)): number(value) for path, line, function, value in functions}
+
+
+RULE = RuleText(
+    id="PF007",
+    title="It scales no worse with a size than it may",
+    meaning="A step is measured at several sizes. It fails where the whole interval of its exponent "
+    "is beyond the limit. An interval that holds the limit is unknown.",
+)
+METHOD = (
+    "the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
+    "Student's interval of 95 % over the starts"
+)
+UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
+WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
+
+
+def _said(scale: Scale, seen: Scaled) -> Said:
+    if why := _why_not(scale, seen):
+        return unknown(why, location=seen.place)
+    found, most = seen.power(), scale.exponent.at_most
+    told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
+    said = Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
+    if found.high <= most:
+        return said
+    if found.low > most:
+        return _too_fast(scale, seen, said)
+    return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
+
+
+def _too_fast(scale: Scale, seen: Scaled, said: Said) -> Said:
+    """Say of a step that it grows too fast, by how much, and which function does."""
+    worst, middle, told = seen.grown, _middle(seen), said.message
+    if worst:
+        told += f"; {worst.function} at {worst.place} grows with about {worst.exponent:.2f}"
+        told += f" and takes {worst.share:.0%} of the step at {seen.sizes[-1]}"
+    by, more = scale.sizes[-1] // scale.sizes[0], middle[-1] / middle[0]
+    impact = f"{scale.argument} times {by} makes it {more:.3g} times as much."
+    said = replace(said, outcome=Outcome.FAILED, message=told, location=worst.place if worst else None, impact=impact)
+    return replace(said, remediation="Look for a loop within a loop, or a matrix of all by all.")
+
+
+def _why_not(scale: Scale, seen: Scaled) -> str:
+    """Return why there is no exponent, or nothing where there is one."""
+    if seen.problem:
+        return seen.problem
+    if scale.on not in {"any", seen.device}:
+        return f"it was measured on {seen.device}, asked is {scale.on}"
+    if len(seen.starts) < scale.restarts:
+        return f"{len(seen.starts)} of {scale.restarts} starts in the time there is"
+    try:
+        seen.power()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _middle(seen: Scaled) -> list[float]:
+    """Return the median of each size, over all rounds."""
+    rows = [row for rounds in seen.starts for row in rounds]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each step how it grows."""
+    yield Section(
+        title="Complexity",
+        text=not_run or f"By which power of a size a step grows: {METHOD}.",
+        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
+        rows=tuple(_row(*each) for each in seen),
+    )
+
+
+def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
+    values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
+    sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
+    rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
+    function = str(seen.grown.place) if seen.grown else "-"
+    found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
+    return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
+
+
+CHECK = ProbeCheck[Scale, Scaled](
+    name="scaling",
+    order=50,
+    prefix="scaling",
+    rule=RULE,
+    evidence=Scaling,
+    aspects=(
+        Aspect(
+            lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}",
+            "it grows no faster than it may",
+            lambda scale, seen: [_said(scale, seen)],
+        ),
+    ),
+    page=_page,
+    doubt="not known how it grows",
+    remedy="Make `call` return the step, and let it run to its end.",
+).check()

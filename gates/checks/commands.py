@@ -1,13 +1,12 @@
-"""The part of the business logic gate on commands: do those that stand for a criterion call its code, and heed it?"""
+"""Commands that stand for a criterion: do they call its code, and heed its errors?"""
 
 from collections.abc import Iterator
-from functools import partial
 
-from gates.check import Check, EvidenceSet, about_criterion
+from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Outcome, Planned, RuleText
+from gates.model import Finding, Level, Planned, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
@@ -39,10 +38,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for criterion in _asked(task):
         own = [call for call in seen.calls if call.criterion == criterion.id] if seen else []
         past = _past(own, tests=bool(tests_of(task, criterion, evidence.get(PytestRun))))
+        about = about_criterion(criterion, "BL017", f"called:{criterion.id}", evidence=RAW)
         if past is not None:
-            yield _open(task, criterion, past)
+            yield _open(about.but(location=task.place(criterion)), criterion, past)
         else:
-            yield _told(criterion, own, "" if seen else evidence.why_missing(CalledCode))
+            yield _called(
+                about.but(level=Level.ADVISORY), criterion, own, "" if seen else evidence.why_missing(CalledCode)
+            )
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -71,39 +73,36 @@ def _past(own: list[CommandCall], *, tests: bool) -> CommandCall | None:
     return None
 
 
-def _open(task: Task, criterion: Criterion, call: CommandCall) -> Finding:
+def _open(about: About, criterion: Criterion, call: CommandCall) -> Finding:
     """Say that a command calls none of the code, or says the same when that raises."""
     names = ", ".join(binding.name for binding in criterion.code)
-    did = f"ended well without calling {names}"
-    expected, impact = "a command that calls it", "It would say the same whatever that code does."
+    did = (
+        f"calls {names} before its steps and in none of them" if call.hoisted else f"ended well without calling {names}"
+    )
+    facts = {"expected": "a command that calls it", "actual": "not called"}
+    facts["impact"] = "It would say the same whatever that code does."
     fix = "Let it call the code, or trace the criterion to the code that it calls."
     if call.unheard:
         did = f"called {names}, which raised, and ended as it always does"
-        expected, impact = "an end that tells of the error", "It would say the same if that code failed with each call."
+        facts = {"expected": "an end that tells of the error", "actual": "unheard"}
+        facts["impact"] = "It would say the same if that code failed with each call."
         fix = "Let the error end it, or assert in a test on what the code does."
-    elif call.hoisted:
-        did = f"calls {names} before its steps and in none of them"
-    about = about_criterion(criterion, "BL017", f"called:{criterion.id}")
-    said = partial(about, outcome=Outcome.UNKNOWN, location=task.place(criterion), subject=call.part, evidence=RAW)
     message = f"`{in_shell(call.command)}` ({call.part}) {did}: it says nothing of {criterion.id}."
-    actual = "unheard" if call.unheard else "not called"
-    return said(message=message, expected=expected, actual=actual, impact=impact, remediation=fix)
+    return about.unknown(message, fix, subject=call.part, **facts)
 
 
-def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
+def _called(about: About, criterion: Criterion, own: list[CommandCall], missing: str) -> Finding:
     called = [call for call in own if call.called and not call.hoisted]
-    about = partial(about_criterion(criterion, "BL017", f"called:{criterion.id}"), level=Level.ADVISORY, evidence=RAW)
     if called:
-        share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
-        stands, calls = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
-        message = f"{share} that {stands} for {criterion.id} {calls} its code."
-        return about(outcome=Outcome.PASSED, actual=f"{len(called)} of {len(own)} commands", message=message)
+        some = f"{len(called)} of the {len(own)} commands that stand for {criterion.id} call its code."
+        message = some if len(called) < len(own) else f"Each command that stands for {criterion.id} calls its code."
+        return about.passed(message, actual=f"{len(called)} of {len(own)} commands")
     came = any(call.misses for call in own)
     unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
     unseen = next((call.why for call in own if call.why), unseen)
     why = missing or (unseen if own else "something else than functions is bound to it")
     message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
-    return about(outcome=Outcome.NOT_APPLICABLE, actual="not judged", message=message)
+    return about.not_asked(message, actual="not judged")
 
 
 def _says(call: CommandCall) -> str:
@@ -114,6 +113,4 @@ def _says(call: CommandCall) -> str:
     return f"not known: {call.why or 'it failed before'}"
 
 
-CHECK = Check(
-    name="commands", gate="business-logic", order=40, rules=RULES, uses=(), plan=plan, judge=judge, page=describe
-)
+CHECK = Check("commands", "business-logic", 40, RULES, (), plan, judge, describe)

@@ -1,27 +1,31 @@
-"""The tests as the merge base has them, run against the change's code in a copy."""
+"""The base's tests judge the change: as the merge base has them, they run against its code in a copy.
+
+What they noticed before, they notice still.
+"""
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 
-from gates.check import Derived, EvidenceSet
+from gates.check import About, Check, Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.bound_tests import moved_symbols, moved_tests
+from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
-from gates.model import CommandRecord, Model
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import import_roots, is_among, is_test_file
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
-from gates.task.task import Task
-from gates.words import printable
+from gates.report import Section
+from gates.task.task import Criterion, Task
+from gates.words import counted, printable
 
 MESSAGE = 300
 SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
@@ -212,3 +216,108 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     if run.process.exit_code not in {0, 1}:
         return {}, command, f"pytest did not run them ({run.process.ended}): {run.process.last_words}"
     return ends, command, ""
+
+
+SHOWN = 20
+ABOUT = About(rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
+RULES = (
+    RuleText(
+        id="BL022",
+        title="The base's tests pass against the change",
+        meaning="Where a change touches tests, the base's tests run against its code. One that passed "
+        "there and fails now is changed behaviour: a criterion must name it under `changes`.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Planned]:
+    """Plan one run of the base's tests; it speaks of the bar and not of the work, so it has no share of the score."""
+    yield Planned(id="base-tests", title="The base's tests pass against the change", level=Level.ADVISORY, scored=False)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each test of the base that does not pass any more, at the level of its criterion."""
+    seen, run = evidence.get(BaseTests), evidence.get(PytestRun)
+    if seen is None or seen.problem:
+        why = seen.problem if seen else evidence.why_missing(BaseTests)
+        message = f"Whether the base's tests pass against the change was not seen: {why}"
+        yield ABOUT.unknown(message, severity=Severity.INFO, actual="not run")
+        return
+    meant = [path for criterion in task.criteria for path in criterion.changes]
+    broken = [one for one in seen.broken if one.at_base == "passed"]
+    unseen = [one for one in seen.broken if not one.seen_at_base]
+    open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
+    for one in open_[:SHOWN]:
+        yield _broken(one, _criterion(task, one, run), seen)
+    if more := open_[SHOWN:]:
+        message = f"{len(more)} more tests of the base fail; all are in BaseTests.json."
+        yield ABOUT.failed(message, "", severity=Severity.INFO, subject="more")
+    own: dict[Criterion | None, list[BaseTest]] = {}
+    for one in unknown:
+        own.setdefault(_criterion(task, one, run), []).append(one)
+    yield from (_undecided(criterion, some, seen) for criterion, some in own.items())
+    if not open_ and not unknown:
+        ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
+        named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
+        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran")
+
+
+def _is_named(one: BaseTest, meant: list[str]) -> bool:
+    return any(is_under(one.id, path) for path in meant)
+
+
+def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
+    """Return the criterion that a test of the base stands for: by its path, or by a marker, of the base or of today."""
+    for criterion in task.criteria:
+        own = {test.function for test in tests_of(task, criterion, run)} if run else set()
+        marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
+        if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
+            return criterion
+    return None
+
+
+def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
+    why, name = f": {one.message}" if one.message else "", criterion.id if criterion else "a criterion"
+    message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
+    named = f'`changes: ["{function_of(one.id)}"]`'
+    fix = f"Keep what it promised; where the change of behaviour is meant, let {name} name it: {named}."
+    return _at_level(criterion, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
+
+
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
+    """Say of tests that fail against the change that nothing shows whether they passed before it."""
+    first, fail = some[0], "fails" if len(some) == 1 else "fail"
+    failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
+    nowhere = f"no test of that file could run at {seen.base}"
+    message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
+    fix = "Make the tests of the base run in a plain checkout of it, or mend what they found."
+    subject = criterion.id if criterion else "no criterion"
+    return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
+
+
+def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> About:
+    """Speak of a test at the level of its criterion, where that is the base's or says what it said."""
+    decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+    about = ABOUT.but(level=level, severity=severity if level is Level.MUST else Severity.MEDIUM)
+    about = about.but(criterion=criterion.id if criterion and decides else None)
+    return about.but(location=Location(path=one.id.split("::")[0]), expected="passed", actual=one.ended)
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """List the tests of the base that do not pass, and how they ended there."""
+    seen = evidence.get(BaseTests)
+    if seen and seen.changed:
+        yield Section(
+            title="The Base's Tests",
+            facts=(
+                ("Base", f"{seen.base} ({seen.commit[:12]})"),
+                ("Test files changed", ", ".join(seen.changed[:10])),
+                ("Tests run against the change", str(seen.ran)),
+            ),
+            columns=("Against the change", "At the base", "Test"),
+            rows=tuple((one.ended, one.at_base, one.id) for one in seen.broken[:SHOWN]),
+        )
+
+
+CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)
