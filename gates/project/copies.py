@@ -80,6 +80,7 @@ HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "
 HEAD = 64
 COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
 SPARE_BYTES = 256 * 1024**2
+LARGE_BYTES = 4 * 1024**2  # no settings are
 
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
@@ -110,16 +111,18 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
 def _place_for(root: Path, folder: Path) -> Path:
     """Return where in a folder the copy of a project is to lie: as deep as in its repository, with what lies above it.
 
-    Files above it, such as pytest's settings or a conftest, are copied; folders beside it are linked to.
+    Files above it, such as pytest's settings or a conftest, are copied; folders beside it and large files are linked.
     """
     top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
     inside = root.relative_to(top)
     for step in reversed(inside.parents):
         (folder / step).mkdir(parents=True, exist_ok=True)
         for each in (top / step).iterdir():
-            if each.is_dir() and not is_left_out(each) and not root.is_relative_to(each):
+            is_beside = each.is_dir() and not is_left_out(each) and not root.is_relative_to(each)
+            is_file = each.is_file() and each.name != ".git"
+            if is_beside or (is_file and each.stat().st_size > LARGE_BYTES):
                 (folder / step / each.name).symlink_to(each)
-            elif each.is_file() and each.name != ".git":
+            elif is_file:
                 shutil.copy2(each, folder / step / each.name)
     return folder / inside
 
