@@ -116,7 +116,7 @@ def sets(task: Task) -> list[EvidenceSet]:
         all_evidence(task, leaked(a_watch(problem="no such module", epochs=0, rungs=()))),
         all_evidence(task, hot()),
         all_evidence(task, hot(a_hot_run([a_step(a_read(), waited=0.03)] * 12))),
-        all_evidence(task, hot(a_hot_run([], complete=False, problem="no such module"))),
+        all_evidence(task, hot(a_hot_run([], problem="no such module"))),
         all_evidence(task, compared(sides(3.0))),
         all_evidence(task, compared(problem="baseline: no module named 'pkg'")),
         all_evidence(task, compared(changed=(), runs=())),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import JsonValue
 
 from gates.check import Said
-from gates.child.probing import Entry, Probe, Probed, location, number
+from gates.child.probing import Probe, Probed, location, number
 from gates.child.values import Unseen, differences, shown
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, RuleText
@@ -84,7 +84,7 @@ class Concurrency(Probes[Concurrent, Together]):
 
 def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
     alone = {entry["worker"]: json.loads(str(entry["result"])) for entry in probed.of("alone")}
-    rounds = [_Round.model_validate(_known(entry)) for entry in probed.of("round")]
+    rounds = [_Round.model_validate(entry) for entry in probed.of("round")]
     differed = [found for each in rounds for told in each.unlike if (found := _differed(one, alone, each, told))]
     own, forced = [each for each in rounds if not each.forced], [each for each in rounds if each.forced]
     last = rounds[-1] if rounds else _Round(round=0, forced=False)
@@ -114,10 +114,6 @@ class _Round(Model):
     unlike: tuple[dict[str, JsonValue], ...] = ()
     stood: tuple[tuple[int, list[JsonValue] | None], ...] = ()
     slow: bool = False
-
-
-def _known(entry: Entry) -> Entry:
-    return {name: entry[name] for name in _Round.model_fields}
 
 
 def _stood(worker: int, line: list[JsonValue] | None) -> Stood:
@@ -197,28 +193,17 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     if not natural:
         how = f"in {seen.failed_forced} of {seen.forced} rounds with forced switches"
     found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
-    return Said(
-        Outcome.FAILED,
-        f"{f'it raises {first.error}, which it does not alone' if first.error else found}, {how}",
-        first.error or first.found,
-        location=first.place,
-        expected=first.expected or "what comes of it alone",
-        impact=IMPACT,
-        remediation=REMEDIATION,
-    )
+    told = f"it raises {first.error}, which it does not alone" if first.error else found
+    expected = first.expected or "what comes of it alone"
+    actual = first.error or first.found
+    return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
 
 
 def _stands(one: Concurrent, seen: Together, first: Location | None) -> Said:
     forced = ", with forced switches" if seen.stood_forced else ""
-    return Said(
-        Outcome.FAILED,
-        f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}{forced}",
-        "a deadlock",
-        location=first,
-        expected="an end",
-        impact="It never comes to its end.",
-        remediation="Take locks in one order everywhere, and wait for nothing while one is held.",
-    )
+    told = f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}{forced}"
+    fix = "Take locks in one order everywhere, and wait for nothing while one is held."
+    return Said(Outcome.FAILED, told, "a deadlock", first, "an end", "It never comes to its end.", fix)
 
 
 def _where(seen: Together) -> str:

@@ -41,8 +41,9 @@ class Probed(Model):
     place: Location | None = None
 
     def of(self, word: str) -> list[Entry]:
-        """Return the entries of a kind."""
-        return [entry for entry in self.entries if entry.get("word") == word]
+        """Return the entries of a kind, without its name."""
+        own = [entry for entry in self.entries if entry.get("word") == word]
+        return [{name: value for name, value in entry.items() if name != "word"} for entry in own]
 
     @property
     def trouble(self) -> str:

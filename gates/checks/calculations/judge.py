@@ -171,16 +171,10 @@ def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> list[CaseRow]:
         outcome, actual, told = _judged(case, run, made if run else None, why)
         given, place = input_of(one.part, case), (run.crash or run.place) if run else None
         impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
-        said = Said(
-            outcome,
-            f"{one.name}: {given} {told}" if is_edge else f"{given} {told}",
-            actual,
-            location=place or task.place(case),
-            expected=_wanted(case, made if run else None),
-            impact=impact if outcome is Outcome.FAILED else "",
-            remediation=_remedy(outcome, run, one.part.call),
-            subject=given,
-        )
+        told = f"{one.name}: {given} {told}" if is_edge else f"{given} {told}"
+        about = (_wanted(case, made if run else None), impact if outcome is Outcome.FAILED else "")
+        fix = _remedy(outcome, run, one.part.call)
+        said = Said(outcome, told, actual, place or task.place(case), *about, fix, given)
         rows.append(CaseRow(one.name, said, run.ran if run else None, place))
     return rows
 
