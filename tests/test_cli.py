@@ -139,7 +139,6 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown command": (("rnu", "T1"), ("there is no command 'rnu'; did you mean 'run'?",)),
     "no task": (("run",), ("TASK",)),
     "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
-    "time limit of nan": (("run", "T1", "--timeout", "nan"), ("--timeout",)),
     "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),
     "unknown rule": (("explain", "EX099"), ("there is no rule 'EX099'", "did you mean 'EX009'")),
     "unknown criterion to explain": (("explain", "T1", "AC9"), ("did you mean 'AC",)),

@@ -3,7 +3,6 @@
 import ast
 import os
 import shutil
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
@@ -118,19 +117,17 @@ def packages_of(path: Path) -> set[str]:
 
 
 LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
-HEAD = struct.Struct("<4sLLL")  # PEP 552: magic number, flags, then time and size of the source, or its hash
-CHECKED = 2  # the flag of bytecode that Python compares with the hash of its source
 
 
 def of_its_sources(root: Path) -> None:
-    """Remove bytecode that Python would take for a source that was changed since: it tells by second and size."""
+    """Remove bytecode older than its source: Python tells the two apart by second and size alone."""
     for path in outdated(root):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def outdated(root: Path) -> Iterator[Path]:
-    """Yield the bytecode that Python would load although its source was written later."""
+    """Yield the bytecode whose source was written later; nobody can set the time at which a file was changed."""
     for here, folders, names in os.walk(root):
         if Path(here).name == "__pycache__":
             yield from (path for name in names if name.endswith(".pyc") and _is_outdated(path := Path(here, name)))
@@ -140,10 +137,6 @@ def outdated(root: Path) -> Iterator[Path]:
 def _is_outdated(path: Path) -> bool:
     source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
     try:
-        at, compiled = source.stat(), path.stat()
-        with path.open("rb") as file:
-            _, flags, *words = HEAD.unpack(file.read(HEAD.size))
-    except (OSError, struct.error):
+        return source.stat().st_ctime_ns > path.stat().st_ctime_ns
+    except OSError:
         return False
-    same = words == [int(at.st_mtime) & 0xFFFFFFFF, at.st_size & 0xFFFFFFFF] if flags == 0 else not flags & CHECKED
-    return same and at.st_ctime_ns > compiled.st_ctime_ns  # nobody can set the time at which a file was changed

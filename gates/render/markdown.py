@@ -15,7 +15,6 @@ from urllib.parse import quote
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
-from pydantic import BaseModel
 
 from gates import __version__
 from gates.errors import GatesError, UsageError
@@ -63,25 +62,21 @@ def check(templates: Path | None) -> None:
 
 @contextmanager
 def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]:
-    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong."""
+    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong.
+
+    Where the project has templates it is a usage error: one of them is wrong, or lacks what a shipped one needs.
+    """
     try:
         yield
-    except jinja2.TemplateSyntaxError as error:
-        raise _wrong(str(error.filename or error.name), error.lineno, str(error.message), templates) from error
     except MISTAKES as error:
-        lines = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
-        own = templates / name if templates else Path(name)
-        place = lines[-1] if lines else (str(own) if own.is_file() else name, 1)
-        raise _wrong(*place, " ".join(str(error).split()) or type(error).__name__, templates) from error
-
-
-def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesError:
-    """Return the error for a template: of the project's own it is a usage error, of a shipped one a fault of ours."""
-    if templates and templates.is_dir():
-        own = Path(file).is_relative_to(templates)
-        mend = "mend or remove the template" if own else f"a template in {templates} may lack what it needs: mend that"
-        return UsageError(f"{file}:{line}:1: wrong template: {reason}; {mend}")
-    return GatesError(f"{file}:{line}:1: wrong template: {reason}; this is a fault of gates, report it")
+        frames = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
+        file, line = frames[-1] if frames else (name, 1)
+        if isinstance(error, jinja2.TemplateSyntaxError):
+            file, line = str(error.filename or error.name), error.lineno
+        told = f"{file}:{line}:1: wrong template: {' '.join(str(error).split()) or type(error).__name__}"
+        if templates and templates.is_dir():
+            raise UsageError(f"{told}; mend or remove what is wrong in {templates}") from error
+        raise GatesError(f"{told}; this is a fault of gates, report it") from error
 
 
 def environment(templates: Path | None) -> jinja2.Environment:
@@ -92,7 +87,7 @@ def environment(templates: Path | None) -> jinja2.Environment:
 
 @cache  # what is checked before a run is compiled for the report, too
 def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
-    world = _Sandbox(
+    world = ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         finalize=_printed,
@@ -105,15 +100,6 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
         world.bytecode_cache = jinja2.FileSystemBytecodeCache(pattern=f"gates-{__version__}-%s.cache")
     world.filters |= {form.__name__: form for form in (inline, prose, code, cell, told, link, block)}
     return world
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Templates see values: of a report its fields, never its methods, which could read files or load code."""
-
-    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        """Refuse whatever can be called on a value of the model."""
-        held = obj if isinstance(obj, type) else type(obj)
-        return not (issubclass(held, BaseModel) and callable(value)) and super().is_safe_attribute(obj, attr, value)
 
 
 def _printed(value: object) -> Markup:
