@@ -259,7 +259,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
-        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran")
+        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
 
 
 def _is_named(one: BaseTest, meant: list[str]) -> bool:
@@ -290,7 +290,7 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
     failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
     nowhere = f"no test of that file could run at {seen.base}"
     message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
-    fix = "Make the tests of the base run in a plain checkout of it, or mend what they found."
+    fix = "Make the tests of the base run in a plain checkout of it, or fix what they found."
     subject = criterion.id if criterion else "no criterion"
     return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
 

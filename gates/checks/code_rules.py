@@ -116,7 +116,7 @@ def _broken(about: About, rule: AppliedRule, site: RuleSite) -> Finding:
 
 def _unknown(about: About, message: str, **own: object) -> Finding:
     """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
-    return about.unknown(message, "Mend what is named.", actual="not checked", **own)
+    return about.unknown(message, "Fix what is named.", actual="not checked", **own)
 
 
 CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, describe, basis=Basis.READ)

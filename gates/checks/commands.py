@@ -107,9 +107,9 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
 
 def _says(call: CommandCall) -> str:
     if call.hoisted:
-        return "**before its steps alone**"
+        return "no: before its steps alone"
     if call.called or call.misses:
-        return "yes, **and took no notice of its error**" if call.unheard else "yes" if call.called else "**no**"
+        return "yes, and ignored its error" if call.unheard else "yes" if call.called else "no"
     return f"not known: {call.why or 'it failed before'}"
 
 

@@ -31,7 +31,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
         own = about.but(location=task.place(binding), subject=binding.name)
         if tree is None:
             message = f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}"
-            fix = "Mend 'implementation' of the task, or what keeps its files from being read."
+            fix = "Fix 'implementation' of the task, or what keeps its files from being read."
             yield own.unknown(message, fix, actual="not looked at")
             continue
         if binding.rule:
@@ -59,7 +59,7 @@ def _by_symbol(
     kept = None if binding.uses else kept
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not traced'}"
-        yield about.unknown(message, "Mend the file first.", actual="not checked")
+        yield about.unknown(message, "Fix the file first.", actual="not checked")
     elif trace.location is not None:
         yield from _uses(about.but(location=trace.location), name, trace)
     elif kept is not None and kept.noticed:
@@ -97,7 +97,7 @@ def _by_rule(
     yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
-        yield about.unknown(f"{name} could not be checked: {why}", "Mend what is named.", actual="not checked")
+        yield about.unknown(f"{name} could not be checked: {why}", "Fix what is named.", actual="not checked")
         return
     for site in trace.sites:
         own = about.but(location=site.location, subject=f"{name} {site.message}", expected=name)
@@ -140,7 +140,7 @@ def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) 
     about = about.but(expected=f"{count} place{'s' if count > 1 else ''} of live code")
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not applied'}"
-        yield about.unknown(message, "Mend the file first.", actual="not checked")
+        yield about.unknown(message, "Fix the file first.", actual="not checked")
         return
     if trace.problem:
         at = about.but(location=trace.places[0]) if trace.places else about
