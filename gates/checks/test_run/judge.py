@@ -185,16 +185,18 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         outcome = Outcome.PASSED if public else Outcome.NOT_APPLICABLE
         message = f"{counted(len(public), 'public function')} of the implementation, each executed by the test run."
         yield about(outcome=outcome, severity=Severity.INFO, message=message, actual=actual)
+    advice = "Add a test that calls it." if len(absent) == 1 else "Add tests that call them."
+    about = partial(about, severity=Severity.MEDIUM, remediation=advice)
     for function in absent[:SHOWN]:
         doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
         outcome, name = Outcome.UNKNOWN if doubt else Outcome.FAILED, f"{function.location.path}:{function.name}"
-        message = f"No test executed `{function.name}`{f' (not all was seen: {doubt})' if doubt else ''}."
-        said = {"message": message, "remediation": "Add a test that calls it.", "severity": Severity.MEDIUM}
+        said = {"message": f"No test executed {function.name}().", "impact": doubt and f"Not all was seen: {doubt}."}
         yield about(outcome=outcome, location=function.location, subject=name, **said)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"All {len(absent)} of them are in ExecutedLines.json."
-        yield about(outcome=outcome, severity=Severity.MEDIUM, subject="more", message=message, actual=actual)
+        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        doubt = unseen and f"Not all was seen: {unseen}."
+        yield about(outcome=outcome, subject="more", message=message, actual=actual, impact=doubt)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
