@@ -95,7 +95,7 @@ def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
 def _trace(trace: Trace) -> str:
     where = f" at {trace.location}" if trace.location else ""
     told = trace.detail not in {"", trace.outcome.value}
-    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
+    return f"{trace.outcome.words:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
 
 
 def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:
@@ -105,7 +105,7 @@ def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: d
     lines = []
     for finding in ranked(filter(chosen, report.every_finding)):
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
-        lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
+        lines.append(f"{finding.outcome.words:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
         lines.append(f"  {finding.message}")
         lines += [f"  {name}: {value}" for name, value in _details(finding) if value]
     return [visible(line) for line in lines]

@@ -107,7 +107,7 @@ def _page(seen: Sequence[tuple[Leak, LeakRun, Said]], not_run: str) -> Iterator[
         title="Memory",
         text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
         facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run, _ in seen),
-        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Course", "Line", "Call"),
+        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
         rows=tuple(row for each in seen for row in _rows(*each)),
     )
 

@@ -36,7 +36,7 @@ REMEDY = {
 }
 EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
 CHECKED = {"PF002": "machine", "PF003": "attempts"}
-SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so"}
+SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no"}
 MEND = "Mend what keeps the arms from running to their end."
 
 
