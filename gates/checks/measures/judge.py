@@ -22,7 +22,7 @@ IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
-COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Level", "n", "Course", "Device")
+COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
 BUNDLES = RuleText(
@@ -109,7 +109,8 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
         )
     if measure.on in {"any", "cpu"}:
         return "Make the measurement end with good samples, then run the command."
-    return f"Run the command on a machine with a {measure.on} device, then `gates run --evidence BUNDLE` here."
+    here = f"`gates run {task.id} --evidence BUNDLE` here."
+    return f"Run the command on a machine with a {measure.on} device, then {here}"
 
 
 def _command(task: Task, measure: Measure) -> str:
@@ -145,13 +146,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
-        return got.outcome.value, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
+        return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
     numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got))
-    return got.outcome.value, criterion.id, value + by, name, *numbers, device
+    return got.outcome.words, criterion.id, value + by, name, *numbers, device
 
 
 def _course(measure: Measure, got: Answer) -> str:
