@@ -225,4 +225,5 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     Parts of the task that are known to be `idle` are left out.
     """
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
-    return " and ".join(key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])])
+    names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -99,5 +99,5 @@ def test_the_report_tells_of_each_command() -> None:
     seen = CalledCode(how="", calls=(*calls, a_call(why="no")))
     (section,) = _commands.describe(MEASURED, evidence(seen))
     assert [row[0] for row in section.rows] == [
-        "**no**", "yes, **and took no notice of its error**", "yes", "not known: it failed before", "not known: no",
+        "no", "yes, and ignored its error", "yes", "not known: it failed before", "not known: no",
     ]  # fmt: skip

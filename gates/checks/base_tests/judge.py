@@ -54,7 +54,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
-        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=f"{ran}{named}.", actual=f"{seen.ran} ran")
+        actual = f"{seen.ran} ran" if seen.changed else "no test changed"
+        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=f"{ran}{named}.", actual=actual)
 
 
 def _is_named(one: BaseTest, meant: list[str]) -> bool:
@@ -86,7 +87,7 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
     failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
     nowhere = f"no test of that file could run at {seen.base}"
     message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
-    advice = "Make the tests of the base run in a plain checkout of it, or mend what they found."
+    advice = "Make the tests of the base run in a plain checkout of it, or fix what they found."
     facts = _facts(criterion, first, seen, Severity.MEDIUM)
     subject = criterion.id if criterion else "no criterion"
     return _about(outcome=Outcome.UNKNOWN, subject=subject, message=message, remediation=advice, **facts)

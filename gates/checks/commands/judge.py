@@ -95,8 +95,8 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
     about = partial(about_criterion(criterion, "BL017", f"called:{criterion.id}"), level=Level.ADVISORY, evidence=RAW)
     if called:
         share = "Each command" if len(called) == len(own) else f"{len(called)} of the {len(own)} commands"
-        stands, calls = ("stands", "calls") if len(called) == len(own) else ("stand", "call")
-        message = f"{share} that {stands} for {criterion.id} {calls} its code."
+        verbs = ("verifies", "calls") if len(called) == len(own) else ("verify", "call")
+        message = f"{share} that {verbs[0]} {criterion.id} {verbs[1]} its code."
         return about(outcome=Outcome.PASSED, actual=f"{len(called)} of {len(own)} commands", message=message)
     came = any(call.misses for call in own)
     unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
@@ -108,9 +108,9 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
 
 def _says(call: CommandCall) -> str:
     if call.hoisted:
-        return "**before its steps alone**"
+        return "no: before its steps alone"
     if call.called or call.misses:
-        return "yes, **and took no notice of its error**" if call.unheard else "yes" if call.called else "**no**"
+        return "yes, and ignored its error" if call.unheard else "yes" if call.called else "no"
     return f"not known: {call.why or 'it failed before'}"
 
 

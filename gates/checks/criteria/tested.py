@@ -63,7 +63,7 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
     for path in [path for path in criterion.tests if not any(is_under(name, path) for name in known)]:
         message, where = f"No test of {path} was run.", task.place(criterion)
         advice = f"Put {path} back, add it to 'tests' of the task, or have the criterion name what took its place."
-        advice = "Mend the run first." if run.collect_errors or not run.tests else advice
+        advice = "Fix the run first." if run.collect_errors or not run.tests else advice
         yield about(subject=path, location=where, actual="not run", message=message, remediation=advice)
 
 
@@ -99,6 +99,6 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
     if not believed:
         message = f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001)."
         actual = "the run cannot be believed"
-        return about(outcome=Outcome.UNKNOWN, actual=actual, message=message, remediation="Mend the run first.")
-    message = f"{counted(count, 'test')} {'stands' if count == 1 else 'stand'} for {criterion.id}, all passed."
+        return about(outcome=Outcome.UNKNOWN, actual=actual, message=message, remediation="Fix the run first.")
+    message = f"{counted(count, 'test')} {'verifies' if count == 1 else 'verify'} {criterion.id}, all passed."
     return about(outcome=Outcome.PASSED, actual=f"{count} of {count} passed", message=message)

@@ -67,10 +67,10 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     yield Section(
         title="Tests Against Stubbed Code",
         text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
-        columns=("Criterion", "Noticed by", "Symbol", "Tests asked"),
+        columns=("Noticed by", "Criterion", "Symbol", "Tests asked"),
         rows=tuple(
-            (one.criterion, _noticed_by(one), f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-")
-            for one in seen.symbols
+            (by, criterion, ", ".join(f"{one.symbol} ({one.location})" for one in alike), str(tests or "-"))
+            for (by, criterion, tests), alike in groupby(seen.symbols, key=_row)
         ),
     )
 
@@ -169,10 +169,10 @@ def _of_lines(outcome: Outcome, message: str, **more: object) -> Finding:
     return Finding.model_validate({"rule": "BL023", "check": "changed-lines", **said})
 
 
-def _noticed_by(symbol: EmptiedSymbol) -> str:
-    if symbol.noticed:
-        return symbol.by or symbol.end.value
-    return "**none**" if symbol.unnoticed else f"not judged: {symbol.why}"
+def _row(symbol: EmptiedSymbol) -> tuple[str, str, int]:
+    """Return what noticed, for which criterion, and how many tests were asked."""
+    by = "none" if symbol.unnoticed else f"not judged: {symbol.why}"
+    return symbol.by or symbol.end.value if symbol.noticed else by, symbol.criterion, symbol.tests
 
 
 CHECK = Check(

@@ -152,7 +152,7 @@ def _build(seen: Startup) -> Finding:
         message=f"{built.backend} built no wheel: {built.problem}",
         expected="a wheel",
         impact="Nobody can install this version.",
-        remediation="Mend what the backend names.",
+        remediation="Fix what the backend names.",
         command="python -m pip wheel --no-deps .",
         evidence="startup/build.stderr.txt",
     )
@@ -172,7 +172,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
             actual=module.error,
             message=f"{module.name}{others} does not import by itself: {module.error}",
             impact="Whoever imports it first meets this error.",
-            remediation="Mend the import.",
+            remediation="Fix the import.",
             command=f"python -c 'import {module.name}'",
         )
     aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
@@ -183,7 +183,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
     for warned in ours[:NAMED]:
         told = f"{warned.category}: {warned.message}"
         what = {"subject": told, "message": f"Importing it warns: {told}", "actual": warned.category}
-        fix = {"expected": "no warning", "remediation": "Mend what the warning speaks of."}
+        fix = {"expected": "no warning", "remediation": "Fix what the warning speaks of."}
         yield said(outcome=Outcome.FAILED, level=Level.ADVISORY, location=warned.location, **what, **fix)
     over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
     if over:
@@ -243,7 +243,7 @@ def _is_test(location: Location) -> bool:
 
 def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
     said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, level=Level.ADVISORY, evidence=RAW)
-    fix = "Run it where what it needs is installed."
+    fix = "Install what it needs, or run it where that is installed."
     return said(message=message, location=location, subject=subject, actual="not seen", remediation=fix)
 
 
