@@ -103,5 +103,5 @@ def advice_on(error: str) -> str:
         )
     return (
         f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
-        "`pip install -e .`), or name one that has it by --python. If there is no such module, mend the import."
+        "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
     )

@@ -73,8 +73,8 @@ def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesEr
     """Return the error for a template: of the project's own it is a usage error, of a shipped one a fault of ours."""
     if templates and templates.is_dir():
         own = Path(file).is_relative_to(templates)
-        mend = "mend or remove the template" if own else f"a template in {templates} may lack what it needs: mend that"
-        return UsageError(f"{file}:{line}:1: wrong template: {reason}; {mend}")
+        fix = "fix or remove the template" if own else f"a template in {templates} may lack what it needs: fix that"
+        return UsageError(f"{file}:{line}:1: wrong template: {reason}; {fix}")
     return GatesError(f"{file}:{line}:1: wrong template: {reason}; this is a fault of gates, report it")
 
 

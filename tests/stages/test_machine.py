@@ -257,7 +257,7 @@ def test_what_is_advised_fits_what_was_seen() -> None:
     run = seen().runs[0].model_copy(update={"samples": None, "taken": None, "problem": "amp: MemoryError"})
     found = by_check(a_timed_task(), Measurements(how="", runs=(run,)))
     for check in ("machine:bench", "attempts:bench"):
-        assert found[check].remediation == "Mend what keeps the arms from running to their end."
+        assert found[check].remediation == "Fix what keeps the arms from running to their end."
     assert "no attempt came to its end: amp: MemoryError" in found["attempts:bench"].message
     differing = by_check(a_timed_task(same_result=True), seen(None, a_taken(digests={"old": ("a",), "new": ("b",)})))
     assert differing["machine:bench"].remediation.startswith("Make the arms return the same")

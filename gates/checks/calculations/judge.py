@@ -171,7 +171,7 @@ def _foreign(tried: Tried) -> CaseRow:
 def _together(tried: Tried, rows: list[CaseRow], message: str) -> CaseRow:
     """Return one row for several."""
     outcome = worst({row.outcome for row in rows})
-    fix = "" if outcome is Outcome.PASSED else "Mend the rows that are named first."
+    fix = "" if outcome is Outcome.PASSED else "Fix the rows that are named first."
     more = {"subject": f"{len(rows)} rows", "location": _first(rows), "remediation": fix}
     return _whole(tried, outcome, f"{message}.", SAID[outcome], **more)
 
@@ -343,8 +343,8 @@ def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
     if outcome is Outcome.PASSED:
         return ""
     if outcome is Outcome.FAILED:
-        return f"Mend {call}, or the expectation in the task if that is wrong."
-    return REMEDIES.get(run.ended, "Mend what keeps the call from being made.") if run else "Let the gate run."
+        return f"Fix {call}, or the expectation in the task if that is wrong."
+    return REMEDIES.get(run.ended, "Fix what keeps the call from being made.") if run else "Let the gate run."
 
 
 def _error(run: CallRun) -> str:

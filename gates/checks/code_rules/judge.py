@@ -146,7 +146,7 @@ def _unknown(task: Task, name: str, message: str, *, rule: AppliedRule | None = 
         subject=subject or (rule.rule if rule else name),
         actual="not checked",
         message=message,
-        remediation="Mend what is named.",
+        remediation="Fix what is named.",
     )
 
 

@@ -47,7 +47,7 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         says = "does not exist" if FORM.fullmatch(name) else "has not the form TASK/CRITERION"
         message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
         if name.startswith(own) or not FORM.fullmatch(name):  # of other tasks `gates trace` speaks
-            found.append((f"{test} {name}", place, message, "Mend the marker's id."))
+            found.append((f"{test} {name}", place, message, "Fix the marker's id."))
     near = {
         (test.function, mark, name): test.location for test in run.tests for mark, name in test.near if name in known
     }

@@ -29,7 +29,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
         place = task.place(binding)
         if tree is None:
             message = f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}"
-            advice = "Mend 'implementation' of the task, or what keeps its files from being read."
+            advice = "Fix 'implementation' of the task, or what keeps its files from being read."
             yield _open(about, place, binding.name, "not looked at", message, advice)
             continue
         if binding.rule:
@@ -64,7 +64,7 @@ def _by_symbol(
     about = partial(about, expected=f"{name} exists" + (f" and uses {', '.join(binding.uses)}" if binding.uses else ""))
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not traced'}"
-        yield _open(about, place, name, "not checked", message, "Mend the file first.")
+        yield _open(about, place, name, "not checked", message, "Fix the file first.")
     elif trace.location is not None:
         yield from _uses(about, name, trace, trace.location)
     elif kept is not None and not binding.uses and kept.noticed:
@@ -110,7 +110,7 @@ def _by_rule(
     yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
-        yield _open(about, place, name, "not checked", f"{name} could not be checked: {why}", "Mend what is named.")
+        yield _open(about, place, name, "not checked", f"{name} could not be checked: {why}", "Fix what is named.")
         return
     about = partial(about, expected=name)
     broken = any(step.broken for step in steps)
@@ -156,7 +156,7 @@ def _by_pattern(about: About, place: Location, binding: CodeBinding, trace: Patt
     about = partial(about, expected=f"{count} place{'s' if count > 1 else ''} of live code")
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not applied'}"
-        yield _open(about, place, name, "not checked", message, "Mend the file first.")
+        yield _open(about, place, name, "not checked", message, "Fix the file first.")
     elif trace.problem:
         actual, message = f"{len(trace.places)} of {count}", f"{name} is not implemented: {trace.problem}."
         advice = (

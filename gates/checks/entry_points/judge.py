@@ -142,7 +142,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
             actual=f"returned {seen.returned}",
             message=f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}.",
             impact="Who runs this command is told that it failed.",
-            remediation="Mend what makes it fail; return 0 or None for success.",
+            remediation="Fix what makes it fail; return 0 or None for success.",
         )
     if ended.exit_code == 0 and seen.no_result:
         message = f"`{seen.name}` ended well without a result: {seen.no_result}."
@@ -160,7 +160,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         location=seen.crash or place,
         message=f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}",
         impact=f"Users of this entry point meet this crash.{uncaught}",
-        remediation=advice_on(ended.last_words) or "Mend the crash and add a test that runs this path.",
+        remediation=advice_on(ended.last_words) or "Fix the crash and add a test that runs this path.",
     )
 
 

@@ -37,7 +37,7 @@ REMEDY = {
 EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
 CHECKED = {"PF002": "machine", "PF003": "attempts"}
 SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no"}
-MEND = "Mend what keeps the arms from running to their end."
+MEND = "Fix what keeps the arms from running to their end."
 
 
 def plan(task: Task) -> Iterator[Planned]:

@@ -52,7 +52,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         advice = "Put back those that are named first."
         yield _lower(subject="more", message=message, remediation=advice, **_weight(rest[0], seen))
     for what in seen.unread[:NAMED]:
-        message, advice = f"Not compared with {seen.base}: {what}", "Mend the file, or look at its changes yourself."
+        message, advice = f"Not compared with {seen.base}: {what}", "Fix the file, or look at its changes yourself."
         yield _about(outcome=Outcome.UNKNOWN, subject=what, message=message, remediation=advice)
     if not moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"

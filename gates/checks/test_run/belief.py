@@ -29,7 +29,7 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
         return
     elif ended.exit_code not in {0, 1, 5}:
         message = f"pytest did not come to its end ({ended.ended}: {_said(run)}){_at(run)}."
-        advice = advice_on(_said(run)) or "Run the command of the audit trail by hand and mend what it reports."
+        advice = advice_on(_said(run)) or "Run the command of the audit trail by hand and fix what it reports."
         yield _suite(Outcome.UNKNOWN, ended.ended, message, advice, location=_where(run, run.running))
     elif not run.tests:
         message = f"pytest ran no test ({ended.ended}: {_said(run)}){_at(run)}."
@@ -47,11 +47,11 @@ def _stopped(run: PytestRun) -> Finding:
     during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
-        message, advice = f"The test process was {ended.ended}{during}.", "Run the named test alone and mend the crash."
+        message, advice = f"The test process was {ended.ended}{during}.", "Run the named test alone and fix the crash."
         impact = f"No test after this one was seen{held}."
         return _suite(Outcome.FAILED, ended.ended, message, advice, impact=impact, location=where)
     message = f"The test suite was {ended.ended}{during}."
-    advice = "Mend the hang, or raise the limit with --timeout where the suite is only slow."
+    advice = "Fix the hang, or raise the limit with --timeout where the suite is only slow."
     impact = f"What would have come is unknown{held}."
     return _suite(Outcome.UNKNOWN, ended.ended, message, advice, impact=impact, location=where)
 
@@ -133,7 +133,7 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
         message = f"{ids[0] or 'A file'}{more} could not be collected: {cause}"
         impact = "None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}."
         where = Location(path=ids[0].split("::")[0]) if ids[0] else None
-        advice = advice_on(cause) or "Mend what its import raises."
+        advice = advice_on(cause) or "Fix what its import raises."
         said = {"expected": "every test file imports", "subject": ids[0], "location": where, "impact": impact}
         yield _suite(Outcome.FAILED, "collection error", message, advice, **said)
 

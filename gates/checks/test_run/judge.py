@@ -27,7 +27,7 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
     passed = sum(test.passed for test in run.tests)
     actual = f"{passed} of {len(run.tests)} passed"
     bad = [test for test in run.tests if test.outcome in BAD]
-    advice = "Make the test pass; if the test is wrong, mend the test."
+    advice = "Make the test pass; if the test is wrong, fix the test."
     yield from _bad("EX002", [(test, f"{test.ended}: {test.reason}") for test in bad], "failed", advice)
     advice = "Find what differs: state left by another test, time, randomness, order of a set."
     ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
@@ -36,7 +36,7 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
         return
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
-        said = {"message": f"The tests prove nothing: {why}.", "remediation": "Mend the run first."}
+        said = {"message": f"The tests prove nothing: {why}.", "remediation": "Fix the run first."}
         yield _test(rule="EX002", outcome=Outcome.UNKNOWN, actual=actual, **said)
         return
     each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
@@ -53,7 +53,7 @@ def _bad(rule: str, tests: Sequence[tuple[TestRecord, str]], what: str, advice: 
         said = {"message": f"{test.id} {ended}", "remediation": advice, "command": command}
         yield about(subject=test.id, location=where, actual=test.outcome.value, **said)
     if rest := more([test for test, _ in tests], what):
-        yield about(subject="more", message=rest, remediation="Mend the tests that are named first.")
+        yield about(subject="more", message=rest, remediation="Fix the tests that are named first.")
 
 
 def judge_left_out(run: PytestRun) -> Iterator[Finding]:

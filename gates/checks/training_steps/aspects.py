@@ -19,7 +19,7 @@ TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NEAR = 0.05
 LOST = 0.05
 Needs = frozenset[Need]
-CRASH = Fault("", "it returns", "Training crashes here, on a CPU, with a tiny model.", "Mend the crash.")
+CRASH = Fault("", "it returns", "Training crashes here, on a CPU, with a tiny model.", "Fix the crash.")
 NO_AUTOCAST = Fault(
     "autocast",
     "matrix products in half precision",

@@ -22,7 +22,7 @@ CRASHES = Fault(
     "crash",
     "the step is left out and training goes on",
     "Overflows are normal in float16; this one ends the training.",
-    "Mend the branch that handles an overflow, and test it.",
+    "Fix the branch that handles an overflow, and test it.",
 )
 ENDS_TRAINING = Fault(
     "training stopped",

@@ -78,7 +78,7 @@ def _told(waiver: Waiver, today: date) -> dict[str, object]:
         case Standing.ENDED:
             ago = f"{counted(-left, 'day')} ago" if left else "today"
             message = f"{who} stopped working on {waiver.expires}, {ago}; what it covered counts again: {waiver.reason}"
-            fix = "Mend what it covered and remove it, or have its owner extend it."
+            fix = "Fix what it covered and remove it, or have its owner extend it."
             return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": fix}
         case Standing.TOO_LONG:
             message = (
@@ -88,7 +88,7 @@ def _told(waiver: Waiver, today: date) -> dict[str, object]:
             return {**bad, "severity": Severity.MEDIUM, "message": message, "remediation": "Set a nearer day."}
         case Standing.ENDS_SOON:
             message = f"{who} stops working on {waiver.expires}, in {counted(left, 'day')}: {waiver.reason}"
-            fix = f"Mend what it covers before {waiver.expires}, or have its owner extend it."
+            fix = f"Fix what it covers before {waiver.expires}, or have its owner extend it."
             return {**bad, "message": message, "remediation": fix}
         case Standing.IN_FORCE:
             message = f"{who} is in force until {waiver.expires}, for {counted(left, 'day')} more: {waiver.reason}"
