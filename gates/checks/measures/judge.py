@@ -66,7 +66,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
         location=task.place(measure),
         subject=measure.name,
         expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
-        actual=got.shown(measure),
+        actual=f"{got.shown(measure)}, n = {got.seen.n}, on {_device(got)}" if got.seen else got.shown(measure),
         impact=IMPACT.get(got.outcome, ""),
         remediation=_remedy(task, measure, got),
         evidence=got.run.raw if got.run else None,
@@ -77,7 +77,7 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
 def _message(measure: Measure, got: Answer) -> str:
     if got.seen is None or got.samples is None:
         return f"{measure.name} was not measured: {got.problem}"
-    device = got.samples.device.name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
+    device = _device(got)
     if got.outcome is Outcome.NOT_APPLICABLE:
         return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.shown(measure)}"
     if got.unfit:
@@ -88,6 +88,11 @@ def _message(measure: Measure, got: Answer) -> str:
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
     why = f": {got.problem}" if got.problem else ""
     return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples {verb} the target, on {device}{why}"
+
+
+def _device(got: Answer) -> str:
+    name = got.samples.device.name if got.samples else "an unknown device"
+    return name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
