@@ -205,6 +205,9 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, by a mark that all that it starts inherits."""
     marked = {MARK: f"{os.environ.get(MARK, '')}:{mark}"}
+    beside = Path(argv[0]).parent
+    if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
+        marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
     child = subprocess.Popen(
         list(argv),
         cwd=cwd,

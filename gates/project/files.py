@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gates.config import Context
 from gates.task.task import Task
+
+SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
 
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
@@ -51,6 +53,13 @@ def is_among(path: str, entries: Iterable[str]) -> bool:
 def is_test_file(path: Path) -> bool:
     """Return whether pytest takes a file for one of tests by its name, where nothing else is configured."""
     return path.suffix == ".py" and (path.stem.startswith("test_") or path.stem.endswith("_test"))
+
+
+def is_code(path: str, implementation: Iterable[str]) -> bool:
+    """Return whether a file, which may lie among tests, is of the implementation and no test or help of tests."""
+    file = PurePosixPath(path)
+    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
+    return is_among(path, implementation) and not is_test
 
 
 def is_byproduct(path: Path) -> bool:
