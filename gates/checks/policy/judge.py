@@ -2,17 +2,15 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 
-from gates.check import Check, EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.checks.policy.collect import Goalposts, Mode
 from gates.checks.policy.tests import Move, Part
-from gates.model import Basis, Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
 
 NAMED = 50
-SLIGHT = {Part.CHANGED}
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
 RULES = (
@@ -24,8 +22,7 @@ RULES = (
         "ones.",
     ),
 )
-_about = partial(Finding, rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
-_lower = partial(_about, outcome=Outcome.FAILED)
+ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
 
 
 def plan(_task: Task) -> Iterator[Planned]:
@@ -38,8 +35,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     seen = evidence.get(Goalposts)
     if seen is None:
         message = f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}"
-        advice = "Run where the history is, or name what to compare with by --base."
-        yield _about(outcome=Outcome.UNKNOWN, message=message, remediation=advice)
+        yield ABOUT.unknown(message, "Run where the history is, or name what to compare with by --base.")
         return
     times: Counter[str] = Counter()
     moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
@@ -49,15 +45,13 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
     if rest := moves[NAMED:]:
         message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
-        advice = "Put back those that are named first."
-        yield _lower(subject="more", message=message, remediation=advice, **_weight(rest[0], seen))
+        yield _weighed(rest[0], seen).failed(message, "Put back those that are named first.", subject="more")
     for what in seen.unread[:NAMED]:
-        message, advice = f"Not compared with {seen.base}: {what}", "Mend the file, or look at its changes yourself."
-        yield _about(outcome=Outcome.UNKNOWN, subject=what, message=message, remediation=advice)
+        fix = "Mend the file, or look at its changes yourself."
+        yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"
-        message = f"{compared} asks for less than at {_base(seen)}."
-        yield _about(outcome=Outcome.PASSED, severity=Severity.INFO, message=message, actual="nothing lower")
+        yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}.", actual="nothing lower")
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -86,19 +80,19 @@ def stops(move: Move, seen: Goalposts) -> bool:
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 
-def _weight(move: Move, seen: Goalposts) -> dict[str, Severity | Level]:
+def _weighed(move: Move, seen: Goalposts) -> About:
     if stops(move, seen):
-        return {"severity": Severity.HIGH, "level": Level.MUST}
-    return {"severity": Severity.LOW if move.part in SLIGHT else Severity.MEDIUM}
+        return ABOUT.but(severity=Severity.HIGH, level=Level.MUST)
+    return ABOUT.but(severity=Severity.LOW if move.part is Part.CHANGED else Severity.MEDIUM)
 
 
 def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
-    advice = "Put it back, or have a reviewer agree to it."
+    fix = "Put it back, or have a reviewer agree to it."
     if stops(move, seen):
         allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
-        advice = f"Put it back; where it is meant, {allow}."
-    facts = {"subject": subject, "location": move.location, "expected": move.before, "actual": move.after}
-    return _lower(message=str(move), remediation=advice, **facts, **_weight(move, seen))
+        fix = f"Put it back; where it is meant, {allow}."
+    about = _weighed(move, seen).but(subject=subject, location=move.location)
+    return about.failed(str(move), fix, expected=move.before, actual=move.after)
 
 
 def _base(seen: Goalposts) -> str:
@@ -116,14 +110,4 @@ def _effect(seen: Goalposts) -> str:
     }[seen.mode]
 
 
-CHECK = Check(
-    name="policy",
-    gate="business-logic",
-    order=120,
-    rules=RULES,
-    uses=(Goalposts,),
-    plan=plan,
-    judge=judge,
-    page=describe,
-    basis=Basis.DECLARED,
-)
+CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, describe, basis=Basis.DECLARED)
