@@ -16,9 +16,8 @@ RULES = (
     RuleText(
         id="BL017",
         title="Commands that verify a criterion call its code",
-        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. "
-        "One that ends well without calling them, or ignores their errors, leaves the criterion "
-        "unknown.",
+        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. One that ends "
+        "well without calling them, or ignores their errors, leaves the criterion unknown.",
     ),
 )
 

@@ -15,9 +15,8 @@ RULES = (
     RuleText(
         id="BL012",
         title="Waivers are few, owned and short",
-        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong "
-        "waivers are named. Rules on the run, on belief, on policy changes and on waivers cannot "
-        "be waived.",
+        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong waivers are "
+        "named. Rules on the run, on belief, on policy changes and on waivers cannot be waived.",
     ),
 )
 

@@ -17,9 +17,8 @@ RULES = (
     RuleText(
         id="BL011",
         title="The change does not weaken the gate",
-        meaning="A limit, level or binding lower than at the merge base stops the change, unless "
-        "--policy-from judges it. Tests and settings are listed; --goalposts all stops weaker "
-        "ones.",
+        meaning="A limit, level or binding lower than at the merge base stops the change, unless --policy-from judges "
+        "it. Tests and settings are listed; --goalposts all stops weaker ones.",
     ),
 )
 ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")

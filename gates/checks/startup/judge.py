@@ -101,9 +101,8 @@ RULES = (
     RuleText(
         id="EX008",
         title="Each module imports by itself",
-        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and "
-        "missing modules of the project are high. Needs of something that is not here or of another "
-        "platform are listed.",
+        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and missing "
+        "modules of the project are high. Needs of something that is not here or of another platform are listed.",
     ),
     RuleText(
         id="EX009",
