@@ -152,14 +152,5 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
 
 
 CHECK = Check(
-    "entry_points",
-    "execution",
-    20,
-    RULES,
-    (EntryPointRuns,),
-    plan,
-    judge,
-    describe,
-    row=Row.TEST,
-    label="entry point",
+    "entry_points", "execution", 20, RULES, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
 )

@@ -1,14 +1,167 @@
-"""Was anything made lower that the change is judged by? What was is listed, with both sides."""
+"""What the change made lower of what it is judged by: what was is listed, with both sides.
 
+The bar of today beside that of the base: task file, settings, tests, rules, workflows and templates.
+"""
+
+import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Self
 
-from gates.check import About, Check, EvidenceSet
-from gates.checks.policy.collect import Goalposts, Mode
-from gates.checks.policy.tests import Move, Part
-from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
+from gates import rules
+from gates.check import About, Check, Evidence, EvidenceSet
+from gates.checks.policy import task_file, tests
+from gates.checks.policy.tests import Move, Part, moved
+from gates.config import Context
+from gates.errors import UsageError
+from gates.evidence.tests.bound_tests import found_again, written_tests
+from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Severity
+from gates.project.files import is_under
+from gates.project.history import History
+from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
+from gates.project.two_states import TwoStates, base_of
 from gates.report import Section
+from gates.task import loading as spec
 from gates.task.task import Task
+from gates.words import printable
+
+RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
+WORKFLOWS = ".github/workflows"
+RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
+
+
+class Mode(StrEnum):
+    """What a lowered goalpost does: the bar's own stop the change, or all of them do, or they are only listed."""
+
+    BAR = "bar"
+    ALL = "all"
+    LIST = "list"
+
+
+class Goalposts(Evidence):
+    """What was made lower since the base: its name, the merge base's commit, the moves, and what was not compared."""
+
+    base: str
+    commit: str
+    mode: Mode
+    policy: str = ""
+    is_new: bool = False
+    moves: tuple[Move, ...]
+    unread: tuple[str, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Compare the work tree with the merge base."""
+        history = History(context.root)
+        found = base_of(history, context.base)
+        was = task_at_base(task.id, task.path, context.root, found.commit)
+        states = TwoStates(history, found.commit, context.root)
+        moves, unread, is_new = _compared(task, context, was, states)
+        return cls(
+            how=f"git, the files of {found.commit[:12]} beside those of the work tree",
+            base=printable(found.name),
+            commit=found.commit,
+            mode=Mode(context.goalposts or was.settings.goalposts),
+            policy=context.policy,
+            is_new=is_new,
+            moves=tuple(moves),
+            unread=tuple(dict.fromkeys(map(printable, unread))),
+        )
+
+
+def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) -> tuple[list[Move], list[str], bool]:
+    """Return what is lower now, what could not be compared, and whether the task is new."""
+    before, unread = was.task, [was.unread] if was.unread else []
+    now = _task_now(task, context, unread)
+    moves: list[Move] = []
+    had_unread = bool(unread)
+    asked = [one for one in (before, now) if one]
+    test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
+    old, new = states.changed((*test_paths, "conftest.py"), "")
+    sides = {"at the base": old, "now": new}
+    broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
+    unread += [f"{path} {when}: it is no Python" for path, when in broken]
+    for path in [path for path in old if path not in states.gone]:
+        if path not in new:
+            unread.append(f"{path} (no plain file now)")
+        if path not in new or (path, "now") in broken:
+            del old[path]  # it cannot be read now: nothing of it counts as gone
+    fate = tests.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
+    if before and now:
+        moves += task_file.compare(before, now, fate)
+    elif before and not had_unread:
+        moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
+    moves += tests.compare(old, new, fate)
+    moves += tests.compare_settings(*states.named(tests.WATCHED))
+    for when, side in zip(("at the base", "now"), states.named(tests.WATCHED), strict=True):
+        unread += [f"{path}: {why} {when}" for path, why in tests.unreadable(side).items()]
+    known = {task.path, before.path if before else ""}
+    lost = [p for p in sorted(states.gone - known) if is_under(p, was.settings.tasks) and p.endswith(spec.SUFFIXES)]
+    moves += [moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None) for path in lost]
+    moves += _workflows(states)
+    moves += _overridden(was.settings.rules, states)
+    return moves, [*unread, *states.skipped], before is None and not unread
+
+
+def _can_be_read(path: str, content: bytes) -> bool:
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return not path.endswith(".py") or ast.parse(content) is not None
+    return False
+
+
+def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
+    """Return the whole task as the work tree has it: what is judged may be narrowed, or be that of the base."""
+    path = context.root / task.path
+    if not path.is_file():
+        return None if context.policy else task
+    try:
+        return spec.load(path, context.root)
+    except UsageError as error:
+        unread.append(f"{str(error).splitlines()[0]} (now)")
+        return None
+
+
+def _workflows(states: TwoStates) -> Iterator[Move]:
+    """Name the lines of workflows that ran the gates and do so no longer as they did."""
+    old, new = states.changed((WORKFLOWS,), ("yml", "yaml"))
+    kept = {line for content in new.values() for line in _gate_lines(content)}
+    for path, content in old.items():
+        for line in _gate_lines(content):
+            if line not in kept:
+                after = next(
+                    (now for now in _gate_lines(new.get(path, b"")) if now not in _gate_lines(content)), "removed"
+                )
+                yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
+
+
+def _replaces(rule: bytes) -> bool:
+    """Return whether an own code rule takes the place of a shipped one, by its id."""
+    found = RULE_ID.search(rule.decode("utf-8", "replace"))
+    return found is not None and (Path(rules.__file__).parent / f"{found[1]}.yaml").is_file()
+
+
+def _gate_lines(content: bytes) -> list[str]:
+    return [line.strip() for line in RUNS_GATES.findall(content.decode("utf-8", "replace"))]
+
+
+def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
+    """Name the project's own rules and templates that are new in place of others, changed, or gone."""
+    folders = (rules_folder, TEMPLATES)
+    old, new = states.changed(folders, "")
+    for path in sorted(old.keys() | new.keys()):
+        before, after = ("there" if path in files else "none" for files in (old, new))
+        if path not in old and path.endswith((".yaml", ".yml")) and not _replaces(new[path]):
+            continue  # one more rule asks for more
+        changed = "changed" if path in old and path in new else after
+        place = Location(path=path) if path in new else None
+        yield moved(
+            Part.SETTINGS, f"{'template' if path.endswith('.j2') else 'code rule'} {path}", before, changed, place
+        )
+
 
 NAMED = 50
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}

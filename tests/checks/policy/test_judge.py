@@ -4,8 +4,7 @@ import pytest
 from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
-from gates.checks.policy.collect import Goalposts, Mode
-from gates.checks.policy.judge import describe, judge, plan
+from gates.checks.policy.judge import Goalposts, Mode, describe, judge, plan
 from gates.checks.policy.tests import Part
 from gates.criteria import decide
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
