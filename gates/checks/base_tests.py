@@ -306,7 +306,7 @@ def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, sever
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """List the tests of the base that do not pass, and how they ended there."""
+    """Tell what was run; the findings name the tests that do not pass."""
     seen = evidence.get(BaseTests)
     if seen and seen.changed:
         yield Section(
@@ -316,8 +316,6 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 ("Test files changed", ", ".join(seen.changed[:10])),
                 ("Tests run against the change", str(seen.ran)),
             ),
-            columns=("Against the change", "At the base", "Test"),
-            rows=tuple((one.ended, one.at_base, one.id) for one in seen.broken[:SHOWN]),
         )
 
 

@@ -207,7 +207,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what was compared with what, and list what was moved."""
+    """Tell what was compared with what; the findings name what was moved."""
     seen = evidence.get(Goalposts)
     if seen is None:
         return
@@ -215,11 +215,6 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         title="Policy Changes",
         text="The task is new since the base." if seen.is_new else "",
         facts=(("Compared with", _base(seen)), ("A lower limit", _effect(seen)), ("Changes", str(len(seen.moves)))),
-        columns=("Part", "What", "Before", "Now", "Place"),
-        rows=tuple(
-            (move.part.value, move.what, move.before, move.after, str(move.location or "-"))
-            for move in seen.moves[:NAMED]
-        ),
     )
 
 

@@ -76,16 +76,7 @@ def _startup_section(seen: Startup) -> Section:
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
         ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
     )
-    return Section(
-        title="Build and Start-up",
-        facts=facts,
-        columns=("Ended", "Module", "Error", "Place"),
-        rows=tuple(
-            (module.ending.value, module.name, module.error, str(module.location or module.path))
-            for module in seen.modules
-            if module.ending is not Ending.IMPORTED
-        )[:LISTED],
-    )
+    return Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
