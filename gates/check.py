@@ -248,3 +248,10 @@ def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Pla
     for criterion in task.criteria_of(part):
         name = criterion.id
         yield Planned(id=f"{check}:{name}", title=f"{name}{words}", level=criterion.level, criterion=name)
+
+
+def beside(criteria: Iterable[Criterion], check: str, title: str) -> Iterator[Planned]:
+    """Plan a check of what stands for each criterion, which may leave it open and has no share of the score."""
+    for one in criteria:
+        about = {"level": Level.ADVISORY, "criterion": one.id, "scored": False}
+        yield Planned.model_validate({"id": f"{check}:{one.id}", "title": title.format(one.id), **about})

@@ -43,7 +43,7 @@ import gates.evidence.tests
 import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
-from gates.checks.policy.collect import Mode
+from gates.checks.policy.judge import Mode
 from gates.checks.policy.tests import Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, Self
 
-from gates.check import About, Check, Derived, EvidenceSet, about_criterion
+from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
 from gates.child import process
 from gates.code.syntax import defined
 from gates.config import Context
@@ -186,11 +186,7 @@ RULES = (
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion."""
-    for criterion in task.criteria:
-        title = f"The tests of {criterion.id} check what they seem to"
-        yield Planned(
-            id=f"assertions:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
-        )
+    yield from beside(task.criteria, "assertions", "The tests of {} check what they seem to")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Self
+from typing import Self
 
 from gates.check import About, Check, Derived, EvidenceSet
 from gates.child import process
@@ -136,18 +136,16 @@ def _judged(
         before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
     lost = sorted(name for name in _passed((before, again, "")) if name not in ends)
     moved, _ = moved_tests(task.tests, states)
-    broken = tuple(
-        BaseTest(
-            id=name,
-            ended=(end := ends.get(name, _End("not found"))).ended,
-            message=printable(end.said)[:MESSAGE],
-            at_base=before.get(name, _End("not run")).ended,
-            seen_at_base=name in before or name.partition("::")[0] in able,
-            criteria=end.criteria or before.get(name, end).criteria,
-            now=moved.get(function_of(name)) or "",
-        )
-        for name in (*suspects, *lost)
-    )
+    broken = []
+    for name in (*suspects, *lost):
+        end, was = ends.get(name, BaseTest(id=name, ended="not found")), before.get(name)
+        told: dict[str, object] = {
+            "at_base": was.ended if was else "not run",
+            "now": moved.get(function_of(name)) or "",
+        }
+        told |= {"seen_at_base": was is not None or name.partition("::")[0] in able}
+        told |= {"criteria": end.criteria or (was.criteria if was else ())}
+        broken.append(end.model_copy(update=told))
     return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
 
 
@@ -177,15 +175,7 @@ def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Pa
     return copy
 
 
-class _End(NamedTuple):
-    """How a test ended, what it said first, and the criteria that its markers name."""
-
-    ended: str
-    said: str = ""
-    criteria: tuple[str, ...] = ()
-
-
-Ends = dict[str, _End]
+Ends = dict[str, BaseTest]
 
 
 def _passed(run: tuple[Ends, CommandRecord, str]) -> Ends:
@@ -199,10 +189,12 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
     env = relocated({**process.environment(), "PYTHONPATH": paths}, context.root, root)
     log.mkdir()
     run = PytestRun.once(chosen, here, log, env=env, options=PLAIN, lines=False)
+    told = [(test.id, ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED]
+    told += [(error.id, "failed", error.message.strip().rpartition("\n")[2], ()) for error in run.collect_errors]
     ends = {
-        test.id: _End(ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED
+        name: BaseTest(id=name, ended=ended, message=printable(said)[:MESSAGE], criteria=criteria)
+        for name, ended, said, criteria in told
     }
-    ends |= {error.id: _End("failed", error.message.strip().rpartition("\n")[2]) for error in run.collect_errors}
     argv = ("python", "-m", "pytest", *chosen.tests)
     command = run.commands[0].model_copy(update={"purpose": "the base's tests", "argv": argv})
     if run.process.exit_code not in {0, 1}:
@@ -297,7 +289,7 @@ def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, sever
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """List the tests of the base that do not pass, and how they ended there."""
+    """Tell what was run; the findings name the tests that do not pass."""
     seen = evidence.get(BaseTests)
     if seen and seen.changed:
         yield Section(
@@ -307,8 +299,6 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
                 ("Test files changed", ", ".join(seen.changed[:10])),
                 ("Tests run against the change", str(seen.ran)),
             ),
-            columns=("Against the change", "At the base", "Test"),
-            rows=tuple((one.ended, one.at_base, one.id) for one in seen.broken[:SHOWN]),
         )
 
 

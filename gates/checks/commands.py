@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gates.check import About, Check, EvidenceSet, about_criterion
+from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
@@ -16,20 +16,15 @@ RULES = (
     RuleText(
         id="BL017",
         title="Commands that verify a criterion call its code",
-        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. "
-        "One that ends well without calling them, or ignores their errors, leaves the criterion "
-        "unknown.",
+        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. One that ends "
+        "well without calling them, or ignores their errors, leaves the criterion unknown.",
     ),
 )
 
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that commands stand for."""
-    for criterion in _asked(task):
-        title = f"The commands that verify {criterion.id} call its code"
-        yield Planned(
-            id=f"called:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
-        )
+    yield from beside(_asked(task), "called", "The commands that verify {} call its code")
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:

@@ -64,17 +64,8 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
     for run in runs:
         if run.error and run.process:
-            where = f"{run.crash or 'outside of the project'}{f' in {run.function}' if run.function else ''}"
-            yield Section(
-                title=f"Crash in Entry Point {run.index + 1}",
-                facts=(
-                    ("Entry point", run.name),
-                    ("Error", run.error),
-                    ("Place", where),
-                    ("Why the tests did not catch it", why_uncaught(run.crash, evidence)),
-                ),
-                code="\n".join(run.process.stderr.tail.strip().splitlines()[-30:]),
-            )
+            last = "\n".join(run.process.stderr.tail.strip().splitlines()[-30:])
+            yield Section(title=f"Crash in Entry Point {run.index + 1}", text=f"{run.name}: {run.error}", code=last)
 
 
 def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
@@ -152,14 +143,5 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
 
 
 CHECK = Check(
-    "entry_points",
-    "execution",
-    20,
-    RULES,
-    (EntryPointRuns,),
-    plan,
-    judge,
-    describe,
-    row=Row.TEST,
-    label="entry point",
+    "entry_points", "execution", 20, RULES, (EntryPointRuns,), plan, judge, describe, row=Row.TEST, label="entry point"
 )

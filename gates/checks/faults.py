@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Self
 
-from gates.check import About, Check, Derived, EvidenceSet, about_criterion
+from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
 from gates.child.guardian import guarded_folder
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
@@ -133,11 +133,7 @@ RULES = (
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan a check for each criterion that is traced to symbols or patterns."""
-    for criterion in _traced(task):
-        title = f"The tests of {criterion.id} notice when its code is stubbed out"
-        yield Planned(
-            id=f"emptied:{criterion.id}", title=title, level=Level.ADVISORY, criterion=criterion.id, scored=False
-        )
+    yield from beside(_traced(task), "emptied", "The tests of {} notice when its code is stubbed out")
     title = "The tests kill the mutants of changed lines"
     yield Planned(id="changed-lines", title=title, level=Level.ADVISORY, scored=False)
 

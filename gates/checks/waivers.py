@@ -6,7 +6,6 @@ from datetime import date
 from gates.check import About, Check, EvidenceSet
 from gates.evidence.run_date import RunDate
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
-from gates.report import Section
 from gates.task.measurement import LONGEST, Standing, Waiver
 from gates.task.task import Task
 from gates.words import counted
@@ -15,9 +14,8 @@ RULES = (
     RuleText(
         id="BL012",
         title="Waivers are few, owned and short",
-        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong "
-        "waivers are named. Rules on the run, on belief, on policy changes and on waivers cannot "
-        "be waived.",
+        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong waivers are "
+        "named. Rules on the run, on belief, on policy changes and on waivers cannot be waived.",
     ),
 )
 
@@ -43,18 +41,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield _standing(own.but(actual=seen.today.isoformat()), waiver, seen.today)
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """List the waivers with reason, owner and day."""
-    seen = evidence.get(RunDate)
-    rows = []
-    for one in task.waivers:
-        standing = one.standing(seen.today).value if seen else "not known"
-        rows.append((standing, one.criterion, one.rule or "all", one.reason, one.owner, one.expires.isoformat()))
-    if rows:
-        columns = ("Standing", "Criterion", "Rule", "Reason", "Owner", "Expires")
-        yield Section(title="Waivers", columns=columns, rows=tuple(rows))
-
-
 def _standing(about: About, waiver: Waiver, today: date) -> Finding:
     """Say how a waiver stands on a day."""
     who, left = waiver.title, (waiver.expires - today).days
@@ -75,4 +61,4 @@ def _standing(about: About, waiver: Waiver, today: date) -> Finding:
             return about.not_asked(f"{who} is in force until {waiver.expires}, for {days} more: {waiver.reason}")
 
 
-CHECK = Check("waivers", "business-logic", 60, RULES, (), plan, judge, describe, basis=Basis.DECLARED)
+CHECK = Check("waivers", "business-logic", 60, RULES, (), plan, judge, basis=Basis.DECLARED)

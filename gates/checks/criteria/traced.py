@@ -7,12 +7,11 @@ from gates.code.symbols import SymbolTrace
 from gates.evidence.code_rules import PatternTrace, RuleSite, RuleTrace
 from gates.evidence.recorded_step import Seen, seen_of
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Severity
+from gates.model import Finding, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
-from gates.words import first_of
 
 NAMED = 50
 NONE = "The criterion has no implementation."
@@ -168,27 +167,27 @@ def _watchful(
     yield about.unknown(message, fix, location=seen.location, subject=f"{binding.name} in use", actual=seen.asks)
 
 
-SHOWN = 5
-NOT_CHECKED = "not checked"
+KEPT = {Outcome.PASSED: "yes", Outcome.FAILED: "no"}
 
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what was traced: symbols with their lines, and what is bound to no criterion."""
+    """Tell what was traced: the code of each criterion, what it must be and use, and what it is."""
     tree = evidence.get(SourceTree)
     if tree is None:
         yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
-    else:
-        yield Section(
-            title="Expected and Actual Architecture",
-            text="What the code that criteria are bound to must be and use, and what it does.",
-            columns=("Kept", "Code", "Expected", "Actual"),
-            rows=(
-                *map(_symbol_row, dict.fromkeys(tree.symbols)),
-                *map(_pattern_row, tree.patterns),
-                *map(_rule_row, tree.rules),
-            ),
-        )
-        yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
+        return
+    found = [finding for criterion in task.criteria for finding in judge_code(task, criterion, evidence)]
+    rows = [
+        (KEPT.get(f.outcome, "not checked"), f.subject or f.criterion or "", f.expected, f"{f.location}: {f.message}")
+        for f in found
+    ]
+    yield Section(
+        title="Expected and Actual Architecture",
+        text="What the code that criteria are bound to must be and use, and what it does.",
+        columns=("Kept", "Code", "Expected", "Actual"),
+        rows=tuple(dict.fromkeys(rows)),
+    )
+    yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
 
 
 def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
@@ -199,33 +198,3 @@ def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
     yield "Code rules applied", str(len(tree.rules))
     if tree.patterns:
         yield "Patterns applied", str(len(tree.patterns))
-
-
-def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:
-    """Return a symbol with what it must use and the lines that do."""
-    expected = f"uses {', '.join(trace.wanted)}" if trace.wanted else "exists"
-    if trace.location is None:
-        return "no" if trace.checked else NOT_CHECKED, trace.symbol, expected, trace.problem
-    used = [f"{use.name} in {', '.join(map(str, use.lines)) or 'no line'}" for use in trace.uses]
-    kept = all(use.lines for use in trace.uses)
-    return "yes" if kept else "no", trace.symbol, expected, "; ".join([str(trace.location), *used])
-
-
-def _pattern_row(trace: PatternTrace) -> tuple[str, ...]:
-    where = f" in {trace.within}" if trace.within else ""
-    expected = f"{trace.at_least} place{'s' if trace.at_least > 1 else ''} of live code"
-    kept = "yes" if not trace.problem else "no" if trace.checked else NOT_CHECKED
-    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or first_of(trace.places, SHOWN)
-
-
-def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
-    name, expected = f"rule {trace.rule}", "finds its subject, and finds it kept"
-    broken = [site for site in trace.sites if not site.ok]
-    if trace.problem:
-        return NOT_CHECKED, name, expected, trace.problem
-    if broken:
-        told = f"{broken[0].location}: {' -> '.join(broken[0].trace) or broken[0].message}"
-        return NOT_CHECKED if all(site.undecided for site in broken) else "no", name, expected, told
-    if not trace.sites:
-        return NOT_CHECKED, name, expected, "no code that it speaks of"
-    return "yes", name, expected, f"kept in {first_of([site.location for site in trace.sites], SHOWN)}"

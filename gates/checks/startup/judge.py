@@ -76,16 +76,7 @@ def _startup_section(seen: Startup) -> Section:
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
         ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
     )
-    return Section(
-        title="Build and Start-up",
-        facts=facts,
-        columns=("Ended", "Module", "Error", "Place"),
-        rows=tuple(
-            (module.ending.value, module.name, module.error, str(module.location or module.path))
-            for module in seen.modules
-            if module.ending is not Ending.IMPORTED
-        )[:LISTED],
-    )
+    return Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
@@ -101,9 +92,8 @@ RULES = (
     RuleText(
         id="EX008",
         title="Each module imports by itself",
-        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and "
-        "missing modules of the project are high. Needs of something that is not here or of another "
-        "platform are listed.",
+        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and missing "
+        "modules of the project are high. Needs of something that is not here or of another platform are listed.",
     ),
     RuleText(
         id="EX009",

@@ -11,7 +11,7 @@ from bar import committed, git
 from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
 
 from gates.checks.policy import task_file, tests
-from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.judge import Goalposts, Mode
 from gates.checks.policy.tests import Fate, Move, Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import found_again, written_tests
