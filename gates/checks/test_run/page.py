@@ -29,7 +29,7 @@ def describe_run(run: PytestRun) -> Iterator[Section]:
         yield _certificate(run)
     for outcome in TestOutcome:
         tests = [test for test in run.tests if test.outcome is outcome]
-        if tests:
+        if tests and outcome is not TestOutcome.PASSED:  # those are a count here, and named in PytestRun.json
             yield _test_table(outcome, tests)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
@@ -69,17 +69,11 @@ def _orders(run: PytestRun) -> str:
 
 
 def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
-    passed = outcome is TestOutcome.PASSED
-    shown = tests[:LISTED]
     return Section(
         title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
-        appendix=outcome is TestOutcome.PASSED,
         text=listed(len(tests)),
-        columns=("Test", "Place") if passed else ("Test", "Place", "Reason"),
-        rows=tuple(
-            (t.id, str(t.location)) if passed else (t.id, str(t.crash or t.location), t.message.split("\n")[0])
-            for t in shown
-        ),
+        columns=("Test", "Place", "Reason"),
+        rows=tuple((t.id, str(t.crash or t.location), t.message.split("\n")[0]) for t in tests[:LISTED]),
     )
 
 
