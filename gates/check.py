@@ -129,8 +129,8 @@ class Check:
     """One thing that a task can ask, in one folder: `gates/checks/<name>/`, which is the only place that knows of it.
 
     `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
-    typed evidence, `judge.py` what that means (pure) and holds `CHECK`, and `page.py`, where it is long, its sections of
-    a report. What it runs in the project's process is a file of `gates/child/`.
+    typed evidence, `judge.py` what that means (pure) and holds `CHECK`, and `page.py`, if it is long, its sections of a
+    report. What it runs in the project's process is a file of `gates/child/`.
 
     `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
     order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,
