@@ -72,7 +72,7 @@ class Bench:
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         results = [Path(copy["results"]) for copy in copies]
-        with every(TELL_S, lambda: say(f"{len(_lines(results))} of {len(faults)} faults tried")):
+        with every(TELL_S, lambda: say(f"{len(_lines(results))} of {len(faults)} mutants tried")):
             process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
         return _lines(results)
 
