@@ -1,19 +1,14 @@
 """Code rules that a task asks for: is each kept by the implementation?"""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
-from gates.report import Section
 from gates.task.task import Task
-from gates.words import counted
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 8
-COLUMNS = ("Broken", "Not decided", "Kept", "Rule", "Severity", "Asked for by", "Problem it finds")
 
 RULES = (
     RuleText(
@@ -42,44 +37,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield _unknown(about, dict(seen.unknown)[name])
         else:
             yield from _entry(about, name, seen)
-
-
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell each rule with what it found and who asks for it: the task as a whole, or criteria that are bound to it."""
-    asking = _asking(task)
-    if not task.rules and not asking:
-        return
-    seen, tree = evidence.get(CodeRules), evidence.get(SourceTree)
-    why = [evidence.why_missing(CodeRules)] if task.rules and seen is None else []
-    why += [evidence.why_missing(SourceTree)] if asking and tree is None else []
-    traces: dict[str, RuleTrace] = {trace.rule: trace for trace in tree.rules} if tree else {}
-    traces |= {rule.rule: rule for rule in seen.applied} if seen else {}
-    named = {rule.rule for rule in seen.applied} if seen else set()
-    files = seen.files if seen else tree.files if tree else 0
-    said = [*([f"Applied to {counted(files, 'file')}."] if traces else []), *(f"Not applied: {each}." for each in why)]
-    rows = tuple(
-        _row(traces[name], [*(["the task"] if name in named else []), *asking.get(name, ())]) for name in sorted(traces)
-    )
-    yield Section(title="Code Rules", text=" ".join(said), columns=COLUMNS if traces else (), rows=rows)
-
-
-def _row(trace: RuleTrace, asking: list[str]) -> tuple[str, ...]:
-    severity, says = trace.severity.value if trace.severity else "-", trace.problem_text or trace.problem or "-"
-    return (*map(str, _counts(trace)), trace.rule, severity, ", ".join(asking), says)
-
-
-def _asking(task: Task) -> dict[str, list[str]]:
-    """Return the criteria that are bound to each rule."""
-    found: dict[str, list[str]] = {}
-    for criterion in task.criteria:
-        for name in dict.fromkeys(binding.rule for binding in criterion.code if binding.rule):
-            found.setdefault(name, []).append(criterion.id)
-    return found
-
-
-def _counts(rule: RuleTrace) -> tuple[int, int, int]:
-    found = Counter("kept" if site.ok else "open" if site.undecided else "broken" for site in rule.sites)
-    return found["broken"], found["open"], found["kept"]
 
 
 def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
@@ -119,4 +76,4 @@ def _unknown(about: About, message: str, **own: object) -> Finding:
     return about.unknown(message, "Fix what is named.", actual="not checked", **own)
 
 
-CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, describe, basis=Basis.READ)
+CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, basis=Basis.READ)
