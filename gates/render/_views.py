@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from gates.model import SEVERITIES, Finding, Level, Outcome, Planned, Severity, Status
+from gates.model import Finding, Level, Outcome, Planned, Status
 from gates.render import _causes
 from gates.render._causes import folded, told_once
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
@@ -69,10 +69,12 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
     if not gate.ran:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
-    standing_ = standing(report, gate)
-    said += [f"{id_} {status}: {_sentence(why)}" for id_, status, why in standing_[:GAPS]]
-    if len(standing_) > GAPS:
-        said.append(f"{len(standing_) - GAPS} more criteria are not verified: see below.")
+    lacking = [*_lacking(report, gate.findings)]
+    for criterion, found in lacking[:GAPS]:
+        why = reason(found[0]).replace(f" {criterion.id} ", " ", 1)
+        said.append(f"{criterion.id} {criterion.status.value}: {_sentence(why)}")
+    if len(lacking) > GAPS:
+        said.append(f"{len(lacking) - GAPS} more criteria are not verified: see below.")
     return " ".join(said)
 
 
@@ -207,12 +209,6 @@ def _was_not_judged(finding: Finding) -> bool:
     return partly or (finding.outcome is Outcome.NOT_APPLICABLE and finding.actual == "not judged")
 
 
-def severities(findings: Iterable[Finding]) -> list[tuple[str, int]]:
-    """Count the findings that failed by severity; what is open has none."""
-    counts = Counter(f.severity for f in told_once(findings) if f.outcome is Outcome.FAILED and not f.waived)
-    return [(s.value, counts[s]) for s in SEVERITIES if s is not Severity.INFO]
-
-
 def checks(gate: GateReport) -> list[tuple[str, ...]]:
     """Return each check of a gate: what was asked and seen, how it ended, and its points."""
     lines = list(gate.score.lines)
@@ -297,14 +293,6 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     return rows
 
 
-def standing(report: Report, gate: GateReport) -> list[tuple[str, str, str]]:
-    """Return the criteria that a gate found failed or open, each with its status and the first of what it found."""
-    return [
-        (criterion.id, criterion.status.value, reason(lacking[0]).replace(f" {criterion.id} ", " ", 1))
-        for criterion, lacking in _lacking(report, gate.findings)
-    ]
-
-
 def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:
     """Yield each criterion that is not settled, with what of some findings it lacks, the worst first."""
     found = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
@@ -330,5 +318,5 @@ def _passed(kind: str, traces: Sequence[Trace]) -> str:
 
 
 FACTS = (in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for, first_cause, next_step)
-LISTS = (unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks, score_by_kind, advised)
+LISTS = (unchecked, folded, nothing_wrong, kinds, gaps, checks, score_by_kind, advised)
 OFFERED = (*FACTS, *LISTS, endings, tallied, word, *_causes.OFFERED)  # to templates
