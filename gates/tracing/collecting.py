@@ -35,7 +35,7 @@ from gates.tracing.matrix import (
 )
 
 if TYPE_CHECKING:
-    from gates.evidence.code_rules import PatternTrace
+    from gates.evidence.source_tree import PatternTrace
 
 
 def trace(task: Task, sources: Sources) -> TaskTrace:
@@ -84,7 +84,7 @@ class _Code:
 
     @cached_property
     def _patterns(self) -> "tuple[PatternTrace, ...]":
-        from gates.evidence.code_rules import trace_patterns  # most tasks have none, and need not pay for the engine
+        from gates.evidence.source_tree import trace_patterns  # most tasks have none, and need not pay for the engine
 
         return trace_patterns((b for c in self._task.criteria for b in c.code), self._resolver)
 

@@ -342,7 +342,7 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
 
 
 def test_witness_cannot_be_turned_off_and_paths_hold_where_pytest_has_a_root_of_its_own(tmp_path: Path) -> None:
-    off = f"[pytest]\naddopts = {QUICK} -p no:gates_pytest_witness.hooks -p no:gates_pytest_witness\n"
+    off = f"[pytest]\naddopts = {QUICK} -p no:gates_probe.witness.hooks -p no:gates_probe.witness\n"
     seen = seen_in(tmp_path, {"tests/pytest.ini": off, "tests/test_one.py": GOOD + BAD})
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.BLOCK)
     assert [str(test.location) for test in seen.run.tests] == ["tests/test_one.py:1", "tests/test_one.py:3"]

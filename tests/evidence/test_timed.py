@@ -118,7 +118,7 @@ def test_another_tool_that_measures_now_this_now_that_is_refused(tmp_path: Path)
 
 def test_another_tool_that_writes_nothing_or_fails_says_so(tmp_path: Path) -> None:
     nothing = other_tool(tmp_path / "1", run=["python", "-c", "pass", "{out}"])
-    assert nothing.problem == "the measurement ended well but wrote no file"
+    assert nothing.problem == "the measurement ended well but wrote no samples file"
     fails = other_tool(tmp_path / "2", run=["python", "-c", "raise SystemExit('no')", "{out}"])
     assert fails.problem == "the measurement ended with exit code 1: no"
 

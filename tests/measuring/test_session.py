@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from arming import a_folder, a_plan
 
+from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
 from gates.measuring.session import measure
 from gates.measuring.taken import Taken
-from gates.measuring.wire import ArmFailed
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
 NAPS = {"fp32": {"call": "steps:naps", "args": [0.4]}, "amp": {"call": "steps:naps", "args": [0.2]}}

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from gates.check import Check, EvidenceSet
-from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite, RuleTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import AppliedRule, CodeRules, RuleSite, RuleTrace, SourceTree
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task

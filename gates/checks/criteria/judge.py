@@ -10,9 +10,8 @@ from gates.checks.criteria.traced import judge_code
 from gates.code.symbols import SymbolTrace
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.code_rules import CodeRules, PatternTrace, RuleTrace
 from gates.evidence.run_date import day_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import CodeRules, PatternTrace, RuleTrace, SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Deselected, TestRecord
 from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity, Status, worst

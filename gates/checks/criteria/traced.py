@@ -5,9 +5,8 @@ from functools import partial
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import PatternTrace, RuleTrace
 from gates.evidence.recorded_step import Seen, seen_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
 from gates.model import Finding, Location, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.task.measurement import CodeBinding

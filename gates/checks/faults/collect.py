@@ -17,9 +17,8 @@ from gates.project.history import History
 from gates.project.two_states import TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
-from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
-from gates.proving.source import Text
+from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.task import Task
 from gates.words import printable
 
