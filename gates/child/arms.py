@@ -48,27 +48,33 @@ def main() -> None:
     for number in numbers:
         os.set_inheritable(number, False)
     if asked["module"]:
-        sys.argv = [asked["module"]]
-        import_from(asked["paths"])
-        try:
-            importlib.import_module(asked["module"])
-        except BaseException:  # noqa: BLE001  # each arm says so for itself
-            traceback.print_exc()
+        _import(asked["module"], asked["paths"])
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
-        pid = os.fork() if arm["asked"] and _can_fork() else _started(key, arm, ends)
-        if not pid:
+        forks = bool(arm["asked"]) and _can_fork()
+        pid = os.fork() if forks else _started(key, arm, ends)
+        if pid:
+            begun[pid] = key, perf_counter()
+        elif forks:
             for number in numbers - {arm["orders"], arm["answers"]}:
                 os.close(number)
             serve(arm["asked"], arm["orders"], arm["answers"])
             return
-        begun[pid] = key, perf_counter()
     for number in numbers - {ends}:
         os.close(number)
     while begun:
         pid, status, usage = os.wait3(0)
         if pid in begun:
             _tell_end(ends, *begun.pop(pid), status, usage)
+
+
+def _import(module: str, paths: list[str]) -> None:
+    sys.argv = [module]
+    import_from(paths)
+    try:
+        importlib.import_module(module)
+    except BaseException:  # noqa: BLE001  # each arm says so for itself
+        traceback.print_exc()
 
 
 def alone() -> None:
