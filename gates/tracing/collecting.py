@@ -192,14 +192,12 @@ ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol", *UNITTEST}
 def facts_of(module: SourceModule) -> FileFacts:
     """Return what a parsed file holds."""
     path = Path(module.path)
-    bodies = [] if is_test_file(path) or path.stem == "conftest" else functions_of(module)
+    functions = [] if is_test_file(path) or path.stem == "conftest" else functions_of(module)
     return FileFacts(
         tests=tuple(written_in(module)),
         heirs=tuple(_heirs(module, module.tree.body, module.path)),
         functions=tuple(
-            WrittenFunction(name=body.name, location=Location(path=module.path, line=body.line, last_line=body.last))
-            for body in bodies
-            if body.public and not body.promise
+            WrittenFunction(name=function.name, location=function.location) for function in functions if function.public
         ),
     )
 

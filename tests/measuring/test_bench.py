@@ -77,15 +77,6 @@ def test_an_arm_that_shares_its_imports_ends_alone(bench: Bench, tmp_path: Path,
     assert workers["work"].run(3).ran == 3
 
 
-def test_steps_that_do_more_take_longer_and_return_something_else(bench: Bench, tmp_path: Path) -> None:
-    little, much = a_worker(bench, tmp_path, "work", 2_000), a_worker(bench, tmp_path, "work", 40_000)
-    for worker in (little, much):
-        worker.hello()
-    few, many = little.run(20), much.run(20)
-    assert many.step_s > 3 * few.step_s
-    assert few.digest != many.digest
-
-
 def test_a_step_that_returns_nothing_tells_no_result(bench: Bench, tmp_path: Path) -> None:
     worker = a_worker(bench, tmp_path, "silent")
     worker.hello()

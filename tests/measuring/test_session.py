@@ -105,16 +105,6 @@ def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
     assert max(peaks["a"]) < (20 << 20)
 
 
-def test_one_arm_out_of_memory_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp: MemoryError"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:out_of_memory"}}, most=6)
-
-
-def test_an_arm_that_dies_in_the_middle_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp ended with exit code 9"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:dies", "args": [2000]}}, most=60, restarts=1)
-
-
 def test_a_command_that_fails_says_what_it_wrote_last(tmp_path: Path) -> None:
     arms = {"app": {"time": ["python", "-c", "import sys; sys.exit('no such table: users')"]}}
     with pytest.raises(ArmFailed) as failed:
