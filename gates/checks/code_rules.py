@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
+from gates.evidence.source_tree import AppliedRule, CodeRules, RuleSite
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.task.task import Task
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet, for_criteria
-from gates.child.tracebacks import advice_on
+from gates.child.probing import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun

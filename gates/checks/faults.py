@@ -18,9 +18,8 @@ from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
-from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
-from gates.proving.source import Text
+from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.report import Section
 from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted, first_of, printable

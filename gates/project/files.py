@@ -2,7 +2,6 @@
 
 import ast
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
@@ -70,11 +69,6 @@ def is_byproduct(path: Path) -> bool:
 def is_aside(name: str) -> bool:
     """Return whether a name is that of a cache, or hidden."""
     return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
-
-
-def copy_package(source: Path, target: Path) -> None:
-    """Copy a package of ours to where the project's interpreter finds it, byproducts left out."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def near(path: Path) -> Path:

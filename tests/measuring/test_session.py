@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from arming import a_folder, a_plan
 
+from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
 from gates.measuring.session import Session, _Running, measure
 from gates.measuring.taken import Taken
-from gates.measuring.wire import ArmFailed
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
 NAPS = {"fp32": {"call": "steps:naps", "args": [0.4]}, "amp": {"call": "steps:naps", "args": [0.2]}}
@@ -120,16 +120,6 @@ def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
     assert len(peaks["a"]) == 3
     assert min(peaks["b"]) > (30 << 20)
     assert max(peaks["a"]) < (20 << 20)
-
-
-def test_one_arm_out_of_memory_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp: MemoryError"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:out_of_memory"}}, most=6)
-
-
-def test_an_arm_that_dies_in_the_middle_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp ended with exit code 9"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:dies", "args": [2000]}}, most=60, restarts=1)
 
 
 def test_a_command_that_fails_says_what_it_wrote_last(tmp_path: Path) -> None:

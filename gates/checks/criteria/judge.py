@@ -9,9 +9,8 @@ from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.checks.criteria.traced import judge_code, page
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.code_rules import CodeRules
 from gates.evidence.run_date import day_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import CodeRules, SourceTree
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, Deselected, TestRecord

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import PatternTrace, RuleSite, RuleTrace
 from gates.evidence.recorded_step import Seen, seen_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import PatternTrace, RuleSite, RuleTrace, SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section

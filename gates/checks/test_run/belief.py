@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About
-from gates.child.tracebacks import advice_on
+from gates.child.probing import advice_on
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location
