@@ -12,8 +12,7 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.concurrency.collect import Concurrency
-from gates.checks.concurrency.judge import CHECK
+from gates.checks.concurrency import CHECK, Concurrency
 from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task

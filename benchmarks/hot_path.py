@@ -12,8 +12,7 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.hot_path.collect import HotPaths
-from gates.checks.hot_path.judge import CHECK
+from gates.checks.hot_path import CHECK, HotPaths
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import HotPath, Limits

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.leaks.collect import Leaks
-from gates.checks.leaks.judge import CHECK
+from gates.checks.leaks import CHECK, Leaks
 from gates.config import Context
 from gates.model import Finding, Level, Outcome
 from gates.task.probes import Leak

@@ -12,8 +12,7 @@ from typing import Any
 
 from benchmarks.table import Row, tabulate
 from gates.check import EvidenceSet
-from gates.checks.scaling.collect import Scaling
-from gates.checks.scaling.judge import CHECK
+from gates.checks.scaling import CHECK, Scaling
 from gates.config import Context
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Task

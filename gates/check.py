@@ -1,8 +1,7 @@
 """What every check and every kind of evidence has, and the findings that checks say things with."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -13,7 +12,7 @@ from gates import registry
 from gates.child.guardian import stop_if_interrupted
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText, Severity
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.task.types import Part
@@ -126,11 +125,11 @@ def nothing_to_tell(_task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that a task can ask, in one folder: `gates/checks/<name>/`, which is the only place that knows of it.
+    """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
 
     `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
-    typed evidence, `judge.py` what that means (pure) and holds `CHECK`, `page.py` its sections of a report, `child.py`
-    or `child/` what runs in the project's process.
+    typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
+    the same order. What it runs in the project's process is a file of `gates/child/`.
 
     `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
     order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,
@@ -163,8 +162,8 @@ class Check:
 
 
 def discover() -> tuple[Check, ...]:
-    """Return the check of each folder in `gates/checks/`, in the order of their places."""
-    found = [registry.values_of(f"gates.checks.{name}.judge", Check) for name in registry.packages("gates.checks")]
+    """Return the check of each folder and file in `gates/checks/`, in the order of their places."""
+    found = [registry.values_of(name, Check) for name in registry.parts("gates.checks", "judge")]
     return tuple(sorted((check for checks in found for check in checks), key=lambda check: (check.order, check.name)))
 
 
@@ -188,17 +187,9 @@ def _escaped(value: JsonValue) -> JsonValue:
     return printable(value) if isinstance(value, str) else value
 
 
-About = Callable[..., Finding]
-
-
-def about_criterion(criterion: Criterion, rule: str, check: str) -> About:
-    """Return what makes findings about one check of a criterion, so that each says only what is its own."""
-    return partial(Finding, rule=rule, check=check, criterion=criterion.id, level=criterion.level)
-
-
 @dataclass(frozen=True)
 class Said:
-    """One conclusion about a training step; `subject` tells it from others of the same aspect."""
+    """One conclusion about a part of a task; `subject` tells it from others of the same part."""
 
     outcome: Outcome
     message: str
@@ -210,43 +201,46 @@ class Said:
     subject: str = ""
     level: Level = Level.MUST
 
-    def finding(self, rule: str, check: str, *, name: str, place: Location | None, evidence: str | None) -> Finding:
-        """Return the same as a finding about what has a name and a place in the task."""
-        warns = self.outcome is Outcome.FAILED and self.level is not Level.MUST
-        about = partial(Finding, rule=rule, check=check, outcome=self.outcome, level=self.level, evidence=evidence)
-        said = partial(about, message=self.message, expected=self.expected, actual=self.actual, impact=self.impact)
-        where = partial(said, location=self.location or place, subject=f"{name} {self.subject}".strip())
-        return where(remediation=self.remediation, **({"severity": Severity.MEDIUM} if warns else {}))
+
+class About:
+    """What findings of one check have in common, so that each says only what is its own."""
+
+    def __init__(self, **facts: object) -> None:
+        self._facts = facts
+
+    def but(self, **facts: object) -> "About":
+        """Return the same with some other facts."""
+        return About(**{**self._facts, **facts})
+
+    def __call__(self, outcome: Outcome, message: str, fix: str = "", **own: object) -> Finding:
+        """Return a finding, with what to do about it."""
+        said = {"outcome": outcome, "message": message, "remediation": fix, **own}
+        return Finding.model_validate({**self._facts, **said})
+
+    def says(self, said: Said, **own: object) -> Finding:
+        """Return a conclusion as a finding, with some other facts."""
+        return Finding.model_validate({**self._facts, **vars(said), **own})
+
+    def passed(self, message: str, **own: object) -> Finding:
+        """Say that it was seen to hold."""
+        return self(Outcome.PASSED, message, "", **own)
+
+    def failed(self, message: str, fix: str, **own: object) -> Finding:
+        """Say that it does not hold, and what to do."""
+        return self(Outcome.FAILED, message, fix, **own)
+
+    def unknown(self, message: str, fix: str = "", **own: object) -> Finding:
+        """Say that it was not seen, and what to do."""
+        return self(Outcome.UNKNOWN, message, fix, **own)
+
+    def not_asked(self, message: str, **own: object) -> Finding:
+        """Say that nothing here asks for it."""
+        return self(Outcome.NOT_APPLICABLE, message, "", **own)
 
 
-SAME = ("location", "expected", "actual", "impact", "remediation", "evidence")
-
-
-def in_the_way(about: About, found: Sequence[Finding], *, name: str, before: str = "") -> Finding | None:
-    """Return, on a criterion, the first of the findings that must hold and failed, or else is unknown."""
-    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
-        for one in found:
-            if one.outcome is outcome and one.level is Level.MUST:
-                same = {key: getattr(one, key) for key in SAME}
-                return about(outcome=outcome, subject=name, message=f"{before}{one.message}", **same)
-    return None
-
-
-def unseen(why: str, *, needed: bool) -> Said:
-    """Say that something could not be seen; that leaves a verdict open only where it is needed."""
-    level, fix = (Level.MUST, "Make the training step show it, on a CPU.") if needed else (Level.ADVISORY, "")
-    return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
-
-
-def absent(why: str, *, needed: bool) -> Said:
-    """Say that there is nothing to see, which is a failure where it is needed."""
-    said = f"{why[0].upper()}{why[1:]}."
-    if not needed:
-        return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
-    impact = "What the training step is to show does not happen in it."
-    fix = "Mend the training step, or take this out of its 'needs'."
-    wanted = "what the training step 'needs'"
-    return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
+def about_criterion(criterion: Criterion, rule: str, check: str, **facts: object) -> About:
+    """Return what findings about one check of a criterion have in common."""
+    return About(**{"rule": rule, "check": check, "criterion": criterion.id, "level": criterion.level, **facts})
 
 
 def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Planned]:
@@ -254,3 +248,10 @@ def for_criteria(task: Task, part: Part, check: str, words: str) -> Iterator[Pla
     for criterion in task.criteria_of(part):
         name = criterion.id
         yield Planned(id=f"{check}:{name}", title=f"{name}{words}", level=criterion.level, criterion=name)
+
+
+def beside(criteria: Iterable[Criterion], check: str, title: str) -> Iterator[Planned]:
+    """Plan a check of what stands for each criterion, which may leave it open and has no share of the score."""
+    for one in criteria:
+        about = {"level": Level.ADVISORY, "criterion": one.id, "scored": False}
+        yield Planned.model_validate({"id": f"{check}:{one.id}", "title": title.format(one.id), **about})

@@ -2,7 +2,7 @@
 
 It rests on every file of the project, its commits, the task and the options, the interpreter with its packages, the
 environment, the machine and the day. Where only the text of Python files that tests can run is another, single tests
-may still hold (see `gates.evidence.tests.taking`); all else is collected anew. In doubt everything is: what a time
+may still hold (see `gates.evidence.lines.traced`); all else is collected anew. In doubt everything is: what a time
 limit, chance or a busy machine had a part in is not kept.
 """
 
@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from gates import __version__, pipeline
 from gates.check import Earlier, Evidence, EvidenceSet
-from gates.checks.faults.collect import ChangedLines
+from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.config import Context

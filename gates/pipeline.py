@@ -204,7 +204,7 @@ def _run_gate(
         first = f"Run the {gate.name} gate, too."
     elif blocked_by:
         why_not = f"the {gate.name} gate was not run, because {blocked_by} blocked (--keep-going runs it all the same)"
-        first = f"Mend first what blocks {blocked_by}; then the {gate.name} gate is run."
+        first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
         withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
@@ -253,7 +253,7 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     message = f"Files changed during the run: {', '.join(changed[:5])}."
     impact = "The evidence speaks of no one state of the files."
-    fix = "Run again and leave the files alone; mend tests that write into the source tree."
+    fix = "Run again and leave the files alone; fix tests that write into the source tree."
     yield _unfounded("GT002", "revision", message, fix, impact=impact)
 
 

@@ -25,9 +25,10 @@ def classes(package: ModuleType, parent: type[T]) -> list[type[T]]:
     return [found for module in modules(package) for found in kinds_in(module.__name__, parent)]
 
 
-def packages(name: str) -> list[str]:
-    """Return the names of the packages inside of a package, in order."""
-    return sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(name).__path__) if info.ispkg)
+def parts(name: str, part: str) -> list[str]:
+    """Return the modules of one name in the folders of a package, and the files beside these, in order."""
+    found = pkgutil.iter_modules(importlib.import_module(name).__path__)
+    return [f"{name}.{info.name}{f'.{part}' if info.ispkg else ''}" for info in sorted(found, key=lambda i: i.name)]
 
 
 def values_of(name: str, kind: type[T]) -> list[T]:

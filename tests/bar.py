@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.judge import Goalposts, Mode
 from gates.checks.policy.tests import Move, Part
 from gates.evidence.run_date import RunDate
 from gates.model import Location

@@ -18,9 +18,9 @@ from forking import forked
 
 from gates import pipeline
 from gates.check import Evidence, EvidenceSet
-from gates.checks.assertions.collect import TestFiles
-from gates.checks.base_tests.collect import BaseTests
-from gates.checks.faults.collect import ChangedLines
+from gates.checks.assertions import TestFiles
+from gates.checks.base_tests import BaseTests
+from gates.checks.faults import ChangedLines
 from gates.child.process import ProcessRun, Stream
 from gates.code.symbols import SymbolTrace, Use
 from gates.config import Context

@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.hot_path.collect import HotPaths, HotRead, HotRun, HotSeen, HotStep
+from gates.checks.hot_path import HotPaths, HotRead, HotRun, HotSeen, HotStep
 from gates.model import Location
 from gates.task.task import Task
 
@@ -33,7 +33,7 @@ def a_step(*reads: HotRead, waited: float = 0.001, rest: float = 0.019, **change
 def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotRun:
     """A process that came to its end; the steps that are left out are put before those given."""
     first = (a_step(),) * max(2, len(steps) * 3 // 17)
-    return HotRun.model_validate({"complete": True, "steps": (*first, *steps), **changes})
+    return HotRun.model_validate({"steps": (*first, *steps), **changes})
 
 
 def hot(*runs: HotRun) -> HotPaths:

@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.leaks.collect import Holder, LeakRun, Leaks, Rung, Watched
+from gates.checks.leaks import Holder, LeakRun, Leaks, Rung, Watched
 from gates.model import Location
 from gates.task.task import Task
 

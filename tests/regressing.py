@@ -8,7 +8,7 @@ from bar import committed, git
 from building import a_criterion, a_task, written
 from taking import a_taken, some_samples
 
-from gates.checks.measures.collect import RegressionRun, Regressions
+from gates.checks.measures.collect import Regressions
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.task.task import Task
@@ -44,15 +44,15 @@ def sides(times: float = 1.0, metric: str = "step_time_s", baseline: list[float]
     """Samples of a candidate that takes so many times what the baseline takes."""
     found = some_samples(old=baseline, new=[value * times for value in baseline]).model_dump(by_alias=True)
     old_and_new = found["metrics"].pop("step_time_s")
-    old_and_new["arms"] = {"baseline": old_and_new["arms"]["old"], "candidate": old_and_new["arms"]["new"]}
+    old_and_new["arms"] = {"base": old_and_new["arms"]["old"], "now": old_and_new["arms"]["new"]}
     old_and_new["unit"] = "1/s" if metric.endswith("per_s") else "s"
     return Samples.model_validate({**found, "metrics": {metric: old_and_new}})
 
 
 def taken(**changes: Any) -> Taken:
     """How a calm machine took them."""
-    same = dict.fromkeys(("baseline", "candidate"), (1.0,) * 16)
-    facts = {"baseline": "baseline", "stretch": same, "switches": {}, "halves": {}, "most": 16, **changes}
+    same = dict.fromkeys(("base", "now"), (1.0,) * 16)
+    facts = {"baseline": "base", "stretch": same, "switches": {}, "halves": {}, "most": 16, **changes}
     return a_taken(**facts)
 
 
@@ -61,12 +61,12 @@ def compared(
 ) -> Regressions:
     """A comparison with main, in which one file has changed."""
     run = MeasurementRun(
-        id="bench", device="any", process=None, samples=None if problem else samples or sides(),
+        id="bench/work", device="any", process=None, samples=None if problem else samples or sides(),
         taken=None if problem else seen or taken(), problem=problem, raw="regressions/bench-work-any.json",
     )  # fmt: skip
     facts: dict[str, Any] = {
         "how": "git and workers", "base": "main", "commit": "b" * 40, "changed": ("pkg/core.py",),
-        "lent": ("bench.py",), "runs": (RegressionRun(arm="work", run=run),),
+        "lent": ("bench.py",), "runs": (run,),
     }  # fmt: skip
     return Regressions.model_validate({**facts, **changes})
 

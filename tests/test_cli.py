@@ -249,7 +249,7 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
                        "  measure  ", "tests/test_core.py::test_double")),
     "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "status: PASS",
                                    "tests/test_core.py::test_double", "evidence: evidence/pytest/run.stdout.txt")),
-    "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "actual: 2 [2, 2]",
+    "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "2 [2, 2] from",
                                          "evidence: evidence/measurements/bench-any.json")),
 }  # fmt: skip
 

@@ -185,7 +185,7 @@ def test_stage_after_one_that_blocks_is_not_run_unless_asked_and_its_waivers_hol
     assert gates(project, "run", "T1").code == 1
     (left,) = [gate for gate in result(project)["gates"] if not gate["ran"]]
     open_ = [finding for finding in left["findings"] if finding["outcome"] == "unknown"]
-    assert open_ and all(f["remediation"].startswith("Mend first what blocks") for f in open_)
+    assert open_ and all(f["remediation"].startswith("Fix first what blocks") for f in open_)
     assert [f["waived"]["owner"] for f in open_ if f["criterion"] == "AC2" and f["rule"] == "PF001"] == ["o"]
     assert gates(project, "run", "T1", "--keep-going").code == 1
     assert gate_states(project)["performance"] == (True, "PASS")

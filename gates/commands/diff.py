@@ -41,6 +41,8 @@ def _result(path: Path) -> Report:
     if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
     report = store.last(folder, name)
+    if report is None and name == store.PREVIOUS:
+        raise UsageError(f"{folder}: holds one run only; run the task again, then compare")
     if report is None:
         raise UsageError(f"{folder}: holds no {name}; `gates run TASK --out {folder}` makes one")
     return report

@@ -8,11 +8,10 @@ from typing import Any
 import psutil
 
 from gates.child import process
+from gates.child.asking import command
 from gates.child.guardian import guarded_folder
 from gates.measuring import machine
 from gates.words import printable
-
-HERE = Path(__file__).parents[1] / "measuring"
 
 
 def perform(python: str) -> str:
@@ -33,7 +32,7 @@ def _machine() -> Iterator[str]:
 
 def _interpreter(python: str, folder: Path) -> dict[str, Any]:
     """Return what the project's interpreter tells of itself, or why it does not."""
-    argv = [python, "-W", "ignore", str(HERE / "_probe.py")]
+    argv = [python, "-W", "ignore", *command(python, "importing:about")[1:]]
     try:
         ended = process.run(argv, cwd=folder, timeout_s=120, log=folder / "probe")
         told = json.loads(printable(ended.stdout.tail.strip().splitlines()[-1]))

@@ -10,7 +10,7 @@ from gates.bundles import Bundle
 from gates.config import Project
 from gates.errors import UsageError
 from gates.measuring.samples import Samples
-from gates.model import Finding, Model, RuleText
+from gates.model import Finding, Model, Outcome, RuleText
 from gates.report import CriterionReport, Report, Trace, ranked
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
@@ -35,11 +35,12 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
         raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
     task = spec.of_project(subject, project)
     report = store.last(out or project.reports / task.id)
+    folder = out or Path(project.settings.reports, task.id)
     if criterion in known:
         return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
     if criterion is None:
         stopping = _findings(report, lambda f: f.blocks or f.leaves_open, known)
-        return [*_verdict(task, report), "", *(stopping or map(visible, _foundation(report)))]
+        return [*_verdict(task, report, folder), "", *(stopping or map(visible, _foundation(report)))]
     asked = task.criterion(criterion)
     lines = [
         f"{task.id} {asked.id} ({asked.level.value}): {asked.text}",
@@ -48,7 +49,7 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
     stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
     if report is None or stood is None:
         return [*lines, f"  never judged; run `gates run {task.id}`"]
-    lines += [*_verdict(task, report), "", f"status: {stood.status.value}", *_standing(stood), ""]
+    lines += [*_verdict(task, report, folder), "", f"status: {stood.status.value}", *_standing(stood), ""]
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
 
 
@@ -62,12 +63,12 @@ def every_rule(project: Project) -> list[str]:
     return [*gates, "", *map(visible, code)]
 
 
-def _verdict(task: Task, report: Report | None) -> list[str]:
+def _verdict(task: Task, report: Report | None, folder: Path) -> list[str]:
     if report is None:
         return [f"{task.id} {task.title}: never judged; run `gates run {task.id}`"]
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
     commit = report.revision.commit or "no commit"
-    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}"]
+    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}", f"reports and evidence: {folder}"]
 
 
 def _foundation(report: Report | None) -> Iterator[str]:
@@ -75,15 +76,16 @@ def _foundation(report: Report | None) -> Iterator[str]:
     for criterion in report.criteria if report else ():
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
-        yield from _standing(criterion, LISTED)
+        yield from _standing(criterion)
 
 
-def _standing(criterion: CriterionReport, most: int | None = None) -> Iterator[str]:
-    """Say what stands for a criterion, so many of each kind at most."""
+def _standing(criterion: CriterionReport) -> Iterator[str]:
+    """Say what verifies a criterion, the first of each kind: what did not pass comes first."""
     for title, traces in _kinds(criterion).items():
-        yield from (f"  {title:<12} {_trace(trace)}" for trace in traces[:most])
-        if most and len(traces) > most:
-            yield f"  {title:<12} ... and {len(traces) - most} more"
+        shown = sorted(traces, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]
+        yield from (f"  {title:<12} {_trace(trace)}" for trace in shown)
+        if len(traces) > LISTED:
+            yield f"  {title:<12} ... and {len(traces) - LISTED} more"
 
 
 def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
@@ -98,20 +100,30 @@ def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
 def _trace(trace: Trace) -> str:
     where = f" at {trace.location}" if trace.location else ""
     told = trace.detail not in {"", trace.outcome.value}
-    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
+    return f"{trace.outcome.words:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
 
 
 def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:
-    """Return the findings that fit, each with its rule and the raw file that it rests on."""
+    """Return the findings that fit, each with its rule and the raw file that it rests on; advice is given once."""
     if report is None:
         return []
-    lines = []
+    lines, given = [], set[tuple[str, str]]()
     for finding in ranked(filter(chosen, report.every_finding)):
+        if finding.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
+            lines.append(_in_one_line(finding))
+            continue
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
         lines.append(f"  {finding.message}")
-        lines += [f"  {name}: {value}" for name, value in _details(finding) if value]
+        details = [each for each in _details(finding) if each[1] and each not in given]
+        given.update(each for each in details if each[0] in {"impact", "fix", "command"})
+        lines += [f"  {name}: {value}" for name, value in details]
     return [visible(line) for line in lines]
+
+
+def _in_one_line(finding: Finding) -> str:
+    evidence = f" (evidence: evidence/{finding.evidence})" if finding.evidence else ""
+    return f"{finding.outcome.words:<8} {finding.rule} {finding.message}{evidence}"
 
 
 def _details(finding: Finding) -> Iterator[tuple[str, str]]:

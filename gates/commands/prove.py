@@ -18,8 +18,8 @@ from gates.project.revision import environment, web_of
 from gates.project.revision import observe as observe_revision
 from gates.proving.bench import Bench, Told
 from gates.proving.cases import Baseline, Case, Trial, observe
-from gates.proving.mutants import Fault
 from gates.proving.proof import PROOF, PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault, markdown, text
+from gates.proving.source import Fault
 from gates.task import loading as spec
 from gates.task.task import Task, narrowed
 from gates.words import printable

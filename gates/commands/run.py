@@ -60,6 +60,7 @@ class Request(Model):
     fresh: bool = False
 
 
+@asked_once()
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Run a task and publish its reports; return the summary and the exit code of the verdict."""
     formats = [_named(name, registry.values(render, Format), "format") for name in request.formats]
@@ -148,13 +149,15 @@ def _judged(
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
         of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
-        with asked_once(), showing as progress:
+        with showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
             report = report.model_copy(update={"taken": kept.said(taken, evidence)})
         elif state and installed:
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
-            if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
+            with asked_once():  # anew: whether it changed meanwhile
+                after = kept.state_of(task, context, selection, reports)
+            if after == state:
                 name = kept.name_of(state, installed.result())
                 kept.keep(task, root, name, state, evidence, folder, report)
     return report

@@ -1,6 +1,6 @@
 """What `gates trace` does, and the matrix as text and as a Markdown page."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +10,7 @@ from gates.config import Project
 from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
 from gates.task import loading as spec
-from gates.tracing.collecting import collect
-from gates.tracing.matrix import Gap, Kind, Matrix, Row, TaskTrace
+from gates.tracing import Gap, Kind, Matrix, Row, TaskTrace, collect
 from gates.words import counted, visible
 
 LISTED = 20
@@ -19,7 +18,9 @@ LISTED = 20
 
 def text(matrix: Matrix, *, whole: bool) -> str:
     """Return the matrix for a terminal: each criterion with its lines, or of many tasks one line each."""
-    rows = matrix.by_task()
+    rows: dict[str, list[Row]] = defaultdict(list)
+    for row in matrix.rows:
+        rows[row.task].append(row)
     gaps = Counter(gap.criterion.split("/")[0] for gap in matrix.gaps)
     lines: list[str] = []
     for task in matrix.tasks:
@@ -61,9 +62,7 @@ def _row(row: Row) -> Iterator[str]:
 
 def _summary(task: TaskTrace, rows: list[Row], gaps: int) -> str:
     traced = sum(any(binding.location for binding in row.criterion.code) for row in rows)
-    stood = sum(
-        bool(row.tests or row.criterion.measures or row.criterion.entry_points or row.criterion.calls) for row in rows
-    )
+    stood = sum(bool(row.tests or row.criterion.shown_otherwise) for row in rows)
     many = f"{counted(len(rows), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
     return f"{task.id}  {many}, {counted(gaps, 'gap')}  {task.title}"
 
@@ -96,8 +95,8 @@ def _gap(gap: Gap) -> str:
 def perform(project: Project, task: str | None, *, form: str, out: Path | None) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
     path = spec.find(task, project.tasks, project.root) if task else None
-    found = collect(project.root, project.settings, path)
-    matrix = writable(found.matrix)
+    found, broken = collect(project.root, project.settings, path)
+    matrix = writable(found)
     if form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif form == "markdown":
@@ -105,8 +104,8 @@ def perform(project: Project, task: str | None, *, form: str, out: Path | None) 
     else:
         page = text(matrix, whole=task is not None)
     page = "" if store.write_page(out, page) else page
-    said = list(found.broken) or _nothing(matrix, project.settings.tasks)
-    return page, said, 2 if found.broken else _exit_code(matrix)
+    said = broken or _nothing(matrix, project.settings.tasks)
+    return page, said, 2 if broken else _exit_code(matrix)
 
 
 def _nothing(matrix: Matrix, where: str) -> list[str]:

@@ -2,14 +2,15 @@
 
 import ast
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gates.config import Context
 from gates.task.task import Task
+
+SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
 
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
@@ -53,6 +54,13 @@ def is_test_file(path: Path) -> bool:
     return path.suffix == ".py" and (path.stem.startswith("test_") or path.stem.endswith("_test"))
 
 
+def is_code(path: str, implementation: Iterable[str]) -> bool:
+    """Return whether a file, which may lie among tests, is of the implementation and no test or help of tests."""
+    file = PurePosixPath(path)
+    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
+    return is_among(path, implementation) and not is_test
+
+
 def is_byproduct(path: Path) -> bool:
     """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
     return any(map(is_aside, path.parts))
@@ -61,11 +69,6 @@ def is_byproduct(path: Path) -> bool:
 def is_aside(name: str) -> bool:
     """Return whether a name is that of a cache, or hidden."""
     return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
-
-
-def copy_package(source: Path, target: Path) -> None:
-    """Copy a package of ours to where the project's interpreter finds it, byproducts left out."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def near(path: Path) -> Path:

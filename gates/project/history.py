@@ -292,9 +292,11 @@ class TwoStates:
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents that files have in the commit."""
         blobs = {path: self._tree[path] for path in paths if self.has(path)}
-        contents = self._history.read(blobs.values())
-        self.skipped += [f"{path} (too large, at the base)" for path, b in blobs.items() if b.oid not in contents]
-        return {path: contents[blob.oid] for path, blob in blobs.items() if blob.oid in contents}
+        same = {self._tree[path].oid: self._now(path) for path in blobs if self._is_same(path)}
+        contents = same | self._history.read(blob for blob in blobs.values() if blob.oid not in same)
+        found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
+        self.skipped += [f"{path} (too large, at the base)" for path in blobs.keys() - found.keys()]
+        return found
 
     def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""

@@ -184,8 +184,12 @@ def next_step(report: Report) -> tuple[str, str]:
     return f"gates explain {task}", "to see what the verdict rests on"
 
 
-def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged."""
+def unchecked(report: Report, told: Iterable[_causes.Cause] = ()) -> list[tuple[str, str]]:
+    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged.
+
+    What causes explain that a page has `told`, and what only follows from them, is left out.
+    """
+    known = {finding for cause in told for finding in cause.findings}
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     unknown: list[Finding] = []
     for gate in report.gates:
@@ -193,6 +197,7 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
             unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
+    unknown = [f for f in unknown if not (known and (f in known or f.follows))]
     bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
     rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
@@ -274,7 +279,7 @@ def endings(gate: GateReport) -> str:
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
-    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what mends it."""
+    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what fixes it."""
     rows = []
     for criterion, lacking in _lacking(report, report.every_finding):
         there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]

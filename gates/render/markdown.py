@@ -75,7 +75,7 @@ def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]
             file, line = str(error.filename or error.name), error.lineno
         told = f"{file}:{line}:1: wrong template: {' '.join(str(error).split()) or type(error).__name__}"
         if templates and templates.is_dir():
-            raise UsageError(f"{told}; mend or remove what is wrong in {templates}") from error
+            raise UsageError(f"{told}; fix or remove what is wrong in {templates}") from error
         raise GatesError(f"{told}; this is a fault of gates, report it") from error
 
 

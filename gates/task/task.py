@@ -209,7 +209,7 @@ def _part_of(annotation: object) -> type[Part] | None:
 
 def _with_checks() -> dict[str, Any]:
     """Return the fields that the folders of `gates/checks/` add to a task, one for each part in their `spec`."""
-    specs = [f"gates.checks.{name}.spec" for name in registry.packages("gates.checks")]
+    specs = [name for name in registry.parts("gates.checks", "spec") if name.endswith(".spec")]
     kinds = [kind for spec in specs for kind in registry.kinds_in(spec, Part)]
     named = [kind for kind in kinds if getattr(kind, "key", "") not in {"", *_Written.model_fields}]
     return {kind.key: (tuple.__class_getitem__((kind, ...)), ()) for kind in named}
@@ -227,7 +227,8 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     Parts of the task that are known to be `idle` are left out.
     """
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
-    return " and ".join(key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])])
+    names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
 
 
 NOT_ASKED_FOR = RuleText(

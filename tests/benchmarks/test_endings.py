@@ -10,7 +10,7 @@ from building import a_context, written
 from benchmarks.endings.corpus import CORPUS
 from benchmarks.endings.ending import CORE, FILE, PLAIN, SOUND, TASK, Ending, Right, project
 from gates.check import Evidence, EvidenceSet
-from gates.checks.assertions.collect import TestFiles
+from gates.checks.assertions import TestFiles
 from gates.checks.test_run import judge as _suite
 from gates.criteria import decide
 from gates.evidence.lines.executed_lines import ExecutedLines

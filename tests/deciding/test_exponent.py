@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gates.checks.scaling.collect import affine, power, slope
+from gates.checks.scaling import affine, power, slope
 
 SIZES = (8, 16, 32, 64, 128)
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
 
-from gates.checks.concurrency.collect import Concurrency, Together
-from gates.checks.concurrency.judge import CHECK
+from gates.checks.concurrency import CHECK, Concurrency, Together
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/together").glob("*.py")}

@@ -8,8 +8,7 @@ import pytest
 from building import ROOT, a_context, evidence, written
 from hot_steps import a_hot_task
 
-from gates.checks.hot_path.collect import HotPaths, HotSeen
-from gates.checks.hot_path.judge import CHECK
+from gates.checks.hot_path import CHECK, HotPaths, HotSeen
 from gates.model import Finding, Outcome
 
 FILES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/hot").glob("*.py")}

@@ -7,8 +7,7 @@ import pytest
 from building import ROOT, a_context, evidence, written
 from leaking import a_leaking_task
 
-from gates.checks.leaks.collect import LeakRun, Leaks
-from gates.checks.leaks.judge import CHECK
+from gates.checks.leaks import CHECK, LeakRun, Leaks
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/leaked").glob("*.py")}

@@ -37,7 +37,7 @@ def seen_in(root: Path, context: Context | None = None, **task: Any) -> tuple[Re
 def problem(root: Path, **task: Any) -> str:
     seen, outcomes = seen_in(root, **task)
     assert set(outcomes) == {U}
-    return seen.problem or seen.runs[0].run.problem
+    return seen.problem or seen.runs[0].problem
 
 
 def test_a_change_that_costs_nothing_passes_and_leaves_the_repository_as_it_was(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_an_implementation_that_is_new_has_no_baseline(tmp_path: Path) -> None:
 
 def test_a_baseline_that_does_not_import_or_run_is_unknown(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", before={"pkg/core.py": "def work(:\n"}, after={"pkg/core.py": CORE})
-    assert problem(root).startswith("baseline: SyntaxError: ")
+    assert problem(root).startswith("base: SyntaxError: ")
     root = two_commits(tmp_path / "q", before={"pkg/core.py": "other = 1\n"}, after={"pkg/core.py": CORE})
-    assert problem(root).startswith("baseline: ImportError: cannot import name 'work'")
+    assert problem(root).startswith("base: ImportError: cannot import name 'work'")
 
 
 def test_a_baseline_is_built_where_the_task_says_how(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_baseline_is_built_where_the_task_says_how(tmp_path: Path) -> None:
     root = two_commits(tmp_path / "p", before=files, after={"make.py": "open('pkg/_made.py', 'w').write('LOOPS = 9')"})
     (root / "pkg/_made.py").write_text("LOOPS = 12000\n")
     made = "import sys; open('pkg/_made.py', 'w').write('LOOPS = 1200')"
-    assert problem(root).startswith("baseline: ModuleNotFoundError: No module named 'pkg._made'")
+    assert problem(root).startswith("base: ModuleNotFoundError: No module named 'pkg._made'")
     context = a_context(root.rename(tmp_path / "q"))
     assert seen_in(context.root, context, bench={"build": ["python", "-c", made]})[1] == (F,)
     fails, absent = ["python", "-c", "raise SystemExit('no compiler')"], ["no-such-builder"]
@@ -202,7 +202,7 @@ def test_a_failed_attempt_is_known_whatever_budget_the_next_one_has(tmp_path: Pa
                              "arms": {"work": {"call": "bench:make_step"}}}  # fmt: skip
     for budget, known in ((60, 0), (90, 1)):
         seen, outcomes = seen_in(root, context, measurements=[{**asked, "budget_s": budget}])
-        assert (outcomes, "exit code 3" in seen.runs[0].run.problem) == ((U,), True)
+        assert (outcomes, "exit code 3" in seen.runs[0].problem) == ((U,), True)
         ledger = (root / ".gates/attempts.jsonl").read_text(encoding="utf-8")
         attempts = [json.loads(line) for line in ledger.splitlines()]
         assert len({attempt["key"] for attempt in attempts}) == 1
@@ -216,7 +216,7 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
     first, outcomes = seen_in(root, context)
     assert (first.base, first.commit) == ("main", git(root, "rev-parse", "main"))
     assert first.changed == ("pkg/core.py",)
-    assert (outcomes, first.runs[0].run.earlier.attempts) == ((F,), ())
+    assert (outcomes, first.runs[0].earlier.attempts) == ((F,), ())
     wide = judge(a_regressing_task({"at_most": 50}), evidence(first))
     assert [finding.outcome for finding in wide] == [P]
     assert not (tmp_path / "p-evidence/regressions/tree").exists()
@@ -226,7 +226,7 @@ def test_a_slowed_commit_blocks_and_another_limit_or_base_is_another_attempt(tmp
     git(root, "merge", "-q", "--no-edit", "main")
     again, _ = seen_in(root, context, limits=[{"at_most": 50}])
     assert again.commit != first.commit
-    assert len(again.runs[0].run.earlier.attempts) == 1
+    assert len(again.runs[0].earlier.attempts) == 1
 
 
 @pytest.mark.parametrize(
@@ -244,5 +244,5 @@ def test_a_criterion_may_promise_a_speedup_over_the_base(
     (finding,) = judge(task, seen)
     assert (finding.outcome, finding.criterion) == (expected, "AC1")
     assert said in finding.message
-    assert "ratio baseline/candidate of step_time_s >= 1.3" in finding.message
+    assert "ratio base/now of step_time_s >= 1.3" in finding.message
     assert len(list(MACHINE.judge(task, seen))) == 0

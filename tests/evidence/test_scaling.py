@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from building import ROOT, a_context, a_task, evidence, written
 
-from gates.checks.scaling.collect import Scaled, Scaling
-from gates.checks.scaling.judge import CHECK
+from gates.checks.scaling import CHECK, Scaled, Scaling
 from gates.model import Finding, Outcome
 
 CASES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks/cases/scaled").glob("*.py")}

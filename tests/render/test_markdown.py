@@ -254,7 +254,7 @@ def test_project_extends_the_shipped_template_of_gates(tmp_path: Path) -> None:
 
 
 def test_broken_template_is_known_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"summary\.md\.j2:2:1: wrong template: .*; mend or remove "):
+    with pytest.raises(UsageError, match=r"summary\.md\.j2:2:1: wrong template: .*; fix or remove "):
         check(with_templates(tmp_path, summary="fine\n{% if %}\n"))
 
 
@@ -273,7 +273,7 @@ def test_template_that_fails_is_one_clear_line(tmp_path: Path, text: str) -> Non
 
 def test_template_that_fails_names_itself_and_the_line(tmp_path: Path) -> None:
     folder = with_templates(tmp_path, summary="fine\n{{ nothing }}\n")
-    with pytest.raises(UsageError, match=r"/summary\.md\.j2:2:1: wrong template: 'nothing' is undefined; mend or"):
+    with pytest.raises(UsageError, match=r"/summary\.md\.j2:2:1: wrong template: 'nothing' is undefined; fix or"):
         render(passing(), folder)
 
 
@@ -289,7 +289,7 @@ def test_shipped_template_that_fails_is_named_and_no_fault_of_the_project(
             render(passing(), own)
         assert (caught.value.exit_code, "project" in str(caught.value)) == (4, False)
     own = with_templates(tmp_path / "own", execution="ours")
-    with pytest.raises(UsageError, match=r"shipped/performance\.md\.j2:3:1: .* mend or remove what is wrong in"):
+    with pytest.raises(UsageError, match=r"shipped/performance\.md\.j2:3:1: .* fix or remove what is wrong in"):
         render(passing(), own)
 
 

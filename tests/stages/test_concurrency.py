@@ -6,8 +6,7 @@ import pytest
 from building import a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.concurrency.collect import Concurrency, Differed, Stood, Together
-from gates.checks.concurrency.judge import CHECK
+from gates.checks.concurrency import CHECK, Concurrency, Differed, Stood, Together
 from gates.model import Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -5,7 +5,7 @@ from building import a_process, a_record, a_run, a_task, all_evidence, entries, 
 from covering import TEST, a_function, executed
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.entry_points.judge import describe, judge, why_uncaught
+from gates.checks.entry_points import describe, judge, why_uncaught
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.test_records import TestOutcome
@@ -80,8 +80,7 @@ def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:
 
 def test_crash_has_a_section_of_its_own() -> None:
     _, section = describe(CALLING, crashed())
-    assert ("Error", "KeyError: 'train_data'") in section.facts
-    assert ("Place", "pkg/core.py:2 in double") in section.facts
+    assert section.text == "pkg.core:double({\"a\": 1}): KeyError: 'train_data'"
 
 
 def test_returned_value_is_shown() -> None:

@@ -7,8 +7,7 @@ from building import evidence
 from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
 
 from gates.check import EvidenceSet
-from gates.checks.hot_path.collect import HotPaths, HotRun, HotStep, Line
-from gates.checks.hot_path.judge import CHECK
+from gates.checks.hot_path import CHECK, HotPaths, HotRun, HotStep
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.task.task import Task
 
@@ -40,14 +39,14 @@ def test_sound_steps_pass_for_their_criterion() -> None:
     ("seen", "said"),
     [
         (None, "it was not run: it was not collected"),
-        (hot(HotRun(complete=True)), "no optimizer of torch stepped"),
+        (hot(HotRun()), "no optimizer of torch stepped"),
         (
-            hot(HotRun(complete=True, steps=(a_step(),) * 7)),
+            hot(HotRun(steps=(a_step(),) * 7)),
             "it made 7 steps, and at least 7 after the first 2 are needed",
         ),
-        (hot(a_hot_run([a_step()] * 9, complete=False, problem="no such module")), "no such module"),
-        (hot(a_hot_run([a_step()] * 9, complete=False, problem="stopped at the time limit")), "time limit"),
-        (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, complete=False, problem="E: x")), "E: x"),
+        (hot(a_hot_run([a_step()] * 9, problem="no such module")), "no such module"),
+        (hot(a_hot_run([a_step()] * 9, problem="stopped at the time limit")), "time limit"),
+        (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, problem="E: x")), "E: x"),
     ],
 )
 def test_what_was_not_seen_is_unknown_with_its_reason(seen: HotPaths | None, said: str) -> None:
@@ -123,7 +122,7 @@ def test_what_has_no_limit_is_advised() -> None:
 
 
 def test_wait_for_batches_fails_with_its_line_and_what_it_costs() -> None:
-    lines = (Line(location=Location(path="pkg/data.py", line=3), count=9),)
+    lines = ((Location(path="pkg/data.py", line=3), 9),)
     (found,) = of("stall", judged(hot(a_hot_run([a_step(waited=0.02, rest=0.02, lines=lines)] * 12))))
     assert (found.outcome, str(found.location)) == (Outcome.FAILED, "pkg/data.py:3")
     assert "45.0% [45.0%, 45.0%]" in found.message

@@ -7,8 +7,7 @@ from building import evidence
 from leaking import ALLOCATED, MB, a_holder, a_leaking_task, a_watch, growing, leaked, level
 
 from gates.check import EvidenceSet
-from gates.checks.leaks.collect import Filling, Leaks, Watched
-from gates.checks.leaks.judge import CHECK
+from gates.checks.leaks import CHECK, Filling, Leaks, Watched
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.words import shown, sparkline
 

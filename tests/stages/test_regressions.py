@@ -36,16 +36,15 @@ def test_of_a_rate_less_is_worse() -> None:
 def test_the_finding_names_both_sides_and_the_raw_file() -> None:
     (finding,) = judged(compared(sides(2.5)))
     assert finding.message == (
-        "ratio candidate/baseline of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples misses the target, "
-        "on a cpu"
+        "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples misses the target, on a cpu"
     )
-    assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5]", "AC1")
+    assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5], n = 16, on a cpu", "AC1")
     assert str(finding.location) == "tasks/T1.yaml:20"
     assert finding.evidence == "regressions/bench-work-any.json"
 
 
 def test_an_interval_around_a_limit_is_open() -> None:
-    values = {"baseline": [1.0] * 16, "candidate": [1.9, 2.1] * 8}
+    values = {"base": [1.0] * 16, "now": [1.9, 2.1] * 8}
     metric = sides().metrics["step_time_s"].model_copy(update={"arms": {k: tuple(v) for k, v in values.items()}})
     assert outcome(compared(sides().model_copy(update={"metrics": {"step_time_s": metric}}))) is U
     assert outcome(compared(sides().model_copy(update={"metrics": {}}))) is U
@@ -70,7 +69,7 @@ def test_where_there_is_nothing_to_compare_no_limit_applies_and_no_gain_is_seen(
 @pytest.mark.parametrize(
     "seen",
     [
-        compared(problem="baseline: ModuleNotFoundError: no module named 'pkg'"),
+        compared(problem="base: ModuleNotFoundError: no module named 'pkg'"),
         compared(problem="", runs=()).model_copy(update={"problem": "the baseline does not build: exit code 1"}),
         compared(seen=taken(threads=4)),
         compared(seen=taken(copies=((1.0, 2.0),) * 8)),
@@ -86,9 +85,9 @@ def test_what_was_not_seen_is_unknown(seen: Regressions | None) -> None:
 
 
 def test_unequal_results_are_no_comparison_where_the_task_asks_for_equal_ones() -> None:
-    strict, same = a_regressing_task(bench={"same_result": True}), {"baseline": ("a",), "candidate": ("a",)}
+    strict, same = a_regressing_task(bench={"same_result": True}), {"base": ("a",), "now": ("a",)}
     assert outcome(compared(seen=taken(digests=same)), strict) is P
-    other = taken(digests={**same, "candidate": ("b",)})
+    other = taken(digests={**same, "now": ("b",)})
     assert outcome(compared(seen=other), strict) is U
     assert outcome(compared(seen=taken()), strict) is U
     assert outcome(compared(seen=other)) is P
@@ -96,7 +95,7 @@ def test_unequal_results_are_no_comparison_where_the_task_asks_for_equal_ones() 
 
 def test_several_failures_share_the_error() -> None:
     just = sides(2.01).metrics["step_time_s"].arms
-    values = {"baseline": just["baseline"], "candidate": (1.5, 1.5, 1.5, *just["candidate"][3:])}  # but for three pairs
+    values = {"base": just["base"], "now": (1.5, 1.5, 1.5, *just["now"][3:])}  # but for three pairs
     metric = sides().metrics["step_time_s"].model_copy(update={"arms": values})
     hardly = compared(sides().model_copy(update={"metrics": {"step_time_s": metric}}), taken(restarts=()))
     assert outcome(hardly) is F

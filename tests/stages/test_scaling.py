@@ -6,8 +6,7 @@ import pytest
 from building import a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.scaling.collect import Grown, Scaled, Scaling
-from gates.checks.scaling.judge import CHECK
+from gates.checks.scaling import CHECK, Grown, Scaled, Scaling
 from gates.model import Finding, Location, Outcome
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN

@@ -7,10 +7,9 @@ from typing import Any, Self, TypeAlias
 from pydantic import JsonValue
 
 from gates.check import Evidence
-from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, is_made
+from gates.checks.calculations.spec import is_made, tried
 from gates.child.calculating import IMPORT_S
-from gates.child.probing import Probe, Probed
-from gates.child.tracebacks import is_ours
+from gates.child.probing import Probe, Probed, is_ours
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Location, Model
@@ -79,43 +78,33 @@ class Calculations(Evidence):
         if not asked:
             raise EvidenceUnavailable(f"{task.path} names no 'calculations' or 'edge_cases'")
         probe = Probe(context, context.folder("calculations").evidence, import_roots(task, context))
-        told, seen = made(asked, probe)
-        calls = tuple(CallRun.model_validate(one) for one in told)
+        modules = {call.get("call", "").partition(":")[0] for call in asked}
+        limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
+        # one thread each: those that a module started do not live on in a fork
+        seen = probe.ask("calculating", "told", {"calls": asked}, limit)
+        lines: dict[object, Told] = {line["id"]: line for line in seen.of("call")}
+        calls = [
+            {
+                "id": one["id"],
+                **(_read(lines[one["id"]], one["limit_s"], context) if one["id"] in lines else _untold(one, seen)),
+            }
+            for one in asked
+        ]
         record = f"{counted(len(asked), 'call')} of the project's functions"
         commands = (seen.process.as_command("calculations", (record,)),) if seen.process else ()
-        return cls(how=f"{record}, each in a fork", commands=commands, calls=calls)
+        return cls.model_validate({"how": f"{record}, each in a fork", "commands": commands, "calls": calls})
 
 
 def _asked(task: Task, limit_s: float) -> Iterator[Asked]:
     """Yield what to call; what must come of it stays here, but for what only the project's interpreter can make."""
-    for name, part, case in _cases(task):
+    cases = [(one.part, name, case) for one in tried(task) for name, case in one.cases.items()]
+    for part, name, case in cases:
         instance = part.instance.model_dump(exclude={"line"}) if part.instance else None
         given = {"instance": instance, "args": [*case.args], "kwargs": case.kwargs}
         yield {"id": name, "call": part.call, "take": part.take, **given, "limit_s": part.timeout_s or limit_s}
-    for name, _, case in _cases(task):
+    for _, name, case in cases:
         if is_made(case.expected):
             yield {"id": f"expected:{name}", "build": case.expected, "limit_s": limit_s}
-
-
-def _cases(task: Task) -> Iterator[tuple[str, Called, Case]]:
-    for i, calculation in enumerate(task.part(Calculation)):
-        for j, case in enumerate(calculation.table):
-            yield f"calc:{i}:{j}", calculation, case
-    for i, edge in enumerate(task.part(EdgeCase)):
-        yield f"edge:{i}", edge, edge
-
-
-def made(asked: Sequence[Asked], probe: Probe) -> tuple[list[Told], Probed]:
-    """Make all calls; return what came of each, in their order, and how the process ended."""
-    modules = {call.get("call", "").partition(":")[0] for call in asked}
-    limit = IMPORT_S * len(modules) + sum(call["limit_s"] + 1 for call in asked)
-    # one thread each: those that a module started do not live on in a fork
-    seen = probe.ask("calculating", "told", {"calls": [*asked]}, limit)
-    limits = {call["id"]: call["limit_s"] for call in asked}
-    told = {
-        line["id"]: _read(line, limits[line["id"]], probe.context) for line in seen.of("call") if line["id"] in limits
-    }
-    return [{"id": call["id"], **told.get(call["id"], _untold(call, seen))} for call in asked], seen
 
 
 def _untold(call: Asked, seen: Probed) -> Told:

@@ -1,16 +1,16 @@
 """Do the formulas of a task come out as stated, at the table's inputs and at the edges?"""
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from gates.check import Check, EvidenceSet, Said
+from gates.check import About, Check, EvidenceSet, Said
 from gates.checks.calculations.collect import Calculations, CallRun, Ended
-from gates.checks.calculations.spec import Calculation, Called, Case, EdgeCase, as_written, input_of, is_made
+from gates.checks.calculations.spec import Called, Case, EdgeCase, Tried, as_written, input_of, is_made, tried
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
@@ -46,24 +46,13 @@ RULES = (
 )
 
 
-@dataclass(frozen=True)
-class Tried:
-    """One calculation or edge case of a task, and the check that decides it."""
-
-    rule: str
-    check: str
-    title: str
-    called: Called
-
-
-@dataclass(frozen=True)
-class CaseRow:
-    """One line of a table: what was called, what came of it, and the functions that ran; its subject is the input."""
+class CaseRow(NamedTuple):
+    """One line of a table: what is said of a call, whose subject is the input, and the functions that ran in it."""
 
     name: str
-    part: Case | Called
     said: Said
-    ran: tuple[Location, ...] | None = None
+    ran: tuple[Location, ...] | None
+    place: Location | None
 
     @property
     def outcome(self) -> Outcome:
@@ -73,36 +62,35 @@ class CaseRow:
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each calculation and edge case once for each criterion that it names, or once for the task."""
-    for tried in _tried(task):
-        for check, criterion in _checks(task, tried):
-            title = f"{criterion.id}: {tried.title}" if criterion else tried.title
-            facts = {"id": check, "title": title, "label": LABELS[tried.rule], **_about(criterion)}
-            yield Planned.model_validate(facts)
-
-
-def _about(criterion: Criterion | None) -> dict[str, object]:
-    return {"level": criterion.level, "criterion": criterion.id} if criterion else {"level": Level.MUST}
+    for one in tried(task):
+        for check, criterion in _checks(task, one):
+            title, level = (f"{criterion.id}: {one.title}", criterion.level) if criterion else (one.title, Level.MUST)
+            named = criterion.id if criterion else None
+            yield Planned(id=check, title=title, level=level, criterion=named, label=LABELS[one.rule])
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each call by what came of it, and what stands alone for a criterion by whether it runs its code."""
-    astray = {criterion.id for criterion in task.criteria if _misses_code(task, criterion, evidence)}
-    for tried in _tried(task):
-        rows = _rows(tried, evidence)
-        for check, criterion in _checks(task, tried):
-            yield from _findings(task, tried, check, criterion, rows)
-            if criterion and criterion.id in astray:
-                yield _astray(task, tried, check, criterion)
+    astray = [criterion for criterion in task.criteria if _misses_code(task, criterion, evidence)]
+    for one in tried(task):
+        told = _told(task, one, _rows(task, one, evidence))
+        for check, criterion in _checks(task, one):
+            about, level = About(check=check), criterion.level if criterion else Level.MUST
+            about = about.but(criterion=criterion.id) if criterion else about
+            said = [(one.rule, each) for each in told]
+            said += [("BL018", _astray(one, each)) for each in astray if each is criterion]
+            for rule, each in said:
+                facts = {"message": visible(" ".join(each.message.split())), "level": level}
+                yield about.but(rule=rule).says(each, location=each.location or task.place(one.part), **facts)
 
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Show every call with its input, what was expected and what came of it."""
-    tried = [*_tried(task)]
     for rule, title, columns in (
         ("BL008", "Calculations", ("Correct", "Formula", "Input", "Expected", "Actual")),
         ("BL009", "Edge Cases", ("Handled", "Case", "Input", "Expected", "Actual")),
     ):
-        rows = [row for one in tried if one.rule == rule for row in _rows(one, evidence)]
+        rows = [row for one in tried(task) if one.rule == rule for row in _rows(task, one, evidence)]
         if rows:
             good = sum(row.outcome is Outcome.PASSED for row in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
@@ -115,65 +103,35 @@ def _shown(row: CaseRow) -> tuple[str, ...]:
     return SAID[row.outcome], row.name, row.said.subject, row.said.expected, row.said.actual
 
 
-def _tried(task: Task) -> Iterator[Tried]:
-    for i, calculation in enumerate(task.part(Calculation)):
-        yield Tried("BL008", f"calc:{i}", f"calculation {calculation.call} gives the stated results", calculation)
-    for i, edge in enumerate(task.part(EdgeCase)):
-        yield Tried("BL009", f"edge:{i}", f"edge case is handled: {edge.name}", edge)
-
-
-def _checks(task: Task, tried: Tried) -> Iterator[tuple[str, Criterion | None]]:
+def _checks(task: Task, one: Tried) -> Iterator[tuple[str, Criterion | None]]:
     """Yield the checks of a part: for each criterion that it names, or one that is the task's own."""
-    if not tried.called.criteria:
-        yield tried.check, None
-    for criterion in task.criteria_of(tried.called):
-        yield f"{tried.check}:{criterion.id}", criterion
+    if not one.part.criteria:
+        yield one.check, None
+    for criterion in task.criteria_of(one.part):
+        yield f"{one.check}:{criterion.id}", criterion
 
 
-def _rows(tried: Tried, evidence: EvidenceSet) -> list[CaseRow]:
-    return [*case_rows(tried.called, tried.check, evidence.get(Calculations), evidence.why_missing(Calculations))]
-
-
-def _findings(
-    task: Task, tried: Tried, check: str, criterion: Criterion | None, rows: list[CaseRow]
-) -> Iterator[Finding]:
+def _told(task: Task, one: Tried, rows: list[CaseRow]) -> list[Said]:
+    """Return what is said of a part: of each row that did not come out, or of all together."""
+    call, first = one.part.call, next((row.place for row in rows if row.place), None)
     bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.outcome is outcome]
-    told = bad[:NAMED]
-    if len(bad) > NAMED:
-        told.append(_together(tried, bad[NAMED:], f"{len(bad) - NAMED} more rows did not come out"))
-    if not bad and not _is_ours(task, tried, rows):
-        told = [_foreign(tried)]
-    elif not bad:
-        all_hold = f"All {len(rows)} rows of {tried.called.call} hold"
-        told = rows if len(rows) == 1 else [_together(tried, rows, all_hold)]
-    yield from (_finding(task, tried, check, criterion, row) for row in told)
-
-
-def _is_ours(task: Task, tried: Tried, rows: list[CaseRow]) -> bool:
-    """Return whether a function is of the project: it has a place there, or its package is the implementation."""
+    told = [row.said for row in bad[:NAMED]]
+    if more := bad[NAMED:]:
+        worse, place = worst({row.outcome for row in more}), next((row.place for row in more if row.place), None)
+        message, subject = f"{len(more)} more rows did not come out.", f"{len(more)} rows"
+        fix = "Fix the rows that are named first."
+        told.append(Said(worse, message, SAID[worse], place, "as stated", remediation=fix, subject=subject))
+    if bad:
+        return told
     named = {PurePosixPath(folder).stem for path in task.implementation for folder in PurePosixPath(path).parts}
-    return _first(rows) is not None or tried.called.call.partition(":")[0].split(".")[0] in named
-
-
-def _whole(tried: Tried, outcome: Outcome, message: str, actual: str, **more: Any) -> CaseRow:  # noqa: ANN401
-    """Return a row about all of a part."""
-    call = tried.called.call
-    said = Said(outcome, message, actual, **{"subject": call, "expected": "as stated", **more})
-    return CaseRow(call, tried.called, said)
-
-
-def _foreign(tried: Tried) -> CaseRow:
-    told = f"{tried.called.call} lies outside of the implementation: that it is right says nothing of it."
-    expected, fix = "code of the implementation", "Call a function of the implementation."
-    return _whole(tried, Outcome.UNKNOWN, told, "foreign code", expected=expected, remediation=fix)
-
-
-def _together(tried: Tried, rows: list[CaseRow], message: str) -> CaseRow:
-    """Return one row for several."""
-    outcome = worst({row.outcome for row in rows})
-    fix = "" if outcome is Outcome.PASSED else "Mend the rows that are named first."
-    more = {"subject": f"{len(rows)} rows", "location": _first(rows), "remediation": fix}
-    return _whole(tried, outcome, f"{message}.", SAID[outcome], **more)
+    if first is None and call.partition(":")[0].split(".")[0] not in named:
+        message = f"{call} lies outside of the implementation: that it is right says nothing of it."
+        expected, fix = "code of the implementation", "Call a function of the implementation."
+        return [Said(Outcome.UNKNOWN, message, "foreign code", None, expected, remediation=fix, subject=call)]
+    if len(rows) == 1:
+        return [rows[0].said]
+    message, subject = f"All {len(rows)} rows of {call} hold.", f"{len(rows)} rows"
+    return [Said(Outcome.PASSED, message, SAID[Outcome.PASSED], first, "as stated", subject=subject)]
 
 
 def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> bool:
@@ -185,65 +143,40 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
     traces = [tree.symbol(binding) for binding in criterion.code if binding.symbol]
     if not traces or len(traces) < len(criterion.code):
         return False
-    ran = [row.ran for one in _tried(task) if one.called in parts for row in _rows(one, evidence)]
+    ran = [row.ran for one in tried(task) if one.part in parts for row in _rows(task, one, evidence)]
     places = [trace.location for trace in traces if trace and trace.location and trace.is_function]
     seen = [place for each in ran for place in each or ()]
     return len(places) == len(traces) and None not in ran and not any(p.meets(one) for p in seen for one in places)
 
 
-def _astray(task: Task, tried: Tried, check: str, criterion: Criterion) -> Finding:
+def _astray(one: Tried, criterion: Criterion) -> Said:
     names = ", ".join(binding.name for binding in criterion.code)
-    row = _whole(
-        tried,
-        Outcome.UNKNOWN,
-        f"What verifies {criterion.id} does not run its code: {tried.called.call} did not call {names}.",
-        "its code is not run",
-        subject=f"code of {criterion.id}",
-        expected="something that runs its code",
-        remediation=f"Trace {criterion.id} to the code that is called, or call that code.",
-    )
-    return _finding(task, replace(tried, rule="BL018"), check, criterion, row)
-
-
-def _first(rows: Iterable[CaseRow]) -> Location | None:
-    return next((row.said.location for row in rows if row.said.location), None)
-
-
-def _finding(task: Task, tried: Tried, check: str, criterion: Criterion | None, row: CaseRow) -> Finding:
-    facts = {**vars(row.said), "message": visible(" ".join(row.said.message.split())), **_about(criterion)}
-    place = row.said.location or task.place(row.part)
-    return Finding.model_validate({**facts, "rule": tried.rule, "check": check, "location": place})
+    message = f"What verifies {criterion.id} does not run its code: {one.part.call} did not call {names}."
+    said = Said(Outcome.UNKNOWN, message, "its code is not run", None, "something that runs its code")
+    fix = f"Trace {criterion.id} to the code that is called, or call that code."
+    return replace(said, subject=f"code of {criterion.id}", remediation=fix)
 
 
 SHOWN = 3
 Judged = tuple[Outcome, str, str]  # what came of a call, and that in words
 
 
-def case_rows(called: Called, check: str, seen: Calculations | None, why: str) -> Iterator[CaseRow]:
+def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> list[CaseRow]:
     """Judge each call of a calculation or an edge case."""
-    if isinstance(called, EdgeCase):
-        yield _row(called.name, called, called, seen.call(check) if seen else None, seen, why)
-    for i, case in enumerate(called.table if isinstance(called, Calculation) else ()):
-        yield _row(called.call, called, case, seen.call(f"{check}:{i}") if seen else None, seen, why)
-
-
-def _row(name: str, called: Called, case: Case, run: CallRun | None, seen: Calculations | None, why: str) -> CaseRow:
-    given = input_of(called, case)
-    made = seen.call(f"expected:{run.id}") if seen and run else None
-    outcome, actual, told = _judged(case, run, made, why)
-    is_edge = name != called.call
-    impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
-    said = Said(
-        outcome,
-        f"{name}: {given} {told}" if is_edge else f"{given} {told}",
-        actual,
-        location=(run.crash or run.place) if run else None,
-        expected=_wanted(case, made),
-        impact=impact if outcome is Outcome.FAILED else "",
-        remediation=_remedy(outcome, run, called.call),
-        subject=given,
-    )
-    return CaseRow(name, case, said, run.ran if run else None)
+    seen, why = evidence.get(Calculations), evidence.why_missing(Calculations)
+    is_edge = isinstance(one.part, EdgeCase)
+    rows = []
+    for name, case in one.cases.items():
+        run, made = (seen.call(name), seen.call(f"expected:{name}")) if seen else (None, None)
+        outcome, actual, told = _judged(case, run, made if run else None, why)
+        given, place = input_of(one.part, case), (run.crash or run.place) if run else None
+        impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
+        told = f"{one.name}: {given} {told}" if is_edge else f"{given} {told}"
+        about = (_wanted(case, made if run else None), impact if outcome is Outcome.FAILED else "")
+        fix = _remedy(outcome, run, one.part.call)
+        said = Said(outcome, told, actual, place or task.place(case), *about, fix, given)
+        rows.append(CaseRow(one.name, said, run.ran if run else None, place))
+    return rows
 
 
 def _judged(case: Case, run: CallRun | None, made: CallRun | None, why: str) -> Judged:
@@ -343,8 +276,8 @@ def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
     if outcome is Outcome.PASSED:
         return ""
     if outcome is Outcome.FAILED:
-        return f"Mend {call}, or the expectation in the task if that is wrong."
-    return REMEDIES.get(run.ended, "Mend what keeps the call from being made.") if run else "Let the gate run."
+        return f"Fix {call}, or the expectation in the task if that is wrong."
+    return REMEDIES.get(run.ended, "Fix what keeps the call from being made.") if run else "Let the gate run."
 
 
 def _error(run: CallRun) -> str:
@@ -361,14 +294,4 @@ def _as_text(value: JsonValue) -> str:
     return visible(" ".join(shown(value).split()))
 
 
-CHECK = Check(
-    name="calculations",
-    gate="business-logic",
-    order=70,
-    rules=RULES,
-    uses=(Calculations,),
-    plan=plan,
-    judge=judge,
-    page=page,
-    row=Row.TEST,
-)
+CHECK = Check("calculations", "business-logic", 70, RULES, (Calculations,), plan, judge, page, row=Row.TEST)

@@ -2,12 +2,16 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field, JsonValue, model_validator
 
 from gates.child.values import encode, plain, shown
 from gates.task.types import Callable, Distance, Json, Located, Part, Seconds, Taken, Text
+
+if TYPE_CHECKING:
+    from gates.task.task import Task
 
 ErrorName = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*$")]
 ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"})
@@ -134,6 +138,28 @@ def as_written(value: JsonValue) -> JsonValue:
     """Return an argument of a task file in the form that `shown` knows."""
     written: JsonValue = value if is_made(value) else encode(plain(value))
     return written
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A calculation or an edge case of a task, the check that decides it, and its cases by the ids of their calls."""
+
+    rule: str
+    check: str
+    name: str
+    title: str
+    part: Called
+    cases: dict[str, Case]
+
+
+def tried(task: "Task") -> Iterator[Tried]:
+    """Yield what a task states, table by table, and then the edge cases."""
+    for i, one in enumerate(task.part(Calculation)):
+        cases = {f"calc:{i}:{j}": case for j, case in enumerate(one.table)}
+        yield Tried("BL008", f"calc:{i}", one.call, f"calculation {one.call} gives the stated results", one, cases)
+    for i, edge in enumerate(task.part(EdgeCase)):
+        name = f"edge:{i}"
+        yield Tried("BL009", name, edge.name, f"edge case is handled: {edge.name}", edge, {name: edge})
 
 
 def input_of(called: Called, case: Case) -> str:

@@ -1,68 +1,28 @@
-"""The markers of tests: each must name a criterion that exists; and what the report tells of criteria."""
+"""Criteria: traced to live code, verified by tests, and how many of them are; and the markers that bind tests."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from gates.check import Check, EvidenceSet
-from gates.checks.criteria.tested import judge_tests
-from gates.checks.criteria.traced import judge_code
-from gates.code.symbols import SymbolTrace
+from gates.check import About, Check, EvidenceSet, about_criterion
+from gates.checks.criteria.traced import judge_code, page
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.code_rules import CodeRules, PatternTrace, RuleTrace
 from gates.evidence.run_date import day_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import CodeRules, SourceTree
+from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import Deselected, TestRecord
-from gates.model import Basis, Finding, Level, Outcome, Planned, Row, RuleText, Severity, Status, worst
+from gates.evidence.tests.test_records import BAD, Deselected, TestRecord
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
-from gates.report import Section
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import did_you_mean
-from gates.words import first_of
+from gates.words import counted
 
-NAMED = 50
+NAMED = 50  # so many tests have a finding of their own; the rest share one
+LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
-
-
-_marker = partial(Finding, rule="BL004", check="markers")
-
-
-def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Refuse markers that name no criterion of the task, or are none: a test would verify nothing, unseen."""
-    run = evidence.get(PytestRun)
-    if run is None:
-        message = f"The markers were not seen: {evidence.why_missing(PytestRun)}"
-        yield _marker(outcome=Outcome.UNKNOWN, level=Level.ADVISORY, message=message)
-        return
-    known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
-    tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
-    loose = {(test.id, name): test.location for test in tests for name in test.criteria if name not in known}
-    if task.only:  # the others are not looked at
-        loose = {key: place for key, place in loose.items() if not key[1].startswith(own)}
-    found = []
-    for (test, name), place in loose.items():
-        hint = did_you_mean(name, known)
-        says = "does not exist" if FORM.fullmatch(name) else "has not the form TASK/CRITERION"
-        message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
-        if name.startswith(own) or not FORM.fullmatch(name):  # of other tasks `gates trace` speaks
-            found.append((f"{test} {name}", place, message, "Mend the marker's id."))
-    near = {
-        (test.function, mark, name): test.location for test in run.tests for mark, name in test.near if name in known
-    }
-    for (test, mark, name), place in near.items():
-        message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."
-        found.append((f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'))
-    impact = "The test verifies nothing, and the criterion it means has one less."
-    about = partial(_marker, outcome=Outcome.FAILED, severity=Severity.HIGH, impact=impact)
-    for subject, place, message, advice in found[:NAMED]:
-        yield about(subject=subject, location=place, message=message, remediation=advice)
-    if not found:
-        marked = sum(any(m.startswith(own) for m in test.criteria) for test in run.tests)
-        outcome = Outcome.PASSED if run.tests else Outcome.UNKNOWN
-        message = f"{marked} tests are marked for criteria of {task.id}, each of which exists."
-        yield _marker(outcome=outcome, severity=Severity.INFO, level=Level.ADVISORY, message=message)
 
 
 RULES = (
@@ -133,76 +93,134 @@ def _traced(findings: Iterable[Finding]) -> Status:
     return Status.PASS if outcome is Outcome.PASSED else Status.UNVERIFIED
 
 
-SHOWN = 5
-NOT_CHECKED = "not checked"
+def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, asked: bool = True) -> Iterator[Finding]:
+    """Judge the tests bound to a criterion; one that was skipped or left out verifies nothing.
 
-
-def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what was traced: symbols with their lines, and what is bound to no criterion."""
-    tree = evidence.get(SourceTree)
-    if tree is None:
-        yield Section(title="Files Read", text=f"None: {evidence.why_missing(SourceTree)}.")
+    Where none is `asked` for, because something else shows the criterion, those that markers bind are judged all the
+    same.
+    """
+    run, name = evidence.get(PytestRun), criterion.id
+    about = about_criterion(criterion, "BL002", f"tests:{name}", location=task.place(criterion))
+    bound = tests_of(task, criterion, run)
+    doubts = [*_left_out(about, task, criterion, run), *_not_passed(about, criterion, bound, run)] if run else []
+    yield from doubts
+    if doubts:
+        return
+    if not bound and not asked:
+        message = f"{name} is shown by something else than tests; no test is bound to it."
+        yield about.not_asked(message, actual="shown otherwise")
+    elif run is None:
+        message = f"The tests of {name} were not seen: {evidence.why_missing(PytestRun)}"
+        yield about.unknown(message, "Make the test suite run.", actual="no test run")
+    elif not bound:
+        fix = f"Name tests under 'tests', or mark them with @pytest.mark.criterion(\"{task.id}/{name}\")."
+        message = f"No test and no measure verifies {name}; reading its code proves nothing."
+        yield about.unknown(message, fix, actual="no test")
     else:
-        yield Section(
-            title="Expected and Actual Architecture",
-            text="What the code that criteria are bound to must be and use, and what it does.",
-            columns=("Kept", "Code", "Expected", "Actual"),
-            rows=(
-                *map(_symbol_row, dict.fromkeys(tree.symbols)),
-                *map(_pattern_row, tree.patterns),
-                *map(_rule_row, tree.rules),
-            ),
-        )
-        yield Section(title="Metrics of this Verification", facts=tuple(_metrics(task, tree)))
+        yield _passed(about, name, bound, believed=run.complete)
 
 
-def _metrics(task: Task, tree: SourceTree) -> Iterator[tuple[str, str]]:
-    yield "Files analysed", str(tree.files)
-    yield "Files not parsed", "; ".join(tree.unparsed) or "none"
-    yield "Requirements traced", str(len(task.criteria))
-    yield "Symbols resolved", f"{sum(t.location is not None for t in tree.symbols)} of {len(tree.symbols)}"
-    yield "Code rules applied", str(len(tree.rules))
-    if tree.patterns:
-        yield "Patterns applied", str(len(tree.patterns))
+def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
+    """Name what speaks for the criterion and was deselected, skipped as a whole, or never collected."""
+    marker = f"{task.id}/{criterion.id}"
+    unseen = [
+        *((test.id, test.location, "deselected", test.criteria) for test in run.deselected),
+        *((skip.id, skip.location, f"skipped as a whole: {skip.message}", ()) for skip in run.collect_skips),
+        *((path, Location(path=path), "never collected", ()) for path in run.uncollected),
+        *((one.id, one.location, f"never planned: {one.why}", one.criteria) for one in run.unplanned),
+    ]
+    ours = [row for row in unseen if marker in row[3] or any(is_under(row[0], path) for path in criterion.tests)]
+    ours = [row for row in ours if not any(row[0] != other and is_under(row[0], other) for other, *_ in ours)]
+    for name, location, why, _ in ours[:NAMED]:
+        message = f"{name} is bound to {criterion.id} and was {why}."
+        fix = "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing."
+        yield about.unknown(message, fix, subject=name, location=location, actual=why.split(":")[0])
+    known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
+    for path in [path for path in criterion.tests if not any(is_under(name, path) for name in known)]:
+        fix = f"Put {path} back, add it to 'tests' of the task, or have the criterion name what took its place."
+        fix = "Fix the run first." if run.collect_errors or not run.tests else fix
+        yield about.unknown(f"No test of {path} was run.", fix, subject=path, actual="not run")
 
 
-def _symbol_row(trace: SymbolTrace) -> tuple[str, ...]:
-    """Return a symbol with what it must use and the lines that do."""
-    expected = f"uses {', '.join(trace.wanted)}" if trace.wanted else "exists"
-    if trace.location is None:
-        return "no" if trace.checked else NOT_CHECKED, trace.symbol, expected, trace.problem
-    used = [f"{use.name} in {', '.join(map(str, use.lines)) or 'no line'}" for use in trace.uses]
-    kept = all(use.lines for use in trace.uses)
-    return "yes" if kept else "no", trace.symbol, expected, "; ".join([str(trace.location), *used])
+def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run: PytestRun) -> Iterator[Finding]:
+    """Name the tests that ran and do not stand for the criterion, those that failed first."""
+    about, unstable = about.but(expected="passed", evidence=LOG), {test.id: ends for test, ends in run.unstable}
+    failing = [test for test in bound if test.outcome in BAD]
+    doubtful = [t for t in bound if t.outcome not in BAD and (not t.passed or t.id in unstable)]
+    for test in [*failing, *doubtful][:NAMED]:
+        ended = test.ended if not test.passed else unstable[test.id]
+        message = f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}"
+        own = about.but(subject=test.id, actual=ended, location=test.crash or test.location)
+        if test.outcome in BAD:
+            yield own.failed(message, "Make the test pass.", command=f"python -m pytest {shlex.quote(test.id)}")
+        else:
+            yield own.unknown(message, _to_mend(criterion, test))
+    if (rest := len(failing) + len(doubtful) - NAMED) > 0:
+        outcome = Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN
+        message = f"{rest} more tests of {criterion.id} did not pass; all are in evidence/PytestRun.json."
+        yield about(outcome, message, subject="more", actual="not passed", location=None)
 
 
-def _pattern_row(trace: PatternTrace) -> tuple[str, ...]:
-    where = f" in {trace.within}" if trace.within else ""
-    expected = f"{trace.at_least} place{'s' if trace.at_least > 1 else ''} of live code"
-    kept = "yes" if not trace.problem else "no" if trace.checked else NOT_CHECKED
-    return kept, f"pattern {trace.pattern}{where}", expected, trace.problem or first_of(trace.places, SHOWN)
+def _to_mend(criterion: Criterion, test: TestRecord) -> str:
+    """Return what to do of a test that proves nothing: one that a whole file brought along may be of something else."""
+    file = next((path for path in criterion.tests if "::" not in path and is_under(test.id, path)), "")
+    other = f", or name in {criterion.id} the tests of {file} that are about it" if file else ""
+    return f"Run the test where it can run{other}; as it is, it proves nothing."
 
 
-def _rule_row(trace: RuleTrace) -> tuple[str, ...]:
-    name, expected = f"rule {trace.rule}", "finds its subject, and finds it kept"
-    broken = [site for site in trace.sites if not site.ok]
-    if trace.problem:
-        return NOT_CHECKED, name, expected, trace.problem
-    if broken:
-        told = f"{broken[0].location}: {' -> '.join(broken[0].trace) or broken[0].message}"
-        return NOT_CHECKED if all(site.undecided for site in broken) else "no", name, expected, told
-    if not trace.sites:
-        return NOT_CHECKED, name, expected, "no code that it speaks of"
-    return "yes", name, expected, f"kept in {first_of([site.location for site in trace.sites], SHOWN)}"
+def _passed(about: About, name: str, bound: list[TestRecord], *, believed: bool) -> Finding:
+    count, about = len(bound), about.but(location=bound[0].location, expected="all passed", evidence=LOG)
+    if not believed:
+        message = f"The tests of {name} prove nothing: the run cannot be believed (EX001)."
+        return about.unknown(message, "Fix the run first.", actual="the run cannot be believed")
+    message = f"{counted(count, 'test')} {'verifies' if count == 1 else 'verify'} {name}, all passed."
+    return about.passed(message, actual=f"{count} of {count} passed")
+
+
+def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Refuse markers that name no criterion of the task, or are none: a test would verify nothing, unseen."""
+    run, about = evidence.get(PytestRun), About(rule="BL004", check="markers")
+    if run is None:
+        message = f"The markers were not seen: {evidence.why_missing(PytestRun)}"
+        yield about.unknown(message, level=Level.ADVISORY)
+        return
+    found = [*_loose(task, run)]
+    impact = "The test verifies nothing, and the criterion it means has one less."
+    for subject, place, message, fix in found[:NAMED]:
+        severe = about.but(severity=Severity.HIGH, impact=impact)
+        yield severe.failed(message, fix, subject=subject, location=place)
+    if not found:
+        marked = sum(any(m.startswith(f"{task.id}/") for m in test.criteria) for test in run.tests)
+        message = f"{marked} tests are marked for criteria of {task.id}, each of which exists."
+        outcome = Outcome.PASSED if run.tests else Outcome.UNKNOWN
+        yield about(outcome, message, severity=Severity.INFO, level=Level.ADVISORY)
+
+
+def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str]]:
+    """Yield the markers that bind nothing: what each is about, its place, what is wrong with it and what to do."""
+    known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
+    tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
+    for (test, name), place in {(t.id, name): t.location for t in tests for name in t.criteria}.items():
+        formed, ours = FORM.fullmatch(name), name.startswith(own)
+        # of this task's, others than asked for are not looked at (--only); of other tasks `gates trace` speaks
+        if name not in known and (not task.only if ours else not formed):
+            hint = did_you_mean(name, known)
+            says = "does not exist" if formed else "has not the form TASK/CRITERION"
+            message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
+            yield f"{test} {name}", place, message, "Fix the marker's id."
+    near = {(t.function, mark, name): t.location for t in run.tests for mark, name in t.near if name in known}
+    for (test, mark, name), place in near.items():
+        message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."
+        yield f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'
 
 
 CHECK = Check(
-    name="criteria",
-    gate="business-logic",
-    order=10,
-    rules=RULES,
-    uses=(SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
-    plan=plan,
-    judge=judge,
-    page=page,
+    "criteria",
+    "business-logic",
+    10,
+    RULES,
+    (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
+    plan,
+    judge,
+    page,
 )

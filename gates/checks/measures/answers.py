@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.collect import BASELINE, CANDIDATE, Regressions, by_sides, measurement_of
+from gates.checks.measures.collect import Regressions, arm_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring import answers
@@ -27,7 +27,7 @@ STAYS = "attempt {} missed it, and with this one it is too uncertain to say othe
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
-MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
+MORE_STARTS = "Give the measurement a larger `budget_s`: it must start its processes at least three times."
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,7 @@ def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
         for i, measure in enumerate(criterion.measures):
-            yield criterion, i, by_sides(measure) if measure.against_base else measure
-
-
-def is_compared(measure: Measure) -> bool:
-    """Return whether a measure is of the base revision and the work tree."""
-    return set(measure.arms) == {BASELINE, CANDIDATE}
+            yield criterion, i, measure
 
 
 def level_of(criterion: Criterion, measure: Measure) -> Level:
@@ -87,29 +82,21 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
 
 
 def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
-    """Yield every measure with its answer; failures that block share the error among them."""
-    for (criterion, i, measure), got in zip(targets_of(task), _shared(task, evidence), strict=False):
-        yield criterion, i, measure, got
-
-
-def _shared(task: Task, evidence: EvidenceSet) -> list[Answer]:
-    """Return the answers to all targets; a failure that shares no error is none."""
-    told = []
-    for criterion, i, measure in targets_of(task):
-        asked = criterion.measures[i]
-        got = compared(task, asked, measure, evidence) if asked.against_base else answer(measure, evidence)
-        told.append((measure, got, level_of(criterion, measure)))
-    found = [got for _, got, _ in told]
+    """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
+    asked = [*targets_of(task)]
+    found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]
     decided = {Outcome.PASSED, Outcome.FAILED}
-    family = [i for i, (_, got, level) in enumerate(told) if got.outcome in decided and level is Level.MUST]
-    judged = [partial(answers.outcome, told[i][0], source_of(found[i].run)) for i in family]
+    must = [level_of(criterion, measure) is Level.MUST for criterion, _, measure in asked]
+    family = [i for i, got in enumerate(found) if must[i] and got.outcome in decided]
+    judged = [partial(answers.outcome, asked[i][2], source_of(found[i].run)) for i in family]
     for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
         if found[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
             found[i] = replace(found[i], outcome=outcome, problem=SHARED)
-    return found
+    for (criterion, i, measure), got in zip(asked, found, strict=True):
+        yield criterion, i, measure, got
 
 
-def compared(task: Task, asked: Measure, measure: Measure, evidence: EvidenceSet) -> Answer:
+def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
     """Return what a measure against the base is answered by itself.
 
     Where there is nothing to compare, one that equal sides meet asks for nothing; one that promises a gain stays open.
@@ -117,22 +104,21 @@ def compared(task: Task, asked: Measure, measure: Measure, evidence: EvidenceSet
     seen = evidence.get(Regressions)
     if seen is None:
         return Answer(Outcome.UNKNOWN, None, problem=evidence.why_missing(Regressions))
-    run, none = seen.of(task, asked), ""
+    none = f"{seen.shown} has no file of the implementation: there is nothing to compare with" if seen.is_new else ""
     if not seen.changed:
         none = f"nothing has changed since {seen.shown}: there is nothing to compare"
-    elif seen.is_new:
-        none = f"{seen.shown} has no file of the implementation: there is nothing to compare with"
     if none:
         equal = 1.0 if measure.kind == "ratio" else 0.0
         is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
         return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
+    run = seen.of(task, measure)
     if run and run.samples and measure.on not in {"any", run.samples.device.type}:
         there = run.samples.device.type
         return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
     got = told_by(run, measure, run.problem if run else seen.problem)
-    same = got.seen is not None and run is not None and measurement_of(task, asked).same_result
-    why = differing(run.taken)[0] if same and run and run.taken else ""
-    return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE) if why else got
+    if got.seen and run and run.taken and arm_of(task, measure)[0].same_result and (why := differing(run.taken)[0]):
+        return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE)
+    return got
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

@@ -16,24 +16,23 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import attempt, attempts_key
 from gates.evidence.bundles import named_files
-from gates.measuring.bench import Bench, Launch, launch
+from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of
-from gates.measuring.wire import ArmFailed
-from gates.model import CommandRecord, Model
+from gates.model import CommandRecord
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import Blob, History, base_of
+from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure, Task, cut_short
 from gates.words import printable
 
-METHOD = "gates.regression/1"
+METHOD = "gates.regression/2"
 FOLDER = "regressions"
 PROSE = (".md", ".rst")
-BASELINE, CANDIDATE = "baseline", "candidate"
-SIDES = {"base": BASELINE, "now": CANDIDATE}
+BASE, NOW = "base", "now"
+Arms = tuple[Measurement, str, str]  # an arm of a measurement on a device
 
 
 def comparisons_of(task: Task) -> tuple[Measure, ...]:
@@ -41,26 +40,11 @@ def comparisons_of(task: Task) -> tuple[Measure, ...]:
     return tuple(m for criterion in task.criteria for m in criterion.measures if m.against_base)
 
 
-def by_sides(measure: Measure) -> Measure:
-    """Return a measure with its arms named as the samples of a comparison name them."""
-    return measure.model_copy(update={measure.kind: tuple(SIDES[arm] for arm in measure.arms)})
-
-
-def measurement_of(task: Task, measure: Measure) -> Measurement:
-    """Return the measurement whose arm is compared."""
-    return next(one for one in task.measurements if one.id == measure.from_)
-
-
-def arm_of(measure: Measure, measurement: Measurement) -> str:
-    """Return the arm that is compared: the one named, or the only one."""
-    return measure.arm or next(iter(measurement.arms), "")
-
-
-def device_of(measure: Measure, measurement: Measurement) -> str:
-    """Return the device that the arm is told; one that is told none runs on any."""
-    if not measurement.by_device:
-        return "any"
-    return "cpu" if measure.on == "any" else measure.on
+def arm_of(task: Task, measure: Measure) -> Arms:
+    """Return the arm that is compared, the one named or the only one, and the device that it is told, if any."""
+    measurement = next(one for one in task.measurements if one.id == measure.from_)
+    device = measure.on if measure.on != "any" else "cpu"
+    return measurement, measure.arm or next(iter(measurement.arms), ""), device if measurement.by_device else "any"
 
 
 @dataclass(frozen=True)
@@ -80,26 +64,21 @@ class Baseline:
 def find_baseline(task: Task, history: History, context: Context) -> Baseline:
     """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
     found = base_of(history, context.base)
-    baseline = _compared(task, history, context, found.name, found.commit)
+    baseline = _compared(task, history, context.root, found.name, found.commit)
     before = history.commit("HEAD^1") if found.commit == history.commit("HEAD") else None
     if not baseline.changed and before and not context.base:
-        return _compared(task, history, context, f"{found.name}~1", before)
+        return _compared(task, history, context.root, f"{found.name}~1", before)
     return baseline
 
 
-def _compared(task: Task, history: History, context: Context, name: str, commit: str) -> Baseline:
+def _compared(task: Task, history: History, root: Path, name: str, commit: str) -> Baseline:
+    """Return a revision with what may make a difference: all but tests, prose and the task's own file."""
     tree = history.tree(commit)
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    changed = tuple(sorted(set(_changed(task, history, commit, tree, context.root))))
+    here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
+    differing = {*history.differing(commit), *(path for path in here if path not in tree)}
+    changed = tuple(sorted(path for path in differing if not _is_idle(path, task)))
     return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
-
-
-def _changed(task: Task, history: History, commit: str, tree: dict[str, Blob], root: Path) -> Iterator[str]:
-    """Yield what may make a difference: all but tests, prose and the task's own file."""
-    new = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
-    for path in (*history.differing(commit), *(path for path in new if path not in tree)):
-        if not _is_idle(path, task):
-            yield path
 
 
 def _is_idle(path: str, task: Task) -> bool:
@@ -120,7 +99,7 @@ class Sides:
     @property
     def folders(self) -> dict[str, Path]:
         """Return the project's folder on either side, the baseline first."""
-        return {BASELINE: self.tree, CANDIDATE: self.context.root}
+        return {BASE: self.tree, NOW: self.context.root}
 
     def launch(self, side: str, arm: Arm, measurement: Measurement, device: str, seed: int) -> Launch:
         """Return how an arm is started on a side: its code is found first, and its bytecode is its own."""
@@ -136,14 +115,14 @@ class Sides:
 
 
 def compare_arms(
-    sides: Sides, measurement: Measurement, arm: str, device: str, asked: Sequence[Measure], folder: Path
+    sides: Sides, arms: Arms, measures: Sequence[Measure], folder: Path
 ) -> tuple[Samples, Taken, Recalled]:
     """Time an arm on both sides until the measures are decided; raise `ArmFailed` where a side cannot run."""
-    measures = [by_sides(one) for one in asked]
-    launches = {side: partial(sides.launch, side, measurement.arms[arm], measurement, device) for side in sides.folders}
-    one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+    measurement, name, device = arms
+    one = measurement.model_copy(update={"arms": {name: measurement.arms[name]}})
+    launches = {side: partial(sides.launch, side, one.arms[name], one, device) for side in sides.folders}
     plan = Plan.of(one, launches, sides.context.timeout_s)
-    _refuse_other_code(sides, measurement.arms[arm], plan, folder)
+    _refuse_other_code(sides, one.arms[name], plan, folder)
     key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
     return attempt(plan, measures, key, sides.context.root, folder)
 
@@ -157,7 +136,7 @@ def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None
     words = [word for word in arm.run or arm.time or () if not word.startswith("/")]
     if any((sides.tree / word).is_file() and not word.endswith(".py") for word in words):
         return
-    launched = plan.arms[BASELINE](1)
+    launched = plan.arms[BASE](1)
     unstored = replace(launched, env={**launched.env, "PYTHONDONTWRITEBYTECODE": "1"})
     with _raising(path for path in files_of(sides.task.implementation, sides.tree) if path.suffix == ".py"):
         if _runs(unstored, plan, folder):
@@ -177,11 +156,11 @@ def _raising(files: Iterable[Path]) -> Iterator[None]:
 
 def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
     try:
-        with Bench(folder, timeout_s=plan.start_s + 30) as bench:
+        with Bench(folder) as bench:
             if not plan.talks:
-                bench.time(BASELINE, launched, timeout_s=plan.start_s)
+                bench.time(BASE, launched, timeout_s=plan.start_s)
                 return True
-            worker = bench.start(BASELINE, launched)
+            worker = bench.start(BASE, launched)
             worker.hello(timeout_s=plan.start_s)
             worker.run(1, discard=0, timeout_s=plan.start_s)
             worker.stop()
@@ -190,17 +169,11 @@ def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
     return True
 
 
-class RegressionRun(Model):
-    """One arm on the baseline and here, on one device; `arm` is its name in the measurement."""
-
-    arm: str
-    run: MeasurementRun
-
-
 class Regressions(Evidence):
     """Every comparison with the baseline: which revision that is, what differs from it, and what was measured.
 
-    `problem` is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran.
+    `problem` is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran. The id of a
+    run names the measurement and the arm.
     """
 
     base: str
@@ -209,7 +182,7 @@ class Regressions(Evidence):
     is_new: bool = False
     lent: tuple[str, ...] = ()
     problem: str = ""
-    runs: tuple[RegressionRun, ...] = ()
+    runs: tuple[MeasurementRun, ...] = ()
 
     @property
     def shown(self) -> str:
@@ -240,9 +213,9 @@ class Regressions(Evidence):
 
     def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
         """Return the run that answers a measure."""
-        measurement = measurement_of(task, measure)
-        wanted = (measure.from_, arm_of(measure, measurement), device_of(measure, measurement))
-        return next((one.run for one in self.runs if (one.run.id, one.arm, one.run.device) == wanted), None)
+        measurement, arm, device = arm_of(task, measure)
+        wanted = (f"{measurement.id}/{arm}", device)
+        return next((run for run in self.runs if (run.id, run.device) == wanted), None)
 
 
 def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
@@ -256,19 +229,23 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         return {"problem": str(error)}
     shared = tuple(dict.fromkeys(_lend(task, context, root)))
     sides = Sides(task, replace(own, root=context.root), root, baseline)
-    runs = tuple(_run(sides, arm, device, measures) for (_, arm, device), measures in _groups(task).items())
-    commands = tuple(_recorded(one, baseline.commit[:12]) for one in runs)
+    groups: dict[tuple[str, str, str], list[Measure]] = {}
+    for asked in comparisons_of(task):
+        one, arm, device = arm_of(task, asked)
+        groups.setdefault((one.id, arm, device), []).append(asked)
+    runs = tuple(_run(sides, measures) for measures in groups.values())
+    commands = tuple(_recorded(run, baseline.commit[:12]) for run in runs)
     return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
 
 
-def _recorded(one: RegressionRun, commit: str) -> CommandRecord:
-    purpose, argv = f"{one.run.id} against the base", (f"{one.arm} of {one.run.id}", "on", commit, "and", "here")
-    return CommandRecord(purpose=purpose, argv=argv, ended=one.run.ended, duration_s=one.run.duration_s)
+def _recorded(run: MeasurementRun, commit: str) -> CommandRecord:
+    purpose, argv = f"{run.id} against the base", (run.id, "on", commit, "and", "here")
+    return CommandRecord(purpose=purpose, argv=argv, ended=run.ended, duration_s=run.duration_s)
 
 
 def _build(task: Task, root: Path, context: Context) -> None:
     """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
-    builds = dict.fromkeys(build for one in comparisons_of(task) if (build := measurement_of(task, one).build))
+    builds = dict.fromkeys(build for one in comparisons_of(task) if (build := arm_of(task, one)[0].build))
     for number, words in enumerate(builds):
         argv = context.argv(words, root=str(context.root))
         try:
@@ -286,8 +263,7 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
     What belongs to the implementation stays as it was: that is what is compared.
     """
     for asked in comparisons_of(task):
-        measurement = measurement_of(task, asked)
-        arm = arm_of(asked, measurement)
+        measurement, arm, _ = arm_of(task, asked)
         one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
         for path in named_files(task, one, context):
             if not is_among(path, task.implementation):
@@ -298,26 +274,18 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
                 yield path
 
 
-def _groups(task: Task) -> dict[tuple[str, str, str], list[Measure]]:
-    """Return the measures that one comparison answers, by measurement, arm and device."""
-    found: dict[tuple[str, str, str], list[Measure]] = {}
-    for asked in comparisons_of(task):
-        one = measurement_of(task, asked)
-        found.setdefault((one.id, arm_of(asked, one), device_of(asked, one)), []).append(asked)
-    return found
-
-
-def _run(sides: Sides, arm: str, device: str, measures: Sequence[Measure]) -> RegressionRun:
+def _run(sides: Sides, measures: Sequence[Measure]) -> MeasurementRun:
     """Return what one comparison gives; its samples are written beside the raw files."""
-    one = cut_short(measurement_of(sides.task, measures[0]), sides.task)
+    measurement, arm, device = arm_of(sides.task, measures[0])
+    one = cut_short(measurement, sides.task)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
-    run = MeasurementRun(id=one.id, device=device, process=None, samples=None)
+    run = MeasurementRun(id=f"{one.id}/{arm}", device=device, process=None, samples=None)
     try:
-        samples, taken, earlier = compare_arms(sides, one, arm, device, measures, logs)
+        samples, taken, earlier = compare_arms(sides, (one, arm, device), measures, logs)
     except ArmFailed as error:
-        return RegressionRun(arm=arm, run=run.model_copy(update={"problem": printable(str(error))}))
+        return run.model_copy(update={"problem": printable(str(error))})
     path = logs.with_suffix(".json")
     path.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
     told = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{path.name}"}
-    return RegressionRun(arm=arm, run=run.model_copy(update=told))
+    return run.model_copy(update=told)

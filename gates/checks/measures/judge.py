@@ -1,10 +1,9 @@
 """The part of the performance gate on targets: does each number's interval meet its target, does each bundle fit?"""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Never
 
-from gates.check import Check, EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
 from gates.checks.measures.answers import Answer, answers_of, level_of, speaks_to, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
@@ -22,7 +21,7 @@ IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
-COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Level", "n", "Course", "Device")
+COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
 BUNDLES = RuleText(
@@ -55,39 +54,44 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
-    level = level_of(criterion, measure)
-    sign, limit = measure.bound
+    level, (sign, limit) = level_of(criterion, measure), measure.bound
+    about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
+    about = about.but(location=task.place(measure), subject=measure.name, actual=_actual(measure, got))
+    about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
-    about = partial(Finding, rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
     return about(
-        outcome=got.outcome,
+        got.outcome,
+        _message(measure, got),
+        _remedy(task, measure, got),
         severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
-        message=_message(measure, got),
-        location=task.place(measure),
-        subject=measure.name,
-        expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
-        actual=got.shown(measure),
-        impact=IMPACT.get(got.outcome, ""),
-        remediation=_remedy(task, measure, got),
         evidence=got.run.raw if got.run else None,
         command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
     )
 
 
+def _actual(measure: Measure, got: Answer) -> str:
+    return f"{got.shown(measure)}, n = {got.seen.n}, on {_device(got)}" if got.seen else got.shown(measure)
+
+
+def _device(got: Answer) -> str:
+    name = got.samples.device.name if got.samples else "an unknown device"
+    return name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
+
+
 def _message(measure: Measure, got: Answer) -> str:
+    name, value = measure.name, got.shown(measure)
     if got.seen is None or got.samples is None:
-        return f"{measure.name} was not measured: {got.problem}"
-    device = got.samples.device.name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
+        return f"{name} was not measured: {got.problem}"
+    device = _device(got)
     if got.outcome is Outcome.NOT_APPLICABLE:
-        return f"{measure.name} does not apply to {device}: {got.problem}; seen for information: {got.shown(measure)}"
+        return f"{name} does not apply to {device}: {got.problem}; seen for information: {value}"
     if got.unfit:
-        return f"{measure.name}: {got.shown(measure)} is not believed: {got.problem}"
-    by = f" by {got.clock}" if got.clock else ""
+        return f"{name}: {value} is not believed: {got.problem}"
+    seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
     if got.outcome is Outcome.UNKNOWN and got.problem:
-        return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples, on {device}: {got.problem}"
+        return f"{seen}, on {device}: {got.problem}"
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    why = f": {got.problem}" if got.problem else ""
-    return f"{measure.name}: {got.shown(measure)}{by} from {got.seen.n} samples {verb} the target, on {device}{why}"
+    return f"{seen} {verb} the target, on {device}{f': {got.problem}' if got.problem else ''}"
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
@@ -99,17 +103,15 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
         return "Put the ledger of attempts back as it was."
     if got.seen and task.smoke:
         return "Run without --smoke: that takes the time to decide it."
-    if got.remedy:
-        return got.remedy
-    if got.unfit:
-        return "Measure again on a machine that is fit for it."
+    if got.remedy or got.unfit:
+        return got.remedy or "Measure again on a machine that is fit for it."
     if got.seen:
-        return "Measure again on a quieter machine, or take more samples: the interval holds the limit." + _needed(
-            measure, got
-        )
+        fix = "Measure again on a quieter machine, or take more samples: the interval holds the limit."
+        return fix + _needed(measure, got)
     if measure.on in {"any", "cpu"}:
         return "Make the measurement end with good samples, then run the command."
-    return f"Run the command on a machine with a {measure.on} device, then `gates run --evidence BUNDLE` here."
+    here = f"`gates run {task.id} --evidence BUNDLE` here."
+    return f"Run the command on a machine with a {measure.on} device, then {here}"
 
 
 def _command(task: Task, measure: Measure) -> str:
@@ -145,13 +147,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
-        return got.outcome.value, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
+        return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
     numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got))
-    return got.outcome.value, criterion.id, value + by, name, *numbers, device
+    return got.outcome.words, criterion.id, value + by, name, *numbers, device
 
 
 def _course(measure: Measure, got: Answer) -> str:
@@ -174,16 +176,23 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     bundles = evidence.get(Bundles)
     known = {one.path: one for one in bundles.handed_in} if bundles else {}
     for path in task.bundles:
-        one = known.get(path)
-        if one is None:
-            why = evidence.why_missing(Bundles) if bundles is None else "it was not looked at"
-            yield _bundle(task, path, Outcome.UNKNOWN, f"was not looked at: {why}", Level.MUST)
-        elif one.standing is Standing.REFUSED:
-            yield _bundle(task, path, Outcome.UNKNOWN, f"is refused: {one.why}", Level.MUST)
+        one, why = known.get(path), evidence.why_missing(Bundles) if bundles is None else "it was not looked at"
+        about = About(rule="PF008", check=f"bundle:{path}", subject=path)
+        about = about.but(
+            expected="as it was written, of the files as they are here", impact="It answers no criterion."
+        )
+        about = about.but(evidence=one.runs[0].run.raw if one and one.runs else None)
+        if one is None or one.standing is Standing.REFUSED:
+            said = f"is refused: {one.why}" if one else f"was not looked at: {why}"
+            fix = "Take the file as `gates measure` wrote it."
+            yield about.unknown(f"The bundle {path} {said}.", fix, actual="refused", evidence=None)
         elif reason := _stale(task, one):
-            yield _bundle(task, path, Outcome.UNKNOWN, f"is stale: {reason}", Level.ADVISORY, one)
+            own = about.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
+            yield own.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
-            yield _bundle(task, path, Outcome.PASSED, f"fits{_in_part(one)}, {_from(one)}", Level.MUST, one)
+            signed = f", signed by {one.signer}" if one.signer else ""
+            made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
+            yield about.passed(f"The bundle {path} fits{_in_part(one)}, {made}.", actual="fits", impact="")
 
 
 def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -200,24 +209,9 @@ def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
 
 
-def _bundle(task: Task, path: str, outcome: Outcome, said: str, level: Level, one: HandedIn | None = None) -> Finding:
-    passed, advisory = outcome is Outcome.PASSED, level is Level.ADVISORY
-    again = "Make it again on such a machine." if advisory else "Take the file as `gates measure` wrote it."
-    about = partial(Finding, rule="PF008", check=f"bundle:{path}", outcome=outcome, level=level, subject=path)
-    return about(
-        message=f"The bundle {path} {said}.",
-        expected="as it was written, of the files as they are here",
-        actual="fits" if passed else "stale" if advisory else "refused",
-        impact="" if passed else "It answers no criterion.",
-        remediation="" if passed else again,
-        command=_again(task, one) if advisory else "",
-        evidence=one.runs[0].run.raw if one and one.runs else None,
-    )
-
-
-def _again(task: Task, one: HandedIn | None) -> str:
+def _again(task: Task, one: HandedIn) -> str:
     """Return the command that makes a bundle again; nothing of it comes from the bundle but a device's kind."""
-    kinds = {run.run.samples.device.type for run in one.runs if run.run.samples} if one else set()
+    kinds = {run.run.samples.device.type for run in one.runs if run.run.samples}
     asked = sorted(kinds & {measure.on for _, _, measure in targets_of(task)})
     return f"gates measure {task.id}{f' --on {asked[0]}' if len(kinds) == len(asked) == 1 else ''}"
 
@@ -238,11 +232,6 @@ def _in_part(one: HandedIn) -> str:
     return f" in part ({one.why}, since it was made)" if one.why else ""
 
 
-def _from(one: HandedIn) -> str:
-    signed = f", signed by {one.signer}" if one.signer else ""
-    return f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
-
-
 def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
     devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
     reason = _stale(task, one)
@@ -257,15 +246,12 @@ def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     """Name what nobody asked for, so that nobody takes it for seen."""
-    probes = {
-        "hot paths": "hot_paths",
-        "memory over time": "leaks",
-        "concurrency": "concurrency",
-        "complexity": "scaling",
-    }
     asked = {
         "targets": any(criterion.measures for criterion in task.criteria),
-        **{name: task.parts(key) for name, key in probes.items()},
+        "hot paths": task.hot_paths,
+        "memory over time": task.leaks,
+        "concurrency": task.concurrency,
+        "complexity": task.scaling,
         "regression": comparisons_of(task),
         "evidence from elsewhere": task.bundles,
     }

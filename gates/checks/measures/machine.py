@@ -3,14 +3,14 @@
 import statistics
 from collections.abc import Iterator
 
-from gates.check import EvidenceSet
-from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, is_compared, level_of, targets_of
+from gates.check import About, EvidenceSet
+from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, level_of, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText, Severity
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task
@@ -30,14 +30,8 @@ RULES = (
         "one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
     ),
 )
-REMEDY = {
-    "PF002": "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`).",
-    "PF003": "Put the ledger back as it was: what was tried before counts.",
-}
-EXPECTED = {"PF002": "a machine that disturbs nothing, arms that do the same", "PF003": "a ledger as it was written"}
-CHECKED = {"PF002": "machine", "PF003": "attempts"}
-SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so"}
-MEND = "Mend what keeps the arms from running to their end."
+QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
+MEND = "Fix what keeps the arms from running to their end."
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -55,12 +49,25 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         runs = measurements.of(measurement.id) if measurements else ()
         runs += from_elsewhere(_measures(task, measurement), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
-        yield _fit(task, measurement, runs, why, evidence)
-        yield _attempts(task, measurement, runs, why)
+        why = next((run.problem for run in runs if run.problem), why)
+        taken = tuple(run for run in runs if run.taken)
+        about = About(level=_level(task, measurement), location=task.place(measurement), subject=measurement.id)
+        wanted = "a machine that disturbs nothing, arms that do the same"
+        yield _fit(
+            about.but(rule="PF002", check=f"machine:{measurement.id}", expected=wanted),
+            task,
+            measurement,
+            taken,
+            why,
+            evidence,
+        )
+        wanted = "a ledger as it was written"
+        about = about.but(rule="PF003", check=f"attempts:{measurement.id}", expected=wanted)
+        yield _attempts(about, task, measurement, taken, why)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
-    wanted = {measure.from_ for _, _, measure in targets_of(task) if not is_compared(measure)}
+    wanted = {measure.from_ for _, _, measure in targets_of(task) if not measure.against_base}
     yield from (one for one in task.measurements if one.arms and one.id in wanted)
 
 
@@ -74,30 +81,35 @@ def _level(task: Task, measurement: Measurement) -> Level:
 
 
 def _fit(
-    task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str, evidence: EvidenceSet
+    about: About,
+    task: Task,
+    measurement: Measurement,
+    runs: tuple[MeasurementRun, ...],
+    why: str,
+    evidence: EvidenceSet,
 ) -> Finding:
-    taken = [(run, run.taken) for run in runs if run.taken]
+    taken = [run.taken for run in runs if run.taken]
     if not taken:
-        problem = next((run.problem for run in runs if run.problem), why)
-        said = f"nothing was measured: {problem}"
-        return _said(task, measurement, "PF002", Outcome.UNKNOWN, said, MEND)
-    if measurement.same_result:
-        for why, outcome in (differing(one) for _, one in taken):
-            if why:
-                return _said(task, measurement, "PF002", outcome, why, ALIKE)
+        return _said(about, task, measurement, Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
+    for unlike, outcome in map(differing, taken) if measurement.same_result else ():
+        if unlike:
+            return _said(about, task, measurement, outcome, unlike, ALIKE)
     asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
-    answered = [got for _, _, _, got in asked]
-    reasons = dict.fromkeys(reason for got in answered for reason in got.unfit)
-    if reasons:  # as binding as what it leaves open
-        level = min((level_of(one[0], one[2]) for one in asked if one[3].unfit), key=list(Level).index)
-        return _said(task, measurement, "PF002", Outcome.UNKNOWN, "; ".join(reasons), level=level)
-    seen = "; ".join(_copied(one) for _, one in taken)
-    by_cpu = [
-        reason for got in answered if got.clock and got.run and got.run.taken for reason in contended(got.run.taken)
-    ]
-    message = f"nothing disturbed what decides; {seen}"
-    message += f"; CPU time decides, because {by_cpu[0]}" if by_cpu else ""
-    return _said(task, measurement, "PF002", Outcome.PASSED, message)
+    unfit = [one for one in asked if one[3].unfit]
+    if unfit:  # as binding as what it leaves open
+        level = min((level_of(one[0], one[2]) for one in unfit), key=list(Level).index)
+        reasons = dict.fromkeys(reason for one in unfit for reason in one[3].unfit)
+        return _said(about.but(level=level), task, measurement, Outcome.UNKNOWN, "; ".join(reasons), QUIETER)
+    by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
+    by_cpu = [reason for one in by_clock for reason in contended(one)]
+    message = f"nothing disturbed what decides; {'; '.join(map(_copied, taken))}"
+    return _said(
+        about,
+        task,
+        measurement,
+        Outcome.PASSED,
+        f"{message}; CPU time decides, because {by_cpu[0]}" if by_cpu else message,
+    )
 
 
 def _copied(taken: Taken) -> str:
@@ -108,45 +120,30 @@ def _copied(taken: Taken) -> str:
     return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
 
 
-def _attempts(task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str) -> Finding:
-    run = next((run for run in runs if run.taken), None)
-    if run is None or run.taken is None:
-        problem = next((run.problem for run in runs if run.problem), why)
-        said = f"no attempt came to its end: {problem}"
-        return _said(task, measurement, "PF003", Outcome.UNKNOWN, said, MEND)
-    if run.earlier.problem:
-        return _said(task, measurement, "PF003", Outcome.UNKNOWN, run.earlier.problem)
-    earlier = run.earlier.attempts
-    left_out = sum(bool(attempt.unfit) for attempt in earlier)
-    message = "the first attempt" if not earlier else f"attempt {len(earlier) + 1}; the pairs of all earlier ones count"
-    message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
-    return _said(task, measurement, "PF003", Outcome.PASSED, message)
-
-
-def _said(
-    task: Task,
-    asked: Measurement,
-    rule: str,
-    outcome: Outcome,
-    message: str,
-    remedy: str = "",
-    level: Level | None = None,
+def _attempts(
+    about: About, task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str
 ) -> Finding:
-    level, passed = level or _level(task, asked), outcome is Outcome.PASSED
-    return Finding(
-        rule=rule,
-        check=f"{CHECKED[rule]}:{asked.id}",
-        level=level,
-        outcome=outcome,
-        severity=Severity.INFO if passed else SEVERITY[Outcome.UNKNOWN][level],
-        message=f"{asked.id}: {message}.",
-        location=task.place(asked),
-        subject=asked.id,
-        expected=EXPECTED[rule],
-        actual=SEEN.get(outcome, "not known"),
-        remediation="" if passed else remedy or REMEDY[rule],
-        command=f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else "",
-    )
+    if not runs:
+        return _said(about, task, measurement, Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
+    earlier = runs[0].earlier
+    if earlier.problem:
+        fix = "Put the ledger back as it was: what was tried before counts."
+        return _said(about, task, measurement, Outcome.UNKNOWN, earlier.problem, fix)
+    count = len(earlier.attempts)
+    left_out = sum(bool(attempt.unfit) for attempt in earlier.attempts)
+    message = f"attempt {count + 1}; the pairs of all earlier ones count" if count else "the first attempt"
+    message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
+    return _said(about, task, measurement, Outcome.PASSED, message)
+
+
+SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no", Outcome.UNKNOWN: "not known"}
+
+
+def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, message: str, fix: str = "") -> Finding:
+    command = f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else ""
+    found = about(outcome, f"{asked.id}: {message}.", fix, actual=SEEN[outcome], command=command)
+    settled = outcome is Outcome.PASSED
+    return found if settled else found.model_copy(update={"severity": SEVERITY[Outcome.UNKNOWN][found.level]})
 
 
 MOST = 10
@@ -191,7 +188,7 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         ("Base", seen.shown),
         ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
         ("The benchmark of here, run on both", ", ".join(seen.lent)),
-        *((f"{one.run.id}/{one.arm}", one.run.ended) for one in seen.runs if one.run.taken),
+        *((run.id, run.ended) for run in seen.runs if run.taken),
     )
     text = f"Not compared: {seen.problem}." if seen.problem else none
     yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))

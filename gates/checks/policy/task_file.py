@@ -4,16 +4,15 @@ The walk knows the model's fields and not their number: what a task can say is c
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from gates.checks.policy.tests import Fate, Move, Part, moved
+from gates.checks.policy.tests import NOTHING, Fate, Move, Part, moved
 from gates.model import Level, Location, Model
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
 
-SILENT = {"line", "path", "digest", "spots", "id", "title", "timeout_s", "reason", "owner", "name"}
+SILENT = {"line", "path", "digest", "spots", "id", "title", "timeout_s", "reason", "owner", "name", "uses"}
 AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less
 SHARES = {"stall_share", "failure_rate", "warn_at", "block_at"}
 UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", *SHARES}
@@ -25,20 +24,18 @@ IDENTITIES = ("id", "symbol", "rule", "pattern", "name", "call", "run")
 LEVELS = tuple(Level)
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(NamedTuple):
     """Where in a task the walk is: what it is called, its place, and whether nothing there decides."""
 
     name: str
     place: Location
     optional: bool = False
 
-    def inside(self, was: Model, now: object, name: str = "") -> "Where":
+    def inside(self, was: Model, now: object, name: str) -> "Where":
         """Return the same a step deeper, in a part as it was and is; what did not decide is not the bar's."""
         place = self.place.model_copy(update={"line": now.line}) if isinstance(now, Located) else self.place
-        level = was.level if isinstance(was, Criterion | Measure) else None
-        optional = self.optional or level not in {None, Level.MUST}
-        return replace(self, name=f"{self.name} {name}".strip(), place=place, optional=optional)
+        wish = isinstance(was, Criterion | Measure) and was.level not in {None, Level.MUST}
+        return Where(f"{self.name} {name}".strip(), place, self.optional or wish)
 
     def move(self, part: Part, what: str, before: object, after: object) -> Move:
         """Say what was moved here."""
@@ -46,17 +43,17 @@ class Where:
         return moved(part, f"{self.name} {what}".strip(), before, after, self.place)
 
 
-def compare(before: Task, after: Task, fate: Fate | None = None) -> Iterator[Move]:
+def compare(before: Task, after: Task, fate: Fate = NOTHING) -> Iterator[Move]:
     """Yield what asks for less than before; `fate` says what became of the files and tests that it was bound to."""
-    where = Where("", Location(path=after.path, line=after.line))
-    yield from _models(before, after, where, fate or Fate())
+    yield from _models(before, after, Where("", Location(path=after.path, line=after.line)), fate)
 
 
 def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[Move]:
+    was, now = _plain(before), _plain(after)
     for name, field in type(before).model_fields.items():
         key = field.alias or name
         old, new = getattr(before, name), getattr(after, name)
-        if key in SILENT or _plain(old) == _plain(new) or key == "uses":
+        if key in SILENT or was.get(key) == now.get(key) or (key == "text" and not isinstance(before, Criterion)):
             continue
         if _is_models(old) or _is_models(new):
             yield from _items(key, old or (), new or (), where, fate)
@@ -68,7 +65,7 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
             yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
         elif key in SETS:
             yield from (where.move(Part.BAR, f"{key} {w}", "asked for", "removed") for w in old if w not in new)
-        elif not (key == "text" and not isinstance(before, Criterion)):
+        else:
             yield from _values(key, old, new, where)
 
 
@@ -142,7 +139,7 @@ def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, f
     for i, one in enumerate(lost if key != "waivers" else ()):
         replaced = i < len(gained) and (key == "code" or (isinstance(one, EntryPoint) and fate.is_gone(one.run or ())))
         what = f"{key} {_name(one)}"
-        yield where.inside(one, None).move(Part.CHANGED if replaced else Part.BAR, what, "asked for", "removed")
+        yield where.inside(one, None, "").move(Part.CHANGED if replaced else Part.BAR, what, "asked for", "removed")
     for other in gained:
         if isinstance(other, Waiver):
             inner, until = where.inside(other, other, f"waiver of {_name(other)}"), f"until {other.expires}"
@@ -203,12 +200,8 @@ def _said(item: Model) -> dict[str, Any]:
     return item.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, Model):
-        return value.model_dump(mode="json", by_alias=True)
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+def _plain(item: Model) -> dict[str, Any]:
+    return item.model_dump(mode="json", by_alias=True)
 
 
 def _is_models(value: object) -> bool:

@@ -78,6 +78,9 @@ class Fate:
         return any(f"/{path}".endswith(f"/{end}") for end in ends for path in self.gone)
 
 
+NOTHING = Fate()
+
+
 def compare(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
     """Yield the tests that are gone or skipped now, then each file that changed: of one of tests, which of them."""
     old, new = written_tests(before), written_tests(after)

@@ -17,9 +17,8 @@ from typing import Any, Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.probing import Probe, Probed
+from gates.child.probing import Probe, is_ours
 from gates.child.process import ProcessRun
-from gates.child.tracebacks import is_ours
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
@@ -53,29 +52,20 @@ class Built(Model):
     compiled: bool = False
 
 
-def started(
-    argv: Sequence[str], cwd: Path, context: Context, log: Path, env: Mapping[str, str] | None = None
-) -> ProcessRun:
-    """Run a command to its end; raise `EvidenceUnavailable` where it cannot be started."""
-    try:
-        return process.run(argv, cwd=cwd, timeout_s=context.timeout_s, log=log, env=env)
-    except OSError as error:
-        raise EvidenceUnavailable(f"{argv[0]!r} cannot be started: {error}") from error
-
-
-def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) -> tuple[Built, list[ProcessRun]]:
+def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]]:
     """Build a wheel from a copy by the library `build`, whose hooks run in the project's interpreter."""
+    project, runs = _pyproject(context.root), list[ProcessRun]()
     says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
-        return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), []
+        return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), runs
     from build import BuildBackendException, BuildException, ProjectBuilder
 
-    whole, target, runs = folder.with_name("source"), folder, list[ProcessRun]()
-    backend = str(table(project, "build-system").get("build-backend", "setuptools")).partition(":")[0]
+    whole, table = folder.with_name("source"), (project or {}).get("build-system")
+    backend = str((table if isinstance(table, dict) else {}).get("build-backend", "setuptools")).partition(":")[0]
 
     def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
-        env = {**VERSIONS, "PIP_NO_INDEX": "1", **(extra_environ or {})}
-        ended = started(cmd, Path(cwd or source), context, folder.with_name("build"), env)
+        env, log = {**VERSIONS, "PIP_NO_INDEX": "1", **(extra_environ or {})}, folder.with_name("build")
+        ended = process.run(cmd, cwd=Path(cwd or source), timeout_s=context.timeout_s, log=log, env=env)
         runs.append(ended.model_copy(update={"argv": ("python", "-m", "build", "--wheel", "--no-isolation")}))
         if ended.exit_code != 0:
             raise OSError(f"{ended.ended}: {_error_in(ended)}")
@@ -85,14 +75,14 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
         _without_empty_folders(source)
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
-            wheel = Path(builder.build("wheel", target))
+            wheel = Path(builder.build("wheel", folder))
         return Built(ending=BuildEnding.BUILT, backend=backend, wheel=wheel.name), runs
     except BuildBackendException as error:
-        unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
         if absent := _needed(builder):
             return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(sorted(absent))}"), runs
-        if apart := _built_by_pip(source, target, context):
+        if apart := _built_by_pip(source, folder, context):
             return Built(ending=BuildEnding.BUILT, backend=backend, wheel=apart.name), runs
+        unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
         ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
@@ -100,7 +90,16 @@ def built_wheel(project: dict[str, Any] | None, context: Context, folder: Path) 
         return Built(ending=BuildEnding.UNSEEN, problem=_line(error)), runs
     finally:
         shutil.rmtree(whole, ignore_errors=True)
-        shutil.rmtree(target, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _pyproject(root: Path) -> dict[str, Any] | None:
+    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
+    path = root / "pyproject.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError):
+        return None
 
 
 def _needed(builder: Any) -> set[str]:  # noqa: ANN401  # a ProjectBuilder
@@ -117,7 +116,7 @@ def _needed(builder: Any) -> set[str]:  # noqa: ANN401  # a ProjectBuilder
 def _built_by_pip(source: Path, target: Path, context: Context) -> Path | None:
     """Return the wheel that pip builds with a backend of its own choice, as for whoever installs the project."""
     argv = [context.python, "-m", "pip", "wheel", "--retries=1", "--no-deps", "--wheel-dir", str(target), "."]
-    ended = started(argv, source, context, target.with_name("pip"), VERSIONS)
+    ended = process.run(argv, cwd=source, timeout_s=context.timeout_s, log=target.with_name("pip"), env=VERSIONS)
     return next(target.glob("*.whl"), None) if ended.exit_code == 0 else None
 
 
@@ -141,15 +140,12 @@ def _error_in(ended: ProcessRun) -> str:
     return named[-1][:300] if named else ended.last_words
 
 
-def table(said: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    """Return a table of a TOML file, empty where there is none of that name."""
-    found = (said or {}).get(name)
-    return found if isinstance(found, dict) else {}
-
-
 # what of the standard library is there on some platforms only
 PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
 DEFECTS = {"SyntaxError", "NameError", "ImportError", "AttributeError", "TypeError"}
+MODULE_LIMIT_S = 60.0
+TESTS = {"tests", "test"}
+Fact = dict[str, Any]
 
 
 class Ending(StrEnum):
@@ -159,38 +155,6 @@ class Ending(StrEnum):
     BROKEN = "broken"
     ASIDE = "needs something optional, or refuses to be imported alone"
     UNSEEN = "not seen"
-
-
-def ended_as(fact: dict[str, Any], own: set[str]) -> tuple[Ending, str]:
-    """Return how an import ended, and the module that is missing, if one is.
-
-    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
-    that raises an error by its own will, or that speaks of its surroundings, is left aside.
-    """
-    if "kinds" not in fact:
-        return Ending.UNSEEN, ""
-    for name in map(str, fact.get("missing", ())):
-        if name.split(".")[0] not in own:
-            return Ending.ASIDE, name
-        if not fact.get("refused"):
-            return Ending.BROKEN, name
-    of = str(fact.get("of") or "")
-    if fact.get("refused") or not DEFECTS & {str(kind) for kind in fact.get("kinds", ())}:
-        return Ending.ASIDE, ""
-    return (Ending.ASIDE, of) if of.split(".")[0] in PLATFORM else (Ending.BROKEN, "")
-
-
-def frame_of(fact: dict[str, Any], context: Context) -> Location | None:
-    """Return the innermost frame of a failed import that lies in the project."""
-    for name, line in reversed([frame for frame in fact.get("frames", ()) if len(frame) == 2]):
-        path = Path(str(name))
-        if path.is_absolute() and is_ours(path, context) and int(line) > 0:
-            return Location(path=context.shown(path), line=int(line))
-    return None
-
-
-MODULE_LIMIT_S = 60.0
-TESTS = {"tests", "test"}
 
 
 class Imported(Model):
@@ -216,77 +180,34 @@ class Startup(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Import the modules of the project one by one, and build a copy of it."""
-        plan = _Plan(task, context)
-        if not plan.modules and not plan.aside:
+        files = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
+        if not files:
             raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
-        folder = context.folder("startup").evidence
-        imports = _imported(plan, context, folder)
-        told = imports.of("module")
-        built, builds = built_wheel(plan.project, context, folder / "wheel")
-        unseen = [path for path in plan.modules if path not in {fact["path"] for fact in told}]
+        aside = {path: why for path in files if (why := _why_not(path, context))}
+        modules = {context.shown(path): module_name(path) for path in files if path not in aside}
+        roots, folder = import_roots(task, context), context.folder("startup").evidence
+        own = {name.split(".")[0] for name in modules.values()}
+        for root in roots:  # what lies beside the implementation is the project's too
+            own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
+        used = {name for path in files if path not in aside for name in packages_of(path)}
+        preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
+        asked = {"modules": list(modules.items()), "preload": preload, "each_s": each_s}
+        imports = Probe(context, folder, roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
+        if imports.process is None:
+            raise EvidenceUnavailable(imports.problem)
+        facts: list[Fact] = imports.of("module")
+        built, builds = built_wheel(context, folder / "wheel")
+        unseen = [path for path in modules if path not in {fact["path"] for fact in facts}]
         runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy",
-            commands=tuple(run.as_command(purpose) for purpose, run in runs if run),
+            commands=tuple(run.as_command(purpose) for purpose, run in runs),
             build=built,
-            modules=tuple(_module(plan, fact, context) for fact in told),
-            aside=tuple(plan.aside),
-            warnings=tuple(dict.fromkeys(_warnings(told, context))),
+            modules=tuple(_module(fact, own, context) for fact in facts),
+            aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
+            warnings=tuple(dict.fromkeys(_warnings(facts, context))),
             problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
         )
-
-
-class _Plan:
-    """The modules to import, others' packages to load first, and the files that are no modules."""
-
-    def __init__(self, task: Task, context: Context) -> None:
-        self.roots = import_roots(task, context)
-        self.modules: dict[str, str] = {}
-        self.aside: list[str] = []
-        self.project = _pyproject(context.root)
-        used: set[str] = set()
-        for path in files_of(task.implementation, context.root):
-            if path.suffix != ".py":
-                continue
-            why_not = _why_not(path, context)
-            if why_not:
-                self.aside.append(f"{context.shown(path)}: {why_not}")
-                continue
-            self.modules[context.shown(path)] = module_name(path)
-            used |= packages_of(path)
-        self.own = {name.split(".")[0] for name in self.modules.values()}
-        for root in self.roots:  # what lies beside the implementation is the project's too
-            self.own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
-        self.preload = sorted(used - self.own - sys.stdlib_module_names)
-
-
-def _imported(plan: _Plan, context: Context, folder: Path) -> Probed:
-    each_s = min(MODULE_LIMIT_S, context.timeout_s)
-    asked = {"modules": list(plan.modules.items()), "preload": plan.preload, "each_s": each_s}
-    told = Probe(context, folder, plan.roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
-    if told.process is None:
-        raise EvidenceUnavailable(told.problem)
-    return told
-
-
-def _module(plan: _Plan, fact: dict[str, Any], context: Context) -> Imported:
-    path, name = str(fact["path"]), printable(str(fact["name"]))
-    if "error" not in fact:
-        return Imported(path=path, name=name, ending=Ending.IMPORTED)
-    ending, missing = ended_as(fact, plan.own)
-    message = ": ".join(part for part in (str(fact["error"]), str(fact.get("message", ""))) if part)
-    place, told = frame_of(fact, context) or Location(path=path), {"error": printable(message)}
-    return Imported(path=path, name=name, ending=ending, missing=printable(missing), location=place, **told)
-
-
-def _warnings(facts: list[dict[str, Any]], context: Context) -> Iterator[Warned]:
-    for one in (one for fact in facts for one in fact.get("warnings", ())):
-        path = Path(str(one["path"]))
-        if str(path).startswith(HERE):  # the module speaks of itself to whoever imports it
-            continue
-        shown = context.shown(path if path.is_absolute() else context.root / path)
-        place = Location(path=printable(shown), line=max(int(one["line"] or 1), 1))
-        yield Warned(category=printable(str(one["category"])), message=printable(str(one["message"])), location=place)
 
 
 def _why_not(path: Path, context: Context) -> str:
@@ -301,10 +222,41 @@ def _why_not(path: Path, context: Context) -> str:
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
 
 
-def _pyproject(root: Path) -> dict[str, Any] | None:
-    """Return what pyproject.toml says: nothing where there is none, `None` where it cannot be read."""
-    path = root / "pyproject.toml"
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except (OSError, ValueError):
-        return None
+def _module(fact: Fact, own: set[str], context: Context) -> Imported:
+    path, name = str(fact["path"]), printable(str(fact["name"]))
+    if "error" not in fact:
+        return Imported(path=path, name=name, ending=Ending.IMPORTED)
+    ending, missing = _ended(fact, own)
+    error = printable(": ".join(filter(None, (str(fact["error"]), str(fact.get("message", ""))))))
+    frames = [(Path(str(name)), int(line)) for name, line in fact.get("frames", ())]
+    ours = [Location(path=context.shown(file), line=n) for file, n in frames if n > 0 and is_ours(file, context)]
+    place = ours[-1] if ours else Location(path=path)
+    return Imported(path=path, name=name, ending=ending, missing=printable(missing), location=place, error=error)
+
+
+def _ended(fact: Fact, own: set[str]) -> tuple[Ending, str]:
+    """Return how an import ended, and the module that is missing, if one is.
+
+    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
+    that raises an error by its own will, or that speaks of its surroundings, is left aside.
+    """
+    if "kinds" not in fact:
+        return Ending.UNSEEN, ""
+    for name in map(str, fact["missing"]):
+        if name.split(".")[0] not in own:
+            return Ending.ASIDE, name
+        if not fact["refused"]:
+            return Ending.BROKEN, name
+    if fact["refused"] or DEFECTS.isdisjoint(fact["kinds"]):
+        return Ending.ASIDE, ""
+    of = str(fact["of"])
+    return (Ending.ASIDE, of) if of.split(".")[0] in PLATFORM else (Ending.BROKEN, "")
+
+
+def _warnings(facts: list[Fact], context: Context) -> Iterator[Warned]:
+    for one in (one for fact in facts for one in fact.get("warnings", ())):
+        path = Path(str(one["path"]))
+        if not str(path).startswith(HERE):  # else the module speaks of itself to whoever imports it
+            place = Location(path=printable(context.shown(context.root / path)), line=max(int(one["line"] or 1), 1))
+            said = {"category": printable(str(one["category"])), "message": printable(str(one["message"]))}
+            yield Warned(**said, location=place)

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import PurePath, PurePosixPath
 
-from gates.check import Check, EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
@@ -77,16 +76,7 @@ def _startup_section(seen: Startup) -> Section:
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
         ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
     )
-    return Section(
-        title="Build and Start-up",
-        facts=facts,
-        columns=("Ended", "Module", "Error", "Place"),
-        rows=tuple(
-            (module.ending.value, module.name, module.error, str(module.location or module.path))
-            for module in seen.modules
-            if module.ending is not Ending.IMPORTED
-        )[:LISTED],
-    )
+    return Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
@@ -102,9 +92,8 @@ RULES = (
     RuleText(
         id="EX008",
         title="Each module imports by itself",
-        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and "
-        "missing modules of the project are high. Needs of something that is not here or of another "
-        "platform are listed.",
+        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and missing "
+        "modules of the project are high. Needs of something that is not here or of another platform are listed.",
     ),
     RuleText(
         id="EX009",
@@ -122,13 +111,18 @@ def plan(_task: Task) -> Iterator[Planned]:
     yield Planned(id="deprecations", title="No deprecated API is used", level=Level.ADVISORY)
 
 
+BUILD = About(rule="EX007", check="build", evidence=RAW)
+IMPORTS = About(rule="EX008", check="imports", evidence=RAW)
+DEPRECATED = About(rule="EX009", check="deprecations", level=Level.ADVISORY)
+
+
 def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge what was seen of build, imports and warnings."""
     seen = evidence.get(Startup)
     if seen is None:
-        why = evidence.why_missing(Startup)
-        for check, rule in (("build", "EX007"), ("imports", "EX008")):
-            yield _unseen(rule, check, f"It was not seen starting up: {why}")
+        yield from (
+            _unseen(a, f"It was not seen starting up: {evidence.why_missing(Startup)}") for a in (BUILD, IMPORTS)
+        )
     else:
         yield _build(seen)
         yield from _imports(seen)
@@ -136,68 +130,47 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _build(seen: Startup) -> Finding:
-    built = seen.build
+    built, about = seen.build, BUILD.but(level=Level.SHOULD, actual=seen.build.ending.value)
     if built.ending is BuildEnding.UNSEEN:
-        return _unseen("EX007", "build", f"The package was not built: {built.problem}")
-    said = partial(Finding, rule="EX007", check="build", level=Level.SHOULD, actual=built.ending.value)
+        return _unseen(BUILD, f"The package was not built: {built.problem}")
     if built.ending is BuildEnding.NONE:
-        message = f"There is no package to build: {built.problem}."
-        return said(outcome=Outcome.NOT_APPLICABLE, message=message, evidence=RAW)
+        return about.not_asked(f"There is no package to build: {built.problem}.")
     if built.ending is BuildEnding.BUILT:
-        return said(outcome=Outcome.PASSED, message=f"{built.backend} built {built.wheel}.", evidence=RAW)
-    return said(
-        outcome=Outcome.FAILED,
-        severity=Severity.MEDIUM if built.compiled else Severity.HIGH,
-        location=Location(path="pyproject.toml") if built.backend else None,
-        message=f"{built.backend} built no wheel: {built.problem}",
-        expected="a wheel",
-        impact="Nobody can install this version.",
-        remediation="Mend what the backend names.",
-        command="python -m pip wheel --no-deps .",
-        evidence="startup/build.stderr.txt",
-    )
+        return about.passed(f"{built.backend} built {built.wheel}.")
+    about = about.but(severity=Severity.MEDIUM if built.compiled else Severity.HIGH, expected="a wheel")
+    about = about.but(location=Location(path="pyproject.toml") if built.backend else None)
+    about = about.but(impact="Nobody can install this version.", command="python -m pip wheel --no-deps .")
+    message = f"{built.backend} built no wheel: {built.problem}"
+    return about.failed(message, "Fix what the backend names.", evidence="startup/build.stderr.txt")
 
 
 def _imports(seen: Startup) -> Iterator[Finding]:
-    said = partial(Finding, rule="EX008", check="imports", evidence=RAW)
+    about = IMPORTS.but(level=Level.SHOULD, expected="imported")
     broken = _by_cause([module for module in seen.modules if module.ending is Ending.BROKEN])
     for module, others in broken[:NAMED]:
-        yield said(
-            outcome=Outcome.FAILED,
-            severity=Severity.HIGH,
-            level=Level.SHOULD,
-            location=module.location,
-            subject=module.name,
-            expected="imported",
-            actual=module.error,
-            message=f"{module.name}{others} does not import by itself: {module.error}",
-            impact="Whoever imports it first meets this error.",
-            remediation="Mend the import.",
-            command=f"python -c 'import {module.name}'",
-        )
+        own = about.but(severity=Severity.HIGH, location=module.location, subject=module.name, actual=module.error)
+        own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
+        yield own.failed(f"{module.name}{others} does not import by itself: {module.error}", "Fix the import.")
     aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
     for module, others in aside[:NAMED]:
         why = _why_aside(module, others)
-        yield _unseen("EX008", "imports", why, location=module.location, subject=module.name)
+        yield _unseen(IMPORTS, why, location=module.location, subject=module.name)
     ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
     for warned in ours[:NAMED]:
         told = f"{warned.category}: {warned.message}"
-        what = {"subject": told, "message": f"Importing it warns: {told}", "actual": warned.category}
-        fix = {"expected": "no warning", "remediation": "Mend what the warning speaks of."}
-        yield said(outcome=Outcome.FAILED, level=Level.ADVISORY, location=warned.location, **what, **fix)
+        own = IMPORTS.but(location=warned.location, subject=told, expected="no warning", actual=warned.category)
+        message, fix = f"Importing it warns: {told}", "Fix what the warning speaks of."
+        yield own.failed(message, fix, level=Level.ADVISORY)
     over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
     if over:
-        yield _unseen("EX008", "imports", f"{over} more modules or warnings are in {RAW}.", subject="more")
+        yield _unseen(IMPORTS, f"{over} more modules or warnings are in {RAW}.", subject="more")
     if seen.problem:
-        yield _unseen("EX008", "imports", seen.problem, subject="unreached")
+        yield _unseen(IMPORTS, seen.problem, subject="unreached")
     elif not broken and not aside and not ours:
         count = len(seen.modules)
-        alone = f"{count} modules import by themselves, without a warning of their own code."
-        message = alone if count else "The implementation holds no module of a package."
-        outcome = Outcome.PASSED if count else Outcome.NOT_APPLICABLE
-        yield said(
-            outcome=outcome, level=Level.SHOULD, message=message, expected="imported", actual=f"{count} imported"
-        )
+        message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
+        none = "The implementation holds no module of a package."
+        yield own.passed(f"{message}, without a warning of their own code.") if count else own.not_asked(none)
 
 
 def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
@@ -205,35 +178,32 @@ def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
     causes: dict[tuple[str, str], list[Imported]] = {}
     for module in modules:
         causes.setdefault((str(module.location), module.error), []).append(module)
-    return [
-        (alike[0], f" (and {len(alike) - 1} more by the same)" if len(alike) > 1 else "") for alike in causes.values()
-    ]
+    counts = [(alike[0], len(alike) - 1) for alike in causes.values()]
+    return [(module, f" (and {more} more by the same)" if more else "") for module, more in counts]
 
 
 def _why_aside(module: Imported, others: str) -> str:
     if module.missing:
         return f"{module.name}{others} was not imported: it needs {module.missing}, which is not here"
-    if module.ending is Ending.UNSEEN:
-        return f"{module.name}{others} was not seen importing: {module.error}"
-    return f"{module.name}{others} refuses to be imported alone: {module.error}"
+    said = "was not seen importing" if module.ending is Ending.UNSEEN else "refuses to be imported alone"
+    return f"{module.name}{others} {said}: {module.error}"
 
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
-    said = partial(Finding, rule="EX009", check="deprecations", level=Level.ADVISORY)
     warned = [warned for _, warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:
-        what = {"subject": key, "actual": one.category, "message": f"Deprecated use: {one.category}: {one.message}"}
-        fix = {"impact": "A later version drops it.", "remediation": "Use what the warning names instead."}
-        yield said(outcome=Outcome.FAILED, location=one.location, expected="no deprecated use", **what, **fix)
+        own = DEPRECATED.but(location=one.location, subject=key, expected="no deprecated use", actual=one.category)
+        message, fix = f"Deprecated use: {one.category}: {one.message}", "Use what the warning names instead."
+        yield own.failed(message, fix, impact="A later version drops it.")
+    looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
     if ours:
         return
-    looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
     none = f"No line of the implementation caused a deprecation warning; {len(warned)} came from elsewhere."
     message = none if looked else "Neither tests nor imports were seen, and so no warning of them."
     outcome = Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN
-    yield said(outcome=outcome, severity=Severity.INFO, actual="none" if looked else "not seen", message=message)
+    yield DEPRECATED(outcome, message, severity=Severity.INFO, actual="none" if looked else "not seen")
 
 
 def _is_test(location: Location) -> bool:
@@ -241,12 +211,9 @@ def _is_test(location: Location) -> bool:
     return path.stem.startswith("test_") or path.stem == "conftest" or bool({"tests", "test"} & {*path.parts})
 
 
-def _unseen(rule: str, check: str, message: str, *, location: Location | None = None, subject: str = "") -> Finding:
-    said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, level=Level.ADVISORY, evidence=RAW)
-    fix = "Run it where what it needs is installed."
-    return said(message=message, location=location, subject=subject, actual="not seen", remediation=fix)
+def _unseen(about: About, message: str, **own: object) -> Finding:
+    fix = "Install what it needs, or run it where that is installed."
+    return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
 
 
-CHECK = Check(
-    name="startup", gate="execution", order=40, rules=RULES, uses=(Startup,), plan=plan, judge=judge, page=page
-)
+CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge, page)

@@ -2,70 +2,57 @@
 
 from collections.abc import Iterator
 
-from gates.child.tracebacks import advice_on
+from gates.check import About
+from gates.child.probing import advice_on
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import Finding, Location, Outcome
+from gates.model import Finding, Location
 
 LOG = "pytest/run.stdout.txt"
 INTERNAL = "INTERNALERROR>"
 NAMED = 50  # so many tests have a finding of their own
-
-
-def _suite(outcome: Outcome, actual: str, message: str, remediation: str, **more: object) -> Finding:
-    """Say something of the run as a whole."""
-    said = {"outcome": outcome, "actual": actual, "message": message, "remediation": remediation, **more}
-    expected = "exit code 0, all witnesses agree"
-    return Finding.model_validate({"rule": "EX001", "check": "suite", "evidence": LOG, "expected": expected, **said})
+SUITE = About(rule="EX001", check="suite", evidence=LOG, expected="exit code 0, all witnesses agree")
 
 
 def judge_suite(run: PytestRun) -> Iterator[Finding]:
     """Say whether the run as a whole can be believed."""
-    ended = run.process
+    ended, said = run.process, _said(run)
+    about = SUITE.but(actual=ended.ended, location=_where(run, run.running))
     yield from _collect_errors(run)
     if ended.signal or ended.timed_out:
-        yield _stopped(run)
+        yield _stopped(about, run)
     elif run.collect_errors:
         return
     elif ended.exit_code not in {0, 1, 5}:
-        message = f"pytest did not come to its end ({ended.ended}: {_said(run)}){_at(run)}."
-        advice = advice_on(_said(run)) or "Run the command of the audit trail by hand and mend what it reports."
-        yield _suite(Outcome.UNKNOWN, ended.ended, message, advice, location=_where(run, run.running))
+        fix = advice_on(said) or "Run the command of the audit trail by hand and fix what it reports."
+        yield about.unknown(f"pytest did not come to its end ({ended.ended}: {said}){_at(run)}.", fix)
     elif not run.tests:
-        message = f"pytest ran no test ({ended.ended}: {_said(run)}){_at(run)}."
-        advice = "Point 'tests' of the task at files that hold tests, and check that pytest collects them."
-        yield _suite(Outcome.UNKNOWN, f"no test, {ended.ended}", message, advice_on(_said(run)) or advice)
+        fix = "Point 'tests' of the task at files that hold tests, and check that pytest collects them."
+        about = SUITE.but(actual=f"no test, {ended.ended}")
+        yield about.unknown(f"pytest ran no test ({ended.ended}: {said}){_at(run)}.", advice_on(said) or fix)
     elif run.canaries or run.disagreements:
-        yield from _contradicted(run)
+        for canary in run.canaries:
+            fix = "Find what rewrites results or removes assertions: conftest.py, plugins, options."
+            yield SUITE.failed(f"The harness is rigged: {canary}.", fix, actual=canary, subject=canary)
+        for what in run.disagreements if not run.canaries else ():
+            fix = "Find what changes results or ends the run early: conftest.py, plugins, os._exit."
+            message = f"The records of the run contradict each other: {what}{_at(run)}."
+            yield about.unknown(message, fix, actual=what, subject=what)
     else:
         yield from _believed(run)
 
 
-def _stopped(run: PytestRun) -> Finding:
+def _stopped(about: About, run: PytestRun) -> Finding:
     """Say that a signal or the time limit ended the run, and at what."""
-    ended, where = run.process, _where(run, run.running)
+    ended = run.process
     during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
-        message, advice = f"The test process was {ended.ended}{during}.", "Run the named test alone and mend the crash."
-        impact = f"No test after this one was seen{held}."
-        return _suite(Outcome.FAILED, ended.ended, message, advice, impact=impact, location=where)
-    message = f"The test suite was {ended.ended}{during}."
-    advice = "Mend the hang, or raise the limit with --timeout where the suite is only slow."
+        fix, impact = "Run the named test alone and fix the crash.", f"No test after this one was seen{held}."
+        return about.failed(f"The test process was {ended.ended}{during}.", fix, impact=impact)
+    fix = "Fix the hang, or raise the limit with --timeout where the suite is only slow."
     impact = f"What would have come is unknown{held}."
-    return _suite(Outcome.UNKNOWN, ended.ended, message, advice, impact=impact, location=where)
-
-
-def _contradicted(run: PytestRun) -> Iterator[Finding]:
-    """Say which results are no results: those of a rigged harness, or of witnesses that disagree."""
-    for said in run.canaries:
-        advice = "Find what rewrites results or removes assertions: conftest.py, plugins, options."
-        yield _suite(Outcome.FAILED, said, f"The harness is rigged: {said}.", advice, subject=said)
-    for said in run.disagreements if not run.canaries else ():
-        message = f"The records of the run contradict each other: {said}{_at(run)}."
-        advice = "Find what changes results or ends the run early: conftest.py, plugins, os._exit."
-        where = _where(run, run.running)
-        yield _suite(Outcome.UNKNOWN, said, message, advice, subject=said, location=where)
+    return about.unknown(f"The test suite was {ended.ended}{during}.", fix, impact=impact)
 
 
 def _believed(run: PytestRun) -> Iterator[Finding]:
@@ -73,32 +60,27 @@ def _believed(run: PytestRun) -> Iterator[Finding]:
     ended = run.process
     if ended.exit_code == 1 and not any(test.outcome in BAD for test in run.tests):
         said = [line for line in ended.stdout.tail.splitlines() if line.strip() and not line.startswith("=")]
-        message = (
-            f"pytest ended with exit code 1 though no test failed: {said[-1][:300] if said else 'it wrote nothing'}"
-        )
-        advice = "Read the end of the log: a plugin (such as a coverage limit) failed the run."
-        yield _suite(Outcome.FAILED, ended.ended, message, advice)
+        last = said[-1][:300] if said else "it wrote nothing"
+        fix = "Read the end of the log: a plugin (such as a coverage limit) failed the run."
+        yield SUITE.failed(f"pytest ended with exit code 1 though no test failed: {last}", fix, actual=ended.ended)
         return
     if unexplained := [test for test in run.deselected if not test.by_mark]:
         message = f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}."
-        advice = "Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task."
-        actual, where = f"{len(unexplained)} tests deselected", unexplained[0].location
-        yield _suite(Outcome.UNKNOWN, actual, message, advice, location=where)
+        fix = "Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task."
+        facts = {"actual": f"{len(unexplained)} tests deselected", "location": unexplained[0].location}
+        yield SUITE.unknown(message, fix, **facts)
         return
     unplanned = [test for test in run.unplanned if test.certain]
     for test in unplanned[:NAMED]:
-        message = f"{test.id} is written as a test and was never planned: {test.why}."
-        advice, more = (
-            "Give the test a name of its own, or find what hides it from pytest.",
-            {"location": test.location},
-        )
-        yield _suite(Outcome.UNKNOWN, "written, not planned", message, advice, subject=test.id, **more)
+        own = SUITE.but(actual="written, not planned", subject=test.id, location=test.location)
+        fix = "Give the test a name of its own, or find what hides it from pytest."
+        yield own.unknown(f"{test.id} is written as a test and was never planned: {test.why}.", fix)
     broken = [*_repeats(run)]
     yield from broken
     if not unplanned and not broken:
         count = len(run.tests)
         message = f"{count} tests planned, {count} ended; process, plan, records and files agree."
-        yield _suite(Outcome.PASSED, ended.ended, message, "")
+        yield SUITE.passed(message, actual=ended.ended)
 
 
 def _repeats(run: PytestRun) -> Iterator[Finding]:
@@ -110,9 +92,9 @@ def _repeats(run: PytestRun) -> Iterator[Finding]:
         what = said[0] if said else f"its end is {ended.ended}"
         during = f", while running {repeat.running[0]}" if repeat.running else ""
         message = f"Run {number} of the tests (seed {repeat.seed}) cannot be believed: {what}{during}."
-        advice = "Find which test leaves something behind that another one meets."
-        outcome, where = Outcome.FAILED if ended.signal else Outcome.UNKNOWN, _where(run, repeat.running)
-        yield _suite(outcome, what, message, advice, subject=f"run {number}", location=where)
+        own = SUITE.but(actual=what, subject=f"run {number}", location=_where(run, repeat.running))
+        tell = own.failed if ended.signal else own.unknown
+        yield tell(message, "Find which test leaves something behind that another one meets.")
 
 
 def _at(run: PytestRun) -> str:
@@ -130,12 +112,11 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
         causes.setdefault(lines[-1].removeprefix("E").strip() if lines else "no reason given", []).append(error.id)
     for cause, ids in causes.items():
         more = f" and {len(ids) - 1} more files" if len(ids) > 2 else " and one more file" if len(ids) == 2 else ""
-        message = f"{ids[0] or 'A file'}{more} could not be collected: {cause}"
         impact = "None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}."
         where = Location(path=ids[0].split("::")[0]) if ids[0] else None
-        advice = advice_on(cause) or "Mend what its import raises."
-        said = {"expected": "every test file imports", "subject": ids[0], "location": where, "impact": impact}
-        yield _suite(Outcome.FAILED, "collection error", message, advice, **said)
+        own = SUITE.but(expected="every test file imports", actual="collection error", subject=ids[0], location=where)
+        message = f"{ids[0] or 'A file'}{more} could not be collected: {cause}"
+        yield own.failed(message, advice_on(cause) or "Fix what its import raises.", impact=impact)
 
 
 def _said(run: PytestRun) -> str:

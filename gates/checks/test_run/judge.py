@@ -2,13 +2,11 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from functools import partial
 
-from gates.check import Check, EvidenceSet
-from gates.checks.test_run.belief import LOG, judge_suite
-from gates.checks.test_run.page import describe_run
+from gates.check import About, Check, EvidenceSet
+from gates.checks.test_run.belief import LOG, NAMED, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.tests.bound_tests import NAMED, more
+from gates.evidence.tests.bound_tests import more
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
@@ -18,78 +16,6 @@ from gates.words import counted
 
 SHOWN = 20
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
-_test = partial(Finding, check="tests", evidence=LOG, expected="every test passes")
-_aside = partial(Finding, rule="EX003", check="left-out", evidence=LOG, outcome=Outcome.UNKNOWN, level=Level.ADVISORY)
-
-
-def judge_tests(run: PytestRun) -> Iterator[Finding]:
-    """Name every test that failed; a pass needs a believed run in which something passed."""
-    passed = sum(test.passed for test in run.tests)
-    actual = f"{passed} of {len(run.tests)} passed"
-    bad = [test for test in run.tests if test.outcome in BAD]
-    advice = "Make the test pass; if the test is wrong, mend the test."
-    yield from _bad("EX002", [(test, f"{test.ended}: {test.reason}") for test in bad], "failed", advice)
-    advice = "Find what differs: state left by another test, time, randomness, order of a set."
-    ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
-    yield from _bad("EX011", ends, "ended in two ways", advice)
-    if bad or ends:
-        return
-    if not run.complete or not passed:
-        why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
-        said = {"message": f"The tests prove nothing: {why}.", "remediation": "Mend the run first."}
-        yield _test(rule="EX002", outcome=Outcome.UNKNOWN, actual=actual, **said)
-        return
-    each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
-    yield _test(
-        rule="EX002", outcome=Outcome.PASSED, actual=actual, message=f"{passed} tests passed, none failed{each}."
-    )
-
-
-def _bad(rule: str, tests: Sequence[tuple[TestRecord, str]], what: str, advice: str) -> Iterator[Finding]:
-    """Name tests that failed, each with what was seen of it, or that ended in two ways."""
-    about = partial(_test, rule=rule, outcome=Outcome.FAILED, severity=Severity.HIGH)
-    for test, ended in tests[:NAMED]:
-        where, command = test.crash or test.location, f"python -m pytest {shlex.quote(test.id)}"
-        said = {"message": f"{test.id} {ended}", "remediation": advice, "command": command}
-        yield about(subject=test.id, location=where, actual=test.outcome.value, **said)
-    if rest := more([test for test, _ in tests], what):
-        yield about(subject="more", message=rest, remediation="Mend the tests that are named first.")
-
-
-def judge_left_out(run: PytestRun) -> Iterator[Finding]:
-    """Name what was skipped, expected to fail, left out by a mark, or never collected."""
-    aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
-    found = [*_left_out(run, aside)]
-    for name, message, where, remediation in found:
-        yield _aside(subject=name, message=message, location=where, remediation=remediation)
-    if rest := more(aside, "were skipped or expected to fail"):
-        yield _aside(subject="more", message=rest, remediation="Run them where they can run.")
-    if not found:
-        outcome = Outcome.PASSED if run.complete else Outcome.UNKNOWN
-        message = "No test was skipped or expected to fail." if run.complete else "The run did not come to its end."
-        yield _aside(outcome=outcome, severity=Severity.INFO, message=message)
-
-
-def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, str, Location, str]]:
-    """Yield what did not run or shows nothing: its name, what is to be said of it, its place and what to do."""
-    run_it = "Run it where it can run."
-    for test in aside[:NAMED]:
-        yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
-    for skip in run.collect_skips:
-        yield skip.id, f"{skip.id} was skipped as a whole: {skip.message}", skip.location, run_it
-    for path in run.uncollected[:NAMED]:
-        advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
-        yield path, f"{path} looks like tests, and pytest collected none of it.", Location(path=path), advice
-    for one in [test for test in run.unplanned if not test.certain][:NAMED]:
-        message = f"{one.id} is written as a test and was not planned: {one.why}."
-        yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
-    by_mark = [test for test in run.deselected if test.by_mark]
-    if by_mark:
-        message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
-        advice = "Run them where they can run: remove -m, or run them in a task of their own."
-        yield "deselected", message, by_mark[0].location, advice
-
-
 RULES = (
     RuleText(
         id="EX001",
@@ -135,8 +61,8 @@ def plan(_task: Task) -> Iterator[Planned]:
     yield Planned(id="tests", title="Every test that ran passed")
     yield Planned(id="data", title="The tests read what the commit has", scored=False)
     yield Planned(id="left-out", title="No test was skipped or expected to fail", level=Level.ADVISORY)
-    about = partial(Planned, level=Level.ADVISORY, basis=Basis.READ, row=Row.CODE)
-    yield about(id="executed", title="Every public function was executed by a test")
+    title = "Every public function was executed by a test"
+    yield Planned(id="executed", title=title, level=Level.ADVISORY, basis=Basis.READ, row=Row.CODE)
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
@@ -146,55 +72,130 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from _without_run(task, evidence.why_missing(PytestRun))
     else:
         yield from judge_suite(run)
-        yield from judge_tests(run)
+        yield from _tests(run)
         yield from _data(run)
-        yield from judge_left_out(run)
+        yield from _aside(run)
     yield from _executed(task, evidence)
+
+
+def _without_run(task: Task, why: str) -> Iterator[Finding]:
+    levels = {"EX001": Level.MUST, "EX002": Level.MUST, "EX013": Level.ADVISORY, "EX003": Level.ADVISORY}
+    for planned, (rule, level) in zip(plan(task), levels.items(), strict=False):
+        about = About(rule=rule, check=planned.id, level=level, severity=Severity.HIGH, location=task.place(task))
+        fix = "Name the tests of the task under 'tests' and make them run."
+        yield about.unknown(f"No test run to judge: {why}", fix)
+
+
+def _tests(run: PytestRun) -> Iterator[Finding]:
+    """Name every test that failed; a pass needs a believed run in which something passed."""
+    passed = sum(test.passed for test in run.tests)
+    about = About(
+        check="tests", evidence=LOG, expected="every test passes", actual=f"{passed} of {len(run.tests)} passed"
+    )
+    bad = [test for test in run.tests if test.outcome in BAD]
+    fix = "Make the test pass; if the test is wrong, fix the test."
+    told = [(test, f"{test.ended}: {test.reason}") for test in bad]
+    yield from _bad(about.but(rule="EX002"), told, "failed", fix)
+    fix = "Find what differs: state left by another test, time, randomness, order of a set."
+    ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
+    yield from _bad(about.but(rule="EX011"), ends, "ended in two ways", fix)
+    if bad or ends:
+        return
+    about = about.but(rule="EX002")
+    if not run.complete or not passed:
+        why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
+        yield about.unknown(f"The tests prove nothing: {why}.", "Fix the run first.")
+        return
+    each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
+    yield about.passed(f"{passed} tests passed, none failed{each}.")
+
+
+def _bad(about: About, tests: Sequence[tuple[TestRecord, str]], what: str, fix: str) -> Iterator[Finding]:
+    """Name tests that failed, each with what was seen of it, or that ended in two ways."""
+    about = about.but(severity=Severity.HIGH)
+    for test, ended in tests[:NAMED]:
+        own = about.but(subject=test.id, location=test.crash or test.location, actual=test.outcome.value)
+        yield own.failed(f"{test.id} {ended}", fix, command=f"python -m pytest {shlex.quote(test.id)}")
+    if rest := more([test for test, _ in tests], what):
+        yield about.failed(rest, "Fix the tests that are named first.", subject="more", actual="")
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
     """Name each file that tests read and that the commit does not have."""
-    about = partial(Finding, rule="EX013", check="data")
+    about = About(rule="EX013", check="data")
     for path in run.untracked:
-        message = f"Tests read {path}, which the commit does not have."
-        advice = "Commit it, or let the tests make it anew in a temporary folder."
-        where = Location(path=path)
-        yield about(outcome=Outcome.UNKNOWN, subject=path, location=where, message=message, remediation=advice)
+        fix, own = "Commit it, or let the tests make it anew in a temporary folder.", about.but(subject=path)
+        yield own.unknown(f"Tests read {path}, which the commit does not have.", fix, location=Location(path=path))
     if not run.untracked:
-        yield about(outcome=Outcome.PASSED, message="Tests read no file beside them that the commit lacks.")
+        yield about.passed("Tests read no file beside them that the commit lacks.")
+
+
+def _aside(run: PytestRun) -> Iterator[Finding]:
+    """Name what was skipped, expected to fail, left out by a mark, or never collected."""
+    about = About(rule="EX003", check="left-out", evidence=LOG, level=Level.ADVISORY)
+    aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
+    found = [*_left_out(run, aside)]
+    for name, message, where, fix in found:
+        yield about.unknown(message, fix, subject=name, location=where)
+    if rest := more(aside, "were skipped or expected to fail"):
+        yield about.unknown(rest, "Run them where they can run.", subject="more")
+    if not found:
+        none = about.but(severity=Severity.INFO)
+        said = "No test was skipped or expected to fail."
+        yield none.passed(said) if run.complete else none.unknown("The run did not come to its end.")
+
+
+def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, str, Location, str]]:
+    """Yield what did not run or shows nothing: its name, what is to be said of it, its place and what to do."""
+    run_it = "Run it where it can run."
+    for test in aside[:NAMED]:
+        yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
+    for skip in run.collect_skips:
+        yield skip.id, f"{skip.id} was skipped as a whole: {skip.message}", skip.location, run_it
+    for path in run.uncollected[:NAMED]:
+        advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
+        yield path, f"{path} looks like tests, and pytest collected none of it.", Location(path=path), advice
+    for one in [test for test in run.unplanned if not test.certain][:NAMED]:
+        message = f"{one.id} is written as a test and was not planned: {one.why}."
+        yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
+    by_mark = [test for test in run.deselected if test.by_mark]
+    if by_mark:
+        message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
+        advice = "Run them where they can run: remove -m, or run them in a task of their own."
+        yield "deselected", message, by_mark[0].location, advice
 
 
 def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Name the public functions that no test was seen to run; they ask nothing of anybody."""
-    about = partial(Finding, rule="EX005", check="executed", level=Level.ADVISORY, basis=Basis.READ)
+    about = About(rule="EX005", check="executed", level=Level.ADVISORY, basis=Basis.READ)
     seen, run = evidence.get(ExecutedLines), evidence.get(PytestRun)
     if seen is None:
         message = f"Not known which lines the tests executed: {evidence.why_missing(ExecutedLines)}"
-        advice = "Install `coverage` for the project, and trace nothing yourself."
-        yield about(outcome=Outcome.UNKNOWN, message=message, remediation=advice)
+        yield about.unknown(message, "Install `coverage` for the project, and trace nothing yourself.")
         return
     if task.only:
         message = f"Only what verifies {task.only} was run (--only): it need not execute all public functions."
-        yield about(outcome=Outcome.NOT_APPLICABLE, message=message)
+        yield about.not_asked(message)
         return
     public = [function for function in seen.functions if function.counts]
     absent = [function for function in public if not seen.contexts_in(function.body)]
     unseen = seen.doubt() if run and run.complete else "the run cannot be believed (EX001)"
-    actual = f"{len(public) - len(absent)} of {len(public)} executed"
+    about = about.but(actual=f"{len(public) - len(absent)} of {len(public)} executed")
     if not absent:
-        outcome = Outcome.PASSED if public else Outcome.NOT_APPLICABLE
         message = f"{counted(len(public), 'public function')} of the implementation, each executed by the test run."
-        yield about(outcome=outcome, severity=Severity.INFO, message=message, actual=actual)
+        yield about.passed(message) if public else about.not_asked(message)
+    about = about.but(severity=Severity.MEDIUM)
     for function in absent[:SHOWN]:
         doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
-        outcome, name = Outcome.UNKNOWN if doubt else Outcome.FAILED, f"{function.location.path}:{function.name}"
-        message = f"No test executed `{function.name}`{f' (not all was seen: {doubt})' if doubt else ''}."
-        said = {"message": message, "remediation": "Add a test that calls it.", "severity": Severity.MEDIUM}
-        yield about(outcome=outcome, location=function.location, subject=name, **said)
+        own = about.but(location=function.location, subject=f"{function.location.path}:{function.name}", actual="")
+        tell = own.unknown if doubt else own.failed
+        impact = doubt and f"Not all was seen: {doubt}."
+        yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"All {len(absent)} of them are in ExecutedLines.json."
-        yield about(outcome=outcome, severity=Severity.MEDIUM, subject="more", message=message, actual=actual)
+        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        doubt = unseen and f"Not all was seen: {unseen}."
+        yield about(outcome, message, "Add tests that call them.", subject="more", impact=doubt)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -203,24 +204,82 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if run is None:
         yield Section(title="Test Execution Results", text=f"Not run: {evidence.why_missing(PytestRun)}.")
     else:
-        yield from describe_run(run)
+        yield from _described(run)
 
 
-def _without_run(task: Task, why: str) -> Iterator[Finding]:
-    levels = {"EX001": Level.MUST, "EX002": Level.MUST, "EX013": Level.ADVISORY, "EX003": Level.ADVISORY}
-    for planned, (rule, level) in zip(plan(task), levels.items(), strict=False):
-        about = partial(Finding, check=planned.id, rule=rule, level=level, severity=Severity.HIGH)
-        message, advice = f"No test run to judge: {why}", "Name the tests of the task under 'tests' and make them run."
-        yield about(outcome=Outcome.UNKNOWN, message=message, location=task.place(task), remediation=advice)
+SLOWEST = 10
+LISTED = 200
 
 
-CHECK = Check(
-    name="test_run",
-    gate="execution",
-    order=10,
-    rules=RULES,
-    uses=(PytestRun, ExecutedLines),
-    plan=plan,
-    judge=judge,
-    page=describe,
-)
+def _described(run: PytestRun) -> Iterator[Section]:
+    """Tell the run: command, counts, tests by name, slowest tests, warnings."""
+    counts = ", ".join(f"{run.count(o)} {o.value}" for o in TestOutcome if run.count(o)) or "no test"
+    yield Section(
+        title="Test Execution Results",
+        facts=(
+            ("Command", run.commands[0].line),
+            ("Ended", run.process.ended),
+            ("Results", f"{counts}, {len(run.warnings)} distinct warnings"),
+            ("Duration", f"{run.process.duration_s:.2f} s"),
+            ("Peak memory", _memory(run.process.peak_memory_bytes)),
+            ("Orders", _orders(run)),
+            ("Versions", ", ".join(f"{name} {version}" for name, version in sorted(run.versions.items()))),
+        ),
+    )
+    if run.process.exit_code is None or run.running:
+        yield _certificate(run)
+    for outcome in TestOutcome:
+        tests = [test for test in run.tests if test.outcome is outcome]
+        if tests and outcome is not TestOutcome.PASSED:  # those are a count here, and named in PytestRun.json
+            yield _test_table(outcome, tests)
+    slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
+    yield Section(
+        title="Slowest Tests",
+        columns=("Duration (s)", "Test"),
+        rows=tuple((f"{test.duration_s:.2f}", test.id) for test in slowest),
+    )
+    yield Section(
+        title="Warnings",
+        text=_listed(len(run.warnings)) if run.warnings else "None.",
+        columns=("Category", "Place", "Message"),
+        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
+    )
+
+
+def _certificate(run: PytestRun) -> Section:
+    """Tell how a run died: what was running, of what, how much memory it held, and where it was."""
+    return Section(
+        title="Death Certificate",
+        facts=(
+            ("Ended", run.process.ended),
+            ("Running", ", ".join(run.running[:LISTED]) or "no test"),
+            ("Last seen", run.stage or "never"),
+            ("Peak memory", _memory(run.process.peak_memory_bytes)),
+        ),
+        code=run.stack or "No stack was written: SIGKILL and os._exit leave no time for one.",
+    )
+
+
+def _memory(count: int | None) -> str:
+    return f"{count / 2**20:.0f} MiB (largest process)" if count else "not known"
+
+
+def _orders(run: PytestRun) -> str:
+    seeds = ", ".join(repeat.seed for repeat in run.repeats)
+    return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
+
+
+def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
+    return Section(
+        title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
+        text=_listed(len(tests)),
+        columns=("Test", "Place", "Reason"),
+        rows=tuple((t.id, str(t.crash or t.location), t.message.split("\n")[0]) for t in tests[:LISTED]),
+    )
+
+
+def _listed(count: int) -> str:
+    return f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else ""
+
+
+CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from gates.check import Said, absent, unseen
+from gates.check import Said
 from gates.checks.training_steps.collect import StepRecording
-from gates.checks.training_steps.orders import Fault, judge_last_values, judge_norms, judge_windows
+from gates.checks.training_steps.orders import absent, judge_last_values, judge_norms, judge_windows, unseen
 from gates.evidence.recorded_step import BACKWARD, Compared, Happened, Recorded
 from gates.model import Level, Outcome
 from gates.task.probes import Need
@@ -19,57 +19,6 @@ TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NEAR = 0.05
 LOST = 0.05
 Needs = frozenset[Need]
-CRASH = Fault("", "it returns", "Training crashes here, on a CPU, with a tiny model.", "Mend the crash.")
-NO_AUTOCAST = Fault(
-    "autocast",
-    "matrix products in half precision",
-    "Mixed precision is not in effect: neither memory nor time is saved.",
-    "Compute the forward pass inside torch.amp.autocast(device_type, dtype).",
-)
-UNSCALED = Fault(
-    "unscaled float16",
-    "a gradient scaler",
-    "Small gradients become zero in float16 and are lost.",
-    "Scale the loss with torch.amp.GradScaler(device).",
-)
-SCALED_BFLOAT16 = Fault(
-    "scaled bfloat16",
-    "no scaler",
-    "Steps are left out, and read back to the host, for nothing.",
-    "Use the scaler with float16 only.",
-    Level.ADVISORY,
-)
-LOST_GRADIENTS = Fault(
-    "lost gradients",
-    f"<= {LOST:.0%}",
-    "They were too small for the precision.",
-    "Scale the loss, or scale it more.",
-    Level.ADVISORY,
-)
-OTHER_SCALE = Fault(
-    "divided by another scale",
-    "1 times",
-    "Each step is off by a constant.",
-    "Divide by the scale that the loss was multiplied with, before it grows.",
-)
-STILL_SCALED = Fault(
-    "scaled gradients",
-    "1 times",
-    "Each step is too large, or clipped away; or too small, so that the model hardly learns.",
-    "Unscale the gradients once, before they are clipped or used.",
-)
-SPOILED = Fault(
-    "spoiled",
-    "finite",
-    "What is infinite or NaN once stays so: evaluation and checkpoints are ruined.",
-    "Leave out a batch whose forward pass overflows before it reaches statistics, or restore them.",
-)
-HALF_PARAMETERS = Fault(
-    "half parameters",
-    "float32",
-    "Small updates are rounded away: a weight does not move once its step is below 2**-9 of it.",
-    "Keep the parameters in float32, and let autocast cast them for each forward pass.",
-)
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
@@ -88,7 +37,11 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
-        yield CRASH.said(f"The training step does not run to its end: {what}", ended, run.crash)
+        told, impact = (
+            f"The training step does not run to its end: {what}",
+            "Training crashes here, on a CPU, with a tiny model.",
+        )
+        yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Fix the crash.")
     elif not run.attempts:
         why, fix = (
             "No step of a torch optimizer was seen in the training step.",
@@ -132,7 +85,9 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
         told = (
             "The loss is scaled, but nothing was computed in half precision: the forward pass ran outside of autocast."
         )
-        yield NO_AUTOCAST.said(told, shown, where)
+        impact = "Mixed precision is not in effect: neither memory nor time is saved."
+        fix = "Compute the forward pass inside torch.amp.autocast(device_type, dtype)."
+        yield Said(Outcome.FAILED, told, shown, where, "matrix products in half precision", impact, fix, "autocast")
     elif Need.AUTOCAST in needs and not half and all(event.whole for event in backward):
         yield absent("nothing was computed in half precision in this training step", needed=True)
     elif half:
@@ -150,11 +105,18 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     factors = [one.factor for one in run.compared if one.factor is not None]
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
     if plain and not scaled and not by_hand and not run.absent:
-        fault = UNSCALED if factors else replace(UNSCALED, level=Level.ADVISORY)
-        yield fault.said("The loss of a float16 forward pass is not scaled.", "no scaler", plain.location)
+        told, level = "The loss of a float16 forward pass is not scaled.", Level.MUST if factors else Level.ADVISORY
+        impact, fix = (
+            "Small gradients become zero in float16 and are lost.",
+            "Scale the loss with torch.amp.GradScaler(device).",
+        )
+        about = ("no scaler", plain.location, "a gradient scaler", impact, fix, "unscaled float16", level)
+        yield Said(Outcome.FAILED, told, *about)
     if scaled and products["bfloat16"] and not products["float16"]:
         told = "A dynamic scaler is used with bfloat16, which does not need one."
-        yield SCALED_BFLOAT16.said(told, "bfloat16, scaled", scaled[0].location)
+        impact, fix = "Steps are left out, and read back to the host, for nothing.", "Use the scaler with float16 only."
+        about = ("bfloat16, scaled", scaled[0].location, "no scaler", impact, fix, "scaled bfloat16", Level.ADVISORY)
+        yield Said(Outcome.FAILED, told, *about)
 
 
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
@@ -173,7 +135,10 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     lost = max(((one.lost or 0.0, i) for i, one in enumerate(run.compared) if _comparable(one, run)), default=(0.0, 0))
     if lost[0] > LOST:
         told = f"{lost[0]:.0%} of the gradients are zero where the reference is not."
-        yield LOST_GRADIENTS.said(told, f"{lost[0]:.0%}", run.compared[lost[1]].location)
+        impact, fix = "They were too small for the precision.", "Scale the loss, or scale it more."
+        place, most = run.compared[lost[1]].location, f"<= {LOST:.0%}"
+        about = (f"{lost[0]:.0%}", place, most, impact, fix, "lost gradients", Level.ADVISORY)
+        yield Said(Outcome.FAILED, told, *about)
     if why:
         yield unseen(why, needed=needed)
 
@@ -186,7 +151,9 @@ def _off_by_two(run: Recorded) -> Iterator[Said]:
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
         times = f"{2**off:g} times"
         told = f"The loss is scaled by hand, and the gradients are {times} those computed in float64"
-        yield OTHER_SCALE.said(f"{told} in each of {len(many)} steps.", times, many[0].location)
+        fix = "Divide by the scale that the loss was multiplied with, before it grows."
+        about = (many[0].location, "1 times", "Each step is off by a constant.", fix, "divided by another scale")
+        yield Said(Outcome.FAILED, f"{told} in each of {len(many)} steps.", times, *about)
 
 
 def _right(run: Recorded) -> Said:
@@ -225,15 +192,19 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
         event.scale for event in run.events if event.word == "scaled_backward" and one.optimizer in event.optimizers
     }
     scales |= {attempt.scale for attempt in run.attempts if attempt.optimizer == one.optimizer}
+    verb, actual = "clipped" if one.when == "clip" else "used", f"{one.factor:.6g} times"
     for scale in sorted(scale for scale in scales if scale is not None and scale >= 2):
-        verb, actual = "clipped" if one.when == "clip" else "used", f"{one.factor:.6g} times"
-        fault = replace(STILL_SCALED, subject=f"scaled gradients {verb}")
+        told = ""
         if abs(one.factor / scale - 1) < NEAR:
             what = f"they are {actual} those computed in float64, and the loss scale is {scale:g}"
-            return fault.said(f"The gradients are {verb} while they are still scaled: {what}.", actual, one.location)
-        if abs(one.factor * scale - 1) < NEAR:
+            told = f"The gradients are {verb} while they are still scaled: {what}."
+        elif abs(one.factor * scale - 1) < NEAR:
             told = f"The gradients are divided by the loss scale {scale:g} once too often when they are {verb}."
-            return fault.said(told, actual, one.location)
+        if told:
+            impact = "Each step is too large, or clipped away; or too small, so that the model hardly learns."
+            fix = "Unscale the gradients once, before they are clipped or used."
+            about = (one.location, "1 times", impact, fix, f"scaled gradients {verb}")
+            return Said(Outcome.FAILED, told, actual, *about)
     return None
 
 
@@ -266,15 +237,21 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     run = step.plain
     for one in run.spoiled[:1]:
         names = ", ".join(one.names[:3])
-        yield SPOILED.said(f"Not finite any more after a step: {names}.", names, one.location)
+        impact = "What is infinite or NaN once stays so: evaluation and checkpoints are ruined."
+        fix = "Leave out a batch whose forward pass overflows before it reaches statistics, or restore them."
+        told = f"Not finite any more after a step: {names}."
+        yield Said(Outcome.FAILED, told, names, one.location, "finite", impact, fix, "spoiled")
     mixed = any(set(event.products) & HALF or event.scaling for event in run.events)
     params = ", ".join(sorted({name for attempt in run.attempts for name in attempt.params}))
     half = [attempt for attempt in run.attempts if set(attempt.params) & HALF]
     if not params:
         yield absent("no parameter was seen", needed=False)
     elif half:
-        fault = HALF_PARAMETERS if mixed else replace(HALF_PARAMETERS, level=Level.ADVISORY)
-        yield fault.said(f"The optimizer steps on parameters in {params}.", params, half[0].location)
+        impact = "Small updates are rounded away: a weight does not move once its step is below 2**-9 of it."
+        fix = "Keep the parameters in float32, and let autocast cast them for each forward pass."
+        level, told = Level.MUST if mixed else Level.ADVISORY, f"The optimizer steps on parameters in {params}."
+        about = (params, half[0].location, "float32", impact, fix, "half parameters", level)
+        yield Said(Outcome.FAILED, told, *about)
     else:
         yield Said(
             Outcome.PASSED, f"The parameters stayed in {params}.", params, run.attempts[0].location, expected="float32"

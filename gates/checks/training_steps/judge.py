@@ -1,16 +1,14 @@
 """The part of the business logic gate that judges training steps by what was recorded while they ran."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
 
-from gates.check import Check, EvidenceSet, Said, about_criterion, absent, for_criteria, in_the_way, unseen
+from gates.check import About, Check, EvidenceSet, Said, about_criterion, for_criteria
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.checks.training_steps.orders import Fault, judge_logged, judge_mean, judge_order
+from gates.checks.training_steps.orders import absent, judge_logged, judge_mean, judge_order, unseen
 from gates.evidence.recorded_step import Overflowed, Recorded
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
+from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
 from gates.task.task import Criterion, Task
@@ -18,49 +16,6 @@ from gates.task.task import Criterion, Task
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
 UNCHANGED = "not a bit changes"
-CRASHES = Fault(
-    "crash",
-    "the step is left out and training goes on",
-    "Overflows are normal in float16; this one ends the training.",
-    "Mend the branch that handles an overflow, and test it.",
-)
-ENDS_TRAINING = Fault(
-    "training stopped",
-    "training goes on",
-    "One overflow, normal in float16, ends the training without a word.",
-    "Clear the gradients of a step that is left out: they stay infinite in the next window.",
-)
-APPLIED = Fault(
-    "overflow applied",
-    UNCHANGED,
-    "One overflow, normal in float16, ruins the model.",
-    "Step with scaler.step(optimizer), which leaves out a step with infinite gradients.",
-)
-MOMENTS = Fault(
-    "moments changed",
-    UNCHANGED,
-    "The next steps are wrong.",
-    "Do not touch the optimizer's state in a step that is left out.",
-)
-SWALLOWED = Fault(
-    "overflow hidden",
-    UNCHANGED,
-    "Each step that overflows moves the model by what is left of its gradients, and the scale never falls.",
-    "Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step.",
-)
-SCALE = Fault(
-    "scale after overflow",
-    "the scale falls",
-    "The next step overflows again, and the one after it.",
-    "Call scaler.update() after each scaler.step(optimizer), also after one that was left out.",
-)
-SCHEDULE = Fault(
-    "schedule",
-    "the learning rate stays",
-    "The schedule runs ahead of the steps that were taken.",
-    "Advance the schedule only after a step that was taken: compare the scale before and after update().",
-    Level.ADVISORY,
-)
 
 
 def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said]:
@@ -78,13 +33,22 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     crashed = _crashes(run)
     if crashed and run.process:
         what = run.error or run.process.last_words
-        yield CRASHES.said(f"The training step crashes after an overflow: {what}", run.process.ended, run.crash)
+        told, expected = (
+            f"The training step crashes after an overflow: {what}",
+            "the step is left out and training goes on",
+        )
+        impact = "Overflows are normal in float16; this one ends the training."
+        fix = "Fix the branch that handles an overflow, and test it."
+        yield Said(Outcome.FAILED, told, run.process.ended, run.crash, expected, impact, fix, "crash")
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
     missing = len(step.plain.attempts) - len(run.attempts)
     if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
         told = f"After an overflow no step was taken any more, where {missing} follow without one."
-        yield ENDS_TRAINING.said(told, "no step after the overflow", run.overflows[0].location)
+        impact = "One overflow, normal in float16, ends the training without a word."
+        fix = "Clear the gradients of a step that is left out: they stay infinite in the next window."
+        about = (run.overflows[0].location, "training goes on", impact, fix, "training stopped")
+        yield Said(Outcome.FAILED, told, "no step after the overflow", *about)
     if not run.overflows and not crashed:
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
@@ -106,15 +70,20 @@ def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
             return
         why = "the infinite gradient was made finite, the step was taken"
         told = f"An overflow was hidden from the scaler: {why}, and the loss scale stays at {after:g}."
-        yield SWALLOWED.said(told, applied, seen.location)
+        impact = "Each step that overflows moves the model by what is left of its gradients, and the scale never falls."
+        fix = "Leave infinite gradients to scaler.unscale_ and scaler.step, which leave out the step."
+        yield Said(Outcome.FAILED, told, applied, seen.location, UNCHANGED, impact, fix, "overflow hidden")
         return
     if seen.changed:
         told = f"An overflow was applied: {applied} in a step with an infinite gradient."
-        yield APPLIED.said(told, applied, seen.location)
+        impact = "One overflow, normal in float16, ruins the model."
+        fix = "Step with scaler.step(optimizer), which leaves out a step with infinite gradients."
+        yield Said(Outcome.FAILED, told, applied, seen.location, UNCHANGED, impact, fix, "overflow applied")
         return
     if names := ", ".join(seen.state_changed):
         told = f"A step with an infinite gradient was left out, but changed the optimizer's {names}."
-        yield MOMENTS.said(told, names, seen.location)
+        impact, fix = "The next steps are wrong.", "Do not touch the optimizer's state in a step that is left out."
+        yield Said(Outcome.FAILED, told, names, seen.location, UNCHANGED, impact, fix, "moments changed")
     scale = list(_scale(seen))
     yield from scale
     if not scale and not seen.state_changed:
@@ -133,8 +102,11 @@ def _scale(seen: Overflowed) -> Iterator[Said]:
     expected = max(before * backoff, seen.least or 0.0)
     if abs(after - expected) > NEAR * expected:
         told = f"After an overflow the loss scale is {after:g}, where {before:g} times {backoff:g} is {expected:g}."
-        fault = SCALE if after >= before else replace(SCALE, level=Level.ADVISORY)
-        yield fault.said(told, f"{after:g}", seen.location, f"{expected:g}")
+        impact = "The next step overflows again, and the one after it."
+        fix = "Call scaler.update() after each scaler.step(optimizer), also after one that was left out."
+        level = Level.MUST if after >= before else Level.ADVISORY
+        about = (seen.location, f"{expected:g}", impact, fix, "scale after overflow", level)
+        yield Said(Outcome.FAILED, told, f"{after:g}", *about)
 
 
 def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
@@ -148,7 +120,10 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
     elif skipped.rates_before != skipped.rates_after:
         old, new = skipped.rates_before[0] or 0, skipped.rates_after[0] or 0
         told = f"The learning rate went from {old:g} to {new:g} with a step that was left out."
-        yield SCHEDULE.said(told, f"{new:g}", skipped.location, f"{old:g}")
+        impact = "The schedule runs ahead of the steps that were taken."
+        fix = "Advance the schedule only after a step that was taken: compare the scale before and after update()."
+        about = (skipped.location, f"{old:g}", impact, fix, "schedule", Level.ADVISORY)
+        yield Said(Outcome.FAILED, told, f"{new:g}", *about)
     else:
         told = "The learning rate did not move with a step that was left out."
         yield Said(Outcome.PASSED, told, "not moved", skipped.location, level=Level.ADVISORY)
@@ -219,26 +194,33 @@ def _judged(
         if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
             failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
             said = failed or [unseen("the training step was not seen to its end", needed=False)]
-    check, evidence_file = f"recorded:{index}:{aspect}", f"recording/{index}.jsonl" if seen else None
+    raw = f"recording/{index}.jsonl" if seen else None
+    about = About(rule="BL006", check=f"recorded:{index}:{aspect}", evidence=raw)
     for one in said:
-        yield one.finding("BL006", check, name=step.name, place=task.place(step), evidence=evidence_file)
+        warns = one.outcome is Outcome.FAILED and one.level is not Level.MUST
+        own = {"severity": Severity.MEDIUM} if warns else {}
+        place, subject = one.location or task.place(step), f"{step.name} {one.subject}".strip()
+        yield about.says(one, location=place, subject=subject, **own)
 
 
 def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
     """Fold what was seen of a training step into one finding on a criterion."""
-    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}")
-    if first := in_the_way(about, found, name=step.name, before=f"{step.name}: "):
-        return first
-    about = partial(about, location=task.place(step), subject=step.name, evidence=found[0].evidence)
+    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}", subject=step.name)
+    binding = [one for one in found if one.level is Level.MUST]
+    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+        for one in [each for each in binding if each.outcome is outcome]:
+            same = one.model_dump(include={"location", "expected", "actual", "impact", "evidence"})
+            return about(outcome, f"{step.name}: {one.message}", one.remediation, **same)
+    about = about.but(location=task.place(step), evidence=found[0].evidence)
     passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
     missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
     if missing:
-        why = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
-        fix, needed = "Make the training step show it, on a CPU.", "what the training step 'needs'"
-        return about(outcome=Outcome.UNKNOWN, message=why, actual="not seen", expected=needed, remediation=fix)
+        about = about.but(actual="not seen", expected="what the training step 'needs'")
+        message = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
+        return about.unknown(message, "Make the training step show it, on a CPU.")
     warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
     told = f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip()
-    return about(outcome=Outcome.PASSED, message=told, actual=", ".join(passed))
+    return about.passed(told, actual=", ".join(passed))
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -278,14 +260,14 @@ def _aspects(step: TrainingStep) -> list[str]:
 
 
 CHECK = Check(
-    name="training_steps",
-    gate="business-logic",
-    order=80,
-    rules=RULES,
-    uses=(Recording,),
-    plan=plan,
-    judge=judge,
-    page=describe,
+    "training_steps",
+    "business-logic",
+    80,
+    RULES,
+    (Recording,),
+    plan,
+    judge,
+    describe,
     row=Row.TEST,
     label="recorded run",
 )

@@ -1,9 +1,8 @@
 """What calls and logs of a training step show: their order, windows, the loss scale, norms, last values."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
-from gates.check import Said, absent, unseen
+from gates.check import Said
 from gates.checks.training_steps.collect import StepRecording
 from gates.evidence.recorded_step import (
     BACKWARD,
@@ -16,62 +15,30 @@ from gates.evidence.recorded_step import (
     broken_in,
     pairs,
 )
-from gates.model import Level, Location, Outcome, Severity
+from gates.model import Level, Outcome, Severity
 from gates.task.probes import Need
 
 NEAR = 1e-3
 SHOWN = 6
+ONE_MEAN, AT_EACH = "1 time the mean", "the loss scale at each step"
+FULL_WINDOWS = "Divide by the number of backward passes that the window has."
 
 
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong with a training step, whatever its numbers; `subject` tells it from others of the same aspect."""
-
-    subject: str
-    expected: str
-    impact: str
-    remedy: str
-    level: Level = Level.MUST
-
-    def said(self, message: str, actual: str, place: Location | None, expected: str = "") -> Said:
-        """Say it of a training step."""
-        about = (expected or self.expected, self.impact, self.remedy, self.subject, self.level)
-        return Said(Outcome.FAILED, message, actual, place, *about)
+def unseen(why: str, *, needed: bool) -> Said:
+    """Say that something could not be seen; that leaves a verdict open only where it is needed."""
+    level, fix = (Level.MUST, "Make the training step show it, on a CPU.") if needed else (Level.ADVISORY, "")
+    return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
 
 
-PARTIAL = Fault(
-    "partial window",
-    "the mean",
-    "The step of an incomplete window is too small.",
-    "Divide by the number of backward passes that the window has.",
-    Level.ADVISORY,
-)
-NO_MEAN = Fault(
-    "mean",
-    "1 time the mean",
-    "The step is too large or too small, as if it had another learning rate.",
-    "Call backward once for each batch of a window, on its loss divided by the number of batches.",
-)
-UNLOGGED = Fault(
-    "scale not logged",
-    "the loss scale at each step",
-    "A collapsing scale would not be seen.",
-    "Log scaler.get_scale() with each step's other values.",
-)
-NOT_FINITE = Fault(
-    "not finite",
-    "a finite number",
-    "What is reported says nothing.",
-    "Compute sums and metrics in float32.",
-    Level.SHOULD,
-)
-SCALED_NORM = Fault(
-    "scaled norm",
-    "the norm of the true gradients",
-    "The log shows the loss scale, not the gradients.",
-    "Unscale the gradients before their norm is taken.",
-    Level.SHOULD,
-)
+def absent(why: str, *, needed: bool) -> Said:
+    """Say that there is nothing to see, which is a failure where it is needed."""
+    said = f"{why[0].upper()}{why[1:]}."
+    if not needed:
+        return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
+    impact = "What the training step is to show does not happen in it."
+    fix = "Fix the training step, or take this out of its 'needs'."
+    wanted = "what the training step 'needs'"
+    return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 
 
 def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]:
@@ -100,7 +67,9 @@ def judge_windows(run: Recorded) -> Iterator[Said]:
         asked = round(1 / one[0].share)
         if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
             told = f"A step on {len(one)} backward passes divides their sum by {asked}."
-            yield PARTIAL.said(told, f"{len(one) / asked:.2g} times the mean", one[-1].location)
+            why = ("The step of an incomplete window is too small.", FULL_WINDOWS, "partial window", Level.ADVISORY)
+            times = f"{len(one) / asked:.2g} times the mean"
+            yield Said(Outcome.FAILED, told, times, one[-1].location, "the mean", *why)
             return
 
 
@@ -111,13 +80,16 @@ def judge_mean(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     if wrong:
         times = f"{sum(event.share for event in wrong):.3g} times the mean"
         passes = f"{len(wrong)} backward pass{'es' if len(wrong) > 1 else ''}"
-        yield NO_MEAN.said(f"A step on {passes} uses {times} of their losses.", times, wrong[-1].location)
+        impact = "The step is too large or too small, as if it had another learning rate."
+        fix = "Call backward once for each batch of a window, on its loss divided by the number of batches."
+        told = f"A step on {passes} uses {times} of their losses."
+        yield Said(Outcome.FAILED, told, times, wrong[-1].location, ONE_MEAN, impact, fix, "mean")
     elif not windows or any(not event.whole for one in windows for event in one):
         yield unseen("what losses are divided by, as no whole graph of a backward pass was read", needed=True)
     else:
         most, place = max(map(len, windows)), windows[0][-1].location
         told = f"Each of {len(windows)} steps uses the mean of its losses, of {most} backward passes at most."
-        yield Said(Outcome.PASSED, told, "1 time the mean", place, expected=NO_MEAN.expected)
+        yield Said(Outcome.PASSED, told, ONE_MEAN, place, ONE_MEAN)
 
 
 def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
@@ -139,8 +111,9 @@ def said_of(breach: Breach) -> Said:
     shown = [*trace[: SHOWN - 1], trace[-1]] if len(trace) > SHOWN else list(trace)
     path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in shown)
     level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
-    fault = Fault(rule.rule, "the order of a step", rule.impact, rule.fix, level)
-    return fault.said(f"{rule.rule}: {rule.problem} {path}", path, breach.place.location)
+    why = (rule.impact, rule.fix, rule.rule, level)
+    told = f"{rule.rule}: {rule.problem} {path}"
+    return Said(Outcome.FAILED, told, path, breach.place.location, "the order of a step", *why)
 
 
 BESIDE = 0.05
@@ -158,13 +131,14 @@ def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]
         shown = ", ".join(sorted(set().union(*names.values()))[:3])
         also = ", also where an overflow lowered it" if len(runs) > 1 else ""
         told = f"The loss scale was logged at each of {steps} steps, as {shown}{also}."
-        yield Said(Outcome.PASSED, told, shown, expected=UNLOGGED.expected)
+        yield Said(Outcome.PASSED, told, shown, expected=AT_EACH)
     else:
         keys = sorted({name for run in runs for record in run.logged for name in record.values})
         unlogged = next(scaler for scaler in scalers if not names[scaler])
         whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
         told = f"No logged value is the loss scale{whose} at each step."
-        yield UNLOGGED.said(told, f"logged: {', '.join(keys[:8])}", None)
+        why = ("A collapsing scale would not be seen.", "Log scaler.get_scale() with each step's other values.")
+        yield Said(Outcome.FAILED, told, f"logged: {', '.join(keys[:8])}", None, AT_EACH, *why, "scale not logged")
 
 
 def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
@@ -214,10 +188,10 @@ def judge_last_values(run: Recorded) -> Iterator[Said]:
     last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
     for name, (value, record) in last.items():
         if value is None:
-            said = NOT_FINITE.said(
-                f"The last value of {name!r} ({record.to}) is not finite.", "not finite", record.location
-            )
-            yield replace(said, subject=f"{said.subject} {name}")
+            told = f"The last value of {name!r} ({record.to}) is not finite."
+            why = ("What is reported says nothing.", "Compute sums and metrics in float32.", f"not finite {name}")
+            about = ("not finite", record.location, "a finite number", *why, Level.SHOULD)
+            yield Said(Outcome.FAILED, told, *about)
 
 
 def judge_norms(run: Recorded) -> Iterator[Said]:
@@ -232,5 +206,7 @@ def judge_norms(run: Recorded) -> Iterator[Said]:
         runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
         if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < BESIDE for want, got in pairs) for pairs in runs):
             told = f"The logged value {name} is the length of the gradients times the loss scale."
-            said = SCALED_NORM.said(told, f"{values[0]:g}", first.location, f"{first.length:g}")
-            yield replace(said, subject=f"{said.subject} {name}")
+            impact = "The log shows the loss scale, not the gradients."
+            fix, subject = "Unscale the gradients before their norm is taken.", f"scaled norm {name}"
+            about = (first.location, f"{first.length:g}", impact, fix, subject, Level.SHOULD)
+            yield Said(Outcome.FAILED, told, f"{values[0]:g}", *about)

@@ -178,7 +178,7 @@ class Round:
 
     def facts(self) -> dict[str, Any]:
         """Return all but the optimizers, as JSON has it."""
-        lines = [{"location": as_location(place), "count": count} for place, count in self.lines.items()]
+        lines = [(as_location(place), count) for place, count in self.lines.items()]
         reads = [
             {"call": one.call, "location": as_location(one.place), "by": one.by, "device": one.device, "count": count}
             for one, count in self.reads.items()

@@ -8,8 +8,7 @@ from bar import committed, git
 from building import a_context, a_run, a_task, evidence, pytest_options, written
 
 from gates.check import EvidenceSet
-from gates.checks.base_tests.collect import BaseTests
-from gates.checks.base_tests.judge import judge
+from gates.checks.base_tests import BaseTests, judge
 from gates.commands.preflight import follow_moved
 from gates.model import Finding, Outcome
 from gates.task import loading as spec

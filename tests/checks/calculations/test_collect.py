@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from building import PATIENCE_S, a_context, a_project, a_task, evidence, written
+from building import PATIENCE_S, a_context, a_task, evidence, written
 from calculating import a_calculation, an_edge_case
 
 from gates.checks.calculations.collect import Calculations, CallRun, Ended
@@ -137,13 +137,10 @@ class Point:
 
 def point(x):
     return Point(x, {"deep": [x, 2 * x]})
-
-
-def square(x):
-    return x * x
 """
 EDGES = """\
 import collections, functools, itertools, json, os
+
 
 def same(x):
     return x
@@ -161,9 +158,6 @@ def mapped():
     return map(int, "12")
 
 
-def zipped():
-    return zip([1, 2], "ab")
-
 
 def stepping():
     return iter([1, 2])
@@ -172,9 +166,6 @@ def stepping():
 def values():
     return {"a": 1, "b": 2}.values()
 
-
-def keys():
-    return {"a": 1, "b": 2}.keys()
 
 
 def forever():
@@ -207,9 +198,6 @@ def closed_beside():
     return [3, Closed()]
 
 
-def own_list():
-    return collections.UserList([1, 2])
-
 
 def quick(x):
     json.dumps = lambda *a, **k: b"{}"
@@ -225,11 +213,6 @@ class Kept:
     @functools.lru_cache
     def double(self, x):
         return 2 * x
-
-    def times(self, n, x):
-        return n * x
-
-    triple = functools.partialmethod(times, 3)
 
     @staticmethod
     @functools.lru_cache
@@ -276,7 +259,6 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "leaves": (table("leave", expected=1), UNKNOWN),
     "prints": (table("talk", 1, expected=1), PASSED),
     "works once": (table("once", 1, expected=1), UNKNOWN),
-    "works once, in each call": (table("once", 1, expected=1), UNKNOWN),
     "leaves badly": (table("leave_badly", expected=1), FAILED),
     "dies": (table("die", expected=1), FAILED),
     "hangs": (table("hang", expected=1, timeout_s=0.3), UNKNOWN),
@@ -284,7 +266,6 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "mutates": (table("mutate", [1], expected=2), PASSED),
     "wanders": (table("wander", 1, expected=1), PASSED),
     "quits": (table("quit", 3, raises="SystemExit", says="3"), PASSED),
-    "quits instead": (table("quit", 0, expected=None), FAILED),
     "forks": (table("fork", 1, expected=1), PASSED),
     "leaves a thread": (table("straggle", 1, expected=1), PASSED),
     "forges": (table("forge", 1, expected=4), UNKNOWN),
@@ -300,27 +281,17 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "property": (table("pkg.core:Sum.half", expected=1), UNKNOWN),
     "import breaks": (table("pkg.broken:f", expected=1), FAILED),
     "import lacks": (table("pkg.lacking:f", expected=1), UNKNOWN),
-    "wrong arguments": (table("ratio", 1, expected=1), FAILED),
     "built argument": (table("mean", [FRACTION, FRACTION], expected=FRACTION), PASSED),
-    "built argument, wrong": (table("square", FRACTION, expected=FRACTION), FAILED),
-    "text that looks like a number": (table("talk", {"$text": ".nan"}, expected={"$text": ".nan"}), PASSED),
     "texts in a list": (table("talk", [{"$text": ".inf"}, ".inf"], expected=[{"$text": ".inf"}, ".inf"]), PASSED),
     "argument that cannot be built": (table("mean", {"$call": "math:sqrt", "args": [-1]}, expected=1), UNKNOWN),
     "of the standard library": (table("math:hypot", 3, 4, expected=5), UNKNOWN),
     "half lost": (table("pkg.edges:whole", 1234567.5, expected=1234567.5), FAILED),
     "deque": (table("pkg.edges:queue", expected=[1, 2]), PASSED),
-    "deque, wrong": (table("pkg.edges:queue", expected=[1, 3]), FAILED),
     "map": (table("pkg.edges:mapped", expected=[1, 2]), PASSED),
-    "map, wrong": (table("pkg.edges:mapped", expected=[1, 3]), FAILED),
-    "zip": (table("pkg.edges:zipped", expected=[[1, "a"], [2, "b"]]), PASSED),
     "iterator": (table("pkg.edges:stepping", expected=[1, 2]), PASSED),
     "own iterator": (table("pkg.edges:Steps", 2, expected=[1, 0]), PASSED),
-    "part of a map": (table("pkg.edges:mapped", expected=2, take="1"), PASSED),
     "part that is private": (table("pkg.edges:Steps", 2, expected=2, take="_n"), PASSED),
     "values": (table("pkg.edges:values", expected=[1, 2]), PASSED),
-    "keys": (table("pkg.edges:keys", expected=["a", "b"]), PASSED),
-    "own list": (table("pkg.edges:own_list", expected=[1, 2]), PASSED),
-    "own list, wrong": (table("pkg.edges:own_list", expected=[1, 3]), FAILED),
     "endless": (table("pkg.edges:forever", expected=[1, 2]), UNKNOWN),
     "nothing that could be compared": (table("pkg.edges:closed", expected=[1, 2]), UNKNOWN),
     "something that could": (table("pkg.edges:closed_beside", expected=[2, 2]), FAILED),
@@ -329,16 +300,17 @@ CALLS: dict[str, tuple[dict[str, Any], Outcome]] = {
     "all files closed": (table("pkg.edges:daemon", 3, expected=3), PASSED),
     "after that too": (table("pkg.edges:same", 3, expected=4), FAILED),
     "cached method without an instance": (table("pkg.edges:Kept.double", 2, expected=4), FAILED),
-    "partial method without an instance": (table("pkg.edges:Kept.triple", 2, expected=6), FAILED),
     "cached method": (table("pkg.edges:Kept.double", 2, expected=4, instance={}), PASSED),
-    "partial method": (table("pkg.edges:Kept.triple", 2, expected=6, instance={}), PASSED),
     "cached static method": (table("pkg.edges:Kept.half", 2, expected=1), PASSED),
     "method of a type that is built in": (table("builtins:str.upper", "a", expected="A"), UNKNOWN),  # no code of ours
 }
 
 
+Called = tuple[dict[str, CallRun], dict[str, Outcome]]
+
+
 @pytest.fixture(scope="module")
-def called(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, CallRun], dict[str, Outcome], Calculations]:
+def called(tmp_path_factory: pytest.TempPathFactory) -> Called:
     """All of CALLS, made in one run: what one of them does must not touch the others."""
     folder = tmp_path_factory.mktemp("calls")
     os.environ.update({"EVIDENCE": str(folder), "ONCE": "1"})
@@ -346,14 +318,13 @@ def called(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, CallRun]
         seen, outcomes = ran(folder, calculations=[part for part, _ in CALLS.values()])
     finally:
         del os.environ["EVIDENCE"], os.environ["ONCE"]
-    runs = {case: seen.call(f"calc:{i}:0") for i, case in enumerate(CALLS)}
-    found = {case: run for case, run in runs.items() if run}
-    return found, {case: outcomes[f"calc:{i}"] for i, case in enumerate(CALLS)}, seen
+    found = {case: run for i, case in enumerate(CALLS) if (run := seen.call(f"calc:{i}:0"))}
+    return found, {case: outcomes[f"calc:{i}"] for i, case in enumerate(CALLS)}
 
 
 @pytest.mark.parametrize("case", CALLS)
-def test_call(called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str) -> None:
-    runs, outcomes, _ = called
+def test_call(called: Called, case: str) -> None:
+    runs, outcomes = called
     assert (outcomes[case], runs[case].problem) == (CALLS[case][1], runs[case].problem)
 
 
@@ -374,15 +345,11 @@ PROBLEMS = {
 
 
 @pytest.mark.parametrize("case", PROBLEMS)
-def test_what_keeps_a_call_from_being_judged(
-    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations], case: str
-) -> None:
+def test_what_keeps_a_call_from_being_judged(called: Called, case: str) -> None:
     assert called[0][case].problem == PROBLEMS[case]
 
 
-def test_places_are_those_of_the_function_or_of_the_crash(
-    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
-) -> None:
+def test_places_are_those_of_the_function_or_of_the_crash(called: Called) -> None:
     runs = called[0]
     places = {
         case: str(runs[case].crash or runs[case].place) for case in ("upside down", "dies", "quits", "import breaks")
@@ -397,9 +364,7 @@ def test_places_are_those_of_the_function_or_of_the_crash(
     assert runs["of the standard library"].place is None
 
 
-def test_functions_that_ran_are_told_unless_another_process_may_have_run_more(
-    called: tuple[dict[str, CallRun], dict[str, Outcome], Calculations],
-) -> None:
+def test_functions_that_ran_are_told_unless_another_process_may_have_run_more(called: Called) -> None:
     line = CORE.splitlines().index("def ratio(a, b):") + 1
     assert [str(place) for place in called[0]["right"].ran or ()] == [f"pkg/core.py:{line}"]
     assert called[0]["forks"].ran is None
@@ -445,21 +410,3 @@ def test_interpreter_that_cannot_be_started_is_a_problem(tmp_path: Path) -> None
         broken = type(context)(root=root, evidence=tmp_path / python[1:], python=python, timeout_s=PATIENCE_S)
         (only,) = Calculations.collect(task, broken).calls
         assert (only.ended, only.problem.startswith(problem)) == (Ended.NOT_RUN, True)
-
-
-def test_formula_upside_down_blocks_a_project_whose_tests_pass(tmp_path: Path) -> None:
-    from gates import pipeline
-    from gates.check import EvidenceSet
-    from gates.task import loading as spec
-
-    root = a_project(tmp_path / "project", {"pkg/speed.py": "def speedup(slow, fast):\n    return fast / slow\n"})
-    path = root / "tasks/T1.yaml"
-    row = "{args: [3.0, 2.0], expected: 1.5}"
-    lines = f"calculations:\n  - {{call: pkg.speed:speedup, criteria: [AC2], table: [{row}]}}\n"
-    path.write_text(path.read_text(encoding="utf-8") + lines, encoding="utf-8")
-    task, seen = spec.load(path, root), EvidenceSet()
-    seen.collect(Calculations, task, a_context(root))
-    (gate,) = [gate for gate in pipeline.discover() if gate.name == "business-logic"]
-    found = [f for f in pipeline.judge(gate, task, seen).findings if f.rule == "BL008"]
-    assert [(str(f.location), f.blocks) for f in found] == [("pkg/speed.py:1-2", True)]
-    assert found[0].message == "speedup(3.0, 2.0) returned 0.6666666666666666, expected 1.5 (off by -0.833333)"

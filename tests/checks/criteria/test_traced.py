@@ -7,8 +7,7 @@ from building import a_criterion, a_record, a_run, a_task, all_evidence, evidenc
 
 from gates.code.symbols import SymbolTrace
 from gates.criteria import stand
-from gates.evidence.code_rules import PatternTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import PatternTrace, SourceTree
 from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
@@ -74,7 +73,8 @@ SYMBOL = SymbolTrace(symbol="pkg.core:double", wanted=(), location=PLACE)
 def test_report_sets_what_is_expected_beside_what_is_there() -> None:
     sections = GATE.describe(bound(), all_evidence(bound(), tree(PLACE)))
     (rows,) = (section.rows for section in sections if section.title == "Expected and Actual Architecture")
-    assert rows == (("yes", f"pattern {PATTERN}", "1 place of live code", "pkg/core.py:2"),)
+    told = f"pkg/core.py:2: pattern {PATTERN} fits live code in pkg/core.py:2."
+    assert ("yes", f"pattern {PATTERN}", "1 place of live code", told) in rows
 
 
 PROMISES: dict[str, tuple[dict[str, Any], dict[str, Any], Outcome, str]] = {

@@ -8,8 +8,7 @@ from building import GOOD, a_context, a_criterion, a_task, collected, written
 
 from gates import kept
 from gates.check import EvidenceSet
-from gates.checks.faults.collect import ChangedLines
-from gates.checks.faults.judge import judge
+from gates.checks.faults import ChangedLines, judge
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome

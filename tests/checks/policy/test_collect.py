@@ -11,7 +11,7 @@ from bar import committed, git
 from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
 
 from gates.checks.policy import task_file, tests
-from gates.checks.policy.collect import Goalposts, Mode
+from gates.checks.policy.judge import Goalposts, Mode
 from gates.checks.policy.tests import Fate, Move, Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import found_again, written_tests
@@ -364,19 +364,20 @@ def test_new_task_has_no_earlier_bar(tmp_path: Path) -> None:
     assert (found.is_new, [m for m in found.moves if m.part is not Part.SETTINGS], found.unread) == (True, [], ())
 
 
-def test_task_file_that_moved_is_found_by_its_id(project: Path) -> None:
-    git(project, "mv", "tasks/T1.yaml", "tasks/T1-doubling.yaml")
-    text = (project / "tasks/T1-doubling.yaml").read_text(encoding="utf-8").replace("1.5", "1.2")
-    (project / "tasks/T1-doubling.yaml").write_text(text, encoding="utf-8")
-    assert LOWER in [str(m) for m in seen(project, task="tasks/T1-doubling.yaml").moves]
-
-
 def test_mode_comes_from_the_base_and_not_from_the_change(tmp_path: Path) -> None:
     project = a_project(tmp_path / "p", {"pyproject.toml": "[tool.gates]\ngoalposts = 'all'\n"})
     committed(project)
     (project / "pyproject.toml").write_text("[tool.gates]\ngoalposts = 'list'\n", encoding="utf-8")
     found = seen(project)
     assert (found.mode, [str(m) for m in found.moves]) == (Mode.ALL, ["[tool.gates] goalposts: all -> list"])
+
+
+def test_code_that_lies_beside_its_tests_is_no_policy(tmp_path: Path) -> None:
+    project = a_project(tmp_path / "p", {"tasks/T1.yaml": TASK_FILE.replace("tests: [tests]", "tests: [pkg]")})
+    written(project, {"pkg/tests/data.json": "1", "pkg/core.py": "x = 1\n"})
+    committed(project)
+    written(project, {"pkg/tests/data.json": "2", "pkg/core.py": "x = 2\n"})
+    assert told(project) == ["file pkg/tests/data.json: as at the base -> changed"]
 
 
 def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:
@@ -525,39 +526,28 @@ def test_move_is_a_line_for_people() -> None:
     assert str(move) == "a: 1 -> 2"
 
 
-def test_task_file_that_was_a_link_is_not_compared_and_that_is_said(tmp_path: Path) -> None:
+LINKS = {
+    "to a task file": ("tasks/T1.yaml", "../specs/T1.yaml"),
+    "of a folder": ("tasks", "specs"),
+    "to nowhere": ("tasks/T1.yaml", "../gone.yaml/../T1.yaml"),
+    "out of the repository": ("tasks/T1.yaml", "../../outside.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", LINKS)
+def test_what_was_a_link_is_not_followed_nor_taken_for_new(case: str, tmp_path: Path) -> None:
+    link, target = LINKS[case]
     project = a_project(tmp_path / "p", {"specs/T1.yaml": TASK_FILE})
     (project / "tasks/T1.yaml").unlink()
-    (project / "tasks/T1.yaml").symlink_to("../specs/T1.yaml")
+    if link == "tasks":
+        (project / link).rmdir()
+    (project / link).symlink_to(target)
     committed(project)
-    (project / "specs/T1.yaml").write_text(TASK_FILE.replace("at_least: 1.5", "at_least: 1.2"), encoding="utf-8")
+    (project / link).unlink()
+    lower(a_project(project))
     found = seen(project)
-    assert (found.moves, found.is_new, len(found.unread)) == ((), False, 1)
-    assert "tasks/T1.yaml is a link or a submodule there, which is not followed" in found.unread[0]
-
-
-def test_tasks_folder_that_was_a_link_is_not_taken_for_new(tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    (project / "tasks").rename(project / "specs")
-    (project / "tasks").symlink_to("specs")
-    committed(project)
-    lower(project)
-    found = seen(project)
-    assert (found.is_new, found.unread[0]) == (
-        False, "tasks is a link or a submodule there, which is not followed (at the base)",
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("target", ["/etc/hostname", "../../outside.yaml", "T1.yaml", "../gone.yaml/../T1.yaml"])
-def test_task_file_that_was_a_link_to_nowhere_is_not_taken_for_new(target: str, tmp_path: Path) -> None:
-    project = a_project(tmp_path / "p")
-    (project / "tasks/T1.yaml").unlink()
-    (project / "tasks/T1.yaml").symlink_to(target)
-    committed(project)
-    (project / "tasks/T1.yaml").unlink()
-    found = seen(a_project(project))
-    assert (found.is_new, len(found.unread)) == (False, 1)
-    assert "tasks/T1.yaml is a link or a submodule there" in found.unread[0]
+    assert (found.is_new, [move for move in found.moves if move.part is BAR]) == (False, [])
+    assert f"{link} is a link or a submodule there, which is not followed" in found.unread[0]
 
 
 def test_another_project_with_a_task_of_the_same_id_is_another_bar(tmp_path: Path) -> None:
@@ -570,24 +560,19 @@ def test_another_project_with_a_task_of_the_same_id_is_another_bar(tmp_path: Pat
 
 
 RENAMED = {
-    "a task that takes the id of another": ("tasks/E.yaml", TASK_FILE.replace("1.5", "1.2").replace("id: T1", "id: E")),
-    "a task file in another form": ("tasks/U.yaml", None),
+    "a task file in another place": ("tasks/T1-doubling.yaml", "tasks/T1.yaml", TASK_FILE),
+    "a task that takes the id of another": ("tasks/E.yaml", "tasks/E.yaml", TASK_FILE.replace("id: T1", "id: E")),
+    "a task file in another form": ("tasks/U.yaml", "tasks/T1.yaml", TASK_FILE.replace("id: T1", '"id": T1')),
+    "a task that got another id": ("tasks/T1.yaml", "tasks/T1.yaml", TASK_FILE.replace("id: T1", "id: T9")),
 }
 
 
 @pytest.mark.parametrize("case", RENAMED)
-def test_task_is_compared_with_the_one_of_its_id(case: str, tmp_path: Path) -> None:
-    path, before = RENAMED[case]
-    base = {path: before} if before else {"tasks/T1.yaml": TASK_FILE.replace("id: T1", '"id": T1')}
-    project = a_project(tmp_path / "p", base)
-    committed(project)
+def test_task_is_compared_with_the_one_of_its_id_or_else_of_its_path(case: str, tmp_path: Path) -> None:
+    path, was, before = RENAMED[case]
+    project = a_project(tmp_path / "p")
     (project / "tasks/T1.yaml").unlink()
+    committed(written(project, {was: before}))
+    (project / was).unlink()
     written(project, {path: TASK_FILE.replace("at_least: 1.5", "at_least: 1.2")})
     assert LOWER in [str(move) for move in seen(project, task=path).moves]
-
-
-def test_task_that_got_another_id_is_found_by_its_path(project: Path) -> None:
-    lower(project)
-    text = (project / "tasks/T1.yaml").read_text(encoding="utf-8").replace("id: T1", "id: T9")
-    written(project, {"tasks/T1.yaml": text})
-    assert told(project) == [LOWER]

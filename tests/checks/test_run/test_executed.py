@@ -24,7 +24,7 @@ def test_function_that_no_test_executes_is_listed_at_its_line() -> None:
     (finding,) = findings(executed(a_function(), LOST))
     assert (finding.outcome, finding.severity, finding.level) == (Outcome.FAILED, Severity.MEDIUM, Level.ADVISORY)
     assert str(finding.location) == "pkg/core.py:5-6"
-    assert "`lost`" in finding.message
+    assert "lost()" in finding.message
     assert not finding.blocks
 
 

@@ -1,0 +1,302 @@
+"""Three plain facts of a criterion's tests: assertions that never ran, warnings of pytest, what ruff finds.
+
+The test files are read, and ruff looks at them, for checks that cannot fail. Each fact leaves a criterion inconclusive.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, Self
+
+from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
+from gates.child import process
+from gates.code.syntax import defined
+from gates.config import Context
+from gates.errors import EvidenceUnavailable
+from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.lines.traced import TEST
+from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.bound_tests import tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import UNAWAITED, TestRecord
+from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
+from gates.task.task import Criterion, Task
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+MAYBE = (ast.If, ast.Match, ast.ExceptHandler, ast.IfExp)  # what stands under these need not run here
+# conditions that are constant, comparisons of constants or that nobody reads, assertions on tuples and texts,
+# numbers for messages, mocks that are asked by a name that is none of their methods
+RUFF = "SIM220,SIM221,SIM222,SIM223,PLR0133,F631,F634,B015,PLW0129,RUF040,PGH005"
+LIMIT_S = 60.0
+
+
+class Written(Model):
+    """A check as it is written: its lines, the outermost function that it is in, and why it cannot fail, by a rule."""
+
+    location: Location
+    function: str
+    rule: str = ""
+    message: str = ""
+
+
+class TestFiles(Derived):
+    """The test files of the criteria: assertions that any run should come to, what ruff finds, and who calls whom.
+
+    `names` are the names that each function of a file reads, by file and function. `unlinted` says why ruff did not
+    run.
+    """
+
+    __test__ = False
+
+    asserted: tuple[Written, ...]
+    linted: tuple[Written, ...]
+    names: dict[str, dict[str, tuple[str, ...]]]
+    unlinted: str = ""
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Read the files of the tests that stand for a criterion, and have ruff look at them."""
+        run = seen.get(PytestRun)
+        if run is None:
+            raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        tests = [test for criterion in task.criteria for test in tests_of(task, criterion, run)]
+        paths = sorted({test.location.path for test in tests if test.location.path.endswith(".py")})
+        trees = {path: tree for path in paths if (tree := _parsed(context.root / path))}
+        if not trees:
+            raise EvidenceUnavailable("no test that is written in Python verifies a criterion")
+        linted, unlinted, commands = _linted(trees, context)
+        return cls(
+            how="ast, and ruff check --isolated",
+            commands=commands,
+            unlinted=unlinted,
+            linted=(*linted, *(each for path, tree in trees.items() for each in _decided(path, tree))),
+            asserted=tuple(each for path, tree in trees.items() for each in _asserted(path, tree)),
+            names={path: dict(_names(tree)) for path, tree in trees.items()},
+        )
+
+
+def _parsed(path: Path) -> ast.Module | None:
+    try:
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None  # the run says so
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
+    """Yield the outermost functions of a file, those of classes as `Class::name`, as node ids name them."""
+    return ((name.replace(".", "::"), node) for name, node in defined(tree) if isinstance(node, Function))
+
+
+def _asserted(path: str, tree: ast.Module) -> Iterator[Written]:
+    for name, function in _functions(tree):
+        for node in _surely(function):
+            if isinstance(node, ast.Assert) and not (isinstance(node.test, ast.Constant) and not node.test.value):
+                yield Written(location=Location(path=path, line=node.lineno, last_line=node.end_lineno), function=name)
+
+
+def _surely(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is in a function and under no condition."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, MAYBE):
+            yield child
+            yield from _surely(child)
+
+
+def _decided(path: str, tree: ast.Module) -> Iterator[Written]:
+    """Yield assertions that a constant decides beside a call, which ruff leaves alone for what the call may do."""
+    for name, function in _functions(tree):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assert) and isinstance(node.test, ast.BoolOp):
+                decides = isinstance(node.test.op, ast.Or)
+                constants = [each.value for each in node.test.values if isinstance(each, ast.Constant)]
+                if any(bool(value) is decides for value in constants):
+                    place = Location(path=path, line=node.lineno)
+                    yield Written(rule="constant", message=ast.unparse(node.test), location=place, function=name)
+
+
+def _names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, function in _functions(tree):
+        nodes = list(ast.walk(function))
+        read = {node.id for node in nodes if isinstance(node, ast.Name)}
+        yield name, tuple(sorted(read | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
+
+
+def _linted(
+    trees: dict[str, ast.Module], context: Context
+) -> tuple[tuple[Written, ...], str, tuple[CommandRecord, ...]]:
+    log = context.folder("assertions").evidence / "ruff"
+    argv = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--preview"]
+    argv += ["--output-format", "json", "--select", RUFF, "--", *trees]
+    ended = process.run(argv, cwd=context.root, timeout_s=LIMIT_S, log=log)
+    command = ended.as_command("checks that cannot fail", ("ruff", *argv[3:]))
+    try:
+        told = json.loads(log.with_suffix(".stdout.txt").read_text(encoding="utf-8"))
+        found = tuple(each for one in told if (each := _place(one, trees, context)))
+    except (OSError, ValueError, KeyError, TypeError):
+        return (), f"ruff did not run: {ended.last_words}", (command,)
+    return found, "", (command,)
+
+
+def _place(one: dict[str, dict[str, int]], trees: dict[str, ast.Module], context: Context) -> Written | None:
+    """Return a finding of ruff with its function, or nothing where the place is meant to raise."""
+    path, line = context.shown(Path(str(one["filename"]))), int(one["location"]["row"])
+    for name, function in _functions(trees[path]):
+        if function.lineno <= line <= (function.end_lineno or line):
+            if any(block.lineno <= line <= (block.end_lineno or line) for block in _raising(function)):
+                return None
+            said, place = " ".join(str(one["message"]).split()), Location(path=path, line=line)
+            return Written(rule=str(one["code"]), message=said, location=place, function=name)
+    return None
+
+
+def _raising(function: Function) -> list[ast.With | ast.AsyncWith]:
+    """Return the blocks that wait for an exception, as `pytest.raises` and `assertRaises` do."""
+    blocks = [each for each in ast.walk(function) if isinstance(each, ast.With | ast.AsyncWith)]
+    return [each for each in blocks if any("raises" in ast.unparse(item.context_expr).lower() for item in each.items)]
+
+
+SHOWN = 5
+# what pytest itself says of a test that checks less than it seems to
+UNHANDLED = {f"PytestUnhandled{what}Warning" for what in ("Coroutine", "ThreadException")}
+WARNINGS = {"PytestReturnNotNoneWarning", "PytestUnraisableExceptionWarning"} | UNHANDLED
+RULES = (
+    RuleText(
+        id="BL021",
+        title="Every assertion of the tests ran",
+        meaning="No test executed an unconditional `assert` in the test files of a criterion. It is "
+        "behind a line that raises, in an empty loop, or in an unused helper.",
+    ),
+    RuleText(
+        id="BL019",
+        title="pytest warns of none of the tests",
+        meaning="pytest or Python warned of a test of the criterion. It returned a value, never awaited a "
+        "coroutine, or hid an exception in a thread or finalizer.",
+    ),
+    RuleText(
+        id="BL020",
+        title="No check of the tests is constant",
+        meaning="ruff finds a check in a test of the criterion that cannot fail. Examples are `or True`, "
+        "a comparison of constants, and an assertion on a tuple.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan a check for each criterion."""
+    yield from beside(task.criteria, "assertions", "The tests of {} check what they seem to")
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge the tests of each criterion that passed."""
+    run, files, lines = evidence.get(PytestRun), evidence.get(TestFiles), evidence.get(ExecutedLines)
+    for criterion in task.criteria:
+        about = about_criterion(criterion, "BL021", f"assertions:{criterion.id}")
+        advised = about.but(level=Level.ADVISORY, severity=Severity.INFO)
+        own = [test for test in tests_of(task, criterion, run) if test.passed] if run else []
+        if run is None or files is None or not own:
+            missing = evidence.why_missing(PytestRun if run is None else TestFiles)
+            outcome, why = (Outcome.UNKNOWN, missing) if own or run is None else (Outcome.NOT_APPLICABLE, "none passed")
+            yield advised(outcome, f"The tests of {criterion.id} were not read: {why}.")
+            continue
+        own = _about(criterion, own, files, evidence) or own
+        found = [*_unexecuted(own, files, lines), *_warned(own, run), *_constant(own, files)]
+        yield from (_open(about, each) for each in found)
+        if not found:
+            unseen = "" if lines else f"which lines ran was not seen: {evidence.why_missing(ExecutedLines)}"
+            doubts = "; ".join(filter(None, (unseen, files.unlinted)))
+            said = f"No check in the tests of {criterion.id} was found that did not run or cannot fail"
+            outcome = Outcome.UNKNOWN if unseen else Outcome.PASSED
+            yield advised(outcome, f"{said} ({doubts})." if doubts else f"{said}.")
+
+
+class Doubt(NamedTuple):
+    """A check that shows nothing: the rule that says so, its place, what is to be said and done, and what was seen."""
+
+    rule: str
+    location: Location
+    message: str
+    fix: str
+    actual: str
+
+
+def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, evidence: EvidenceSet) -> list[TestRecord]:
+    """Return the tests that run code of the criterion or name it; all, where nobody can tell."""
+    tree, lines = evidence.get(SourceTree), evidence.get(ExecutedLines)
+    if tree is None or lines is None or lines.doubt(test.id for test in own):
+        return own
+    places = [place for binding in criterion.code for place in tree.ways(binding)]
+    bodies = [each.body for each in lines.functions if any(map(each.body.meets, places))]
+    ran = {name for body in bodies for name in lines.contexts_in(body)}
+    if not all(name.startswith(TEST) for name in ran):
+        return own
+    symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
+    naming = {each for each in map(_written, own) if not symbols.isdisjoint(_read(each, files))}
+    return [test for test in own if f"{TEST}{test.id}" in ran or _written(test) in naming]
+
+
+def _written(test: TestRecord) -> tuple[str, str]:
+    return test.location.path, _function(test)
+
+
+def _read(place: tuple[str, str], files: TestFiles) -> set[str]:
+    """Return the names that a test function reads, and the helpers of its file that it calls."""
+    names = files.names.get(place[0], {})
+    return {name for function in _called({place[1]}, names) for name in names.get(function, ())}
+
+
+def _unexecuted(own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None) -> Iterator[Doubt]:
+    """Yield the assertions that no test executed, in the criterion's test functions and the helpers that they name."""
+    ran_in = lines.lines if lines else {}
+    for path in sorted({test.location.path for test in own} & ran_in.keys()):
+        asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
+        places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
+        never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
+        for place in never[:SHOWN]:
+            message = f"The assertion at {place} was executed by no test."
+            yield Doubt("BL021", place, message, "Let it run, or remove it.", "never executed")
+
+
+def _called(functions: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
+    """Return test functions with the functions of their file that they name, and those that these name."""
+    found, todo = set(functions), list(functions)
+    while todo:
+        read = set(names.get(todo.pop(), ()))
+        last = {name: name.rpartition("::")[2] for name in names}
+        new = {name for name in names if last[name] in read and not last[name].startswith("test")} - found
+        found |= new
+        todo += new
+    return found
+
+
+def _function(test: TestRecord) -> str:
+    return test.function.partition("::")[2]
+
+
+def _warned(own: list[TestRecord], run: PytestRun) -> Iterator[Doubt]:
+    tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
+    counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
+    told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
+    for each in told[:SHOWN]:
+        place = tests[each.test].location if each.test in tests else each.location
+        said = each.message.splitlines()[0] if each.message else each.category
+        message = f"{each.test or each.location}: {each.category}: {said}"
+        yield Doubt("BL019", place, message, "Let the test assert, await or join what it starts.", each.category)
+
+
+def _constant(own: list[TestRecord], files: TestFiles) -> Iterator[Doubt]:
+    asked = {*map(_written, own)}
+    for each in [one for one in files.linted if (one.location.path, one.function) in asked][:SHOWN]:
+        message = f"{each.location} cannot fail: {each.message} ({each.rule})."
+        yield Doubt("BL020", each.location, message, "Assert on what the code does.", each.rule)
+
+
+def _open(about: About, doubt: Doubt) -> Finding:
+    subject = f"{PurePosixPath(doubt.location.path).name}:{doubt.location.line}"
+    own = about.but(rule=doubt.rule, location=doubt.location, subject=subject, actual=doubt.actual)
+    return own.unknown(doubt.message, doubt.fix, expected="a check that can fail")
+
+
+CHECK = Check("assertions", "business-logic", 35, RULES, (TestFiles,), plan, judge)

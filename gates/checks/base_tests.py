@@ -1,0 +1,305 @@
+"""The base's tests judge the change: as the merge base has them, they run against its code in a copy.
+
+What they noticed before, they notice still.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Self
+
+from gates.check import About, Check, Derived, EvidenceSet
+from gates.child import process
+from gates.child.guardian import guarded_folder
+from gates.config import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests, tests_of
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.test_records import TestOutcome, function_of
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
+from gates.project.copies import copy_project, lay_out, lend_generated, relocated
+from gates.project.files import SUPPORT, import_roots, is_code, is_test_file
+from gates.project.history import History, TwoStates, base_of
+from gates.project.policy import task_at_base
+from gates.report import Section
+from gates.task.task import Criterion, Task
+from gates.words import counted, printable
+
+MESSAGE = 300
+
+
+PLAIN = ("-q", "-p", "no:randomly", "--continue-on-collection-errors")
+ENDED = {
+    **dict.fromkeys((TestOutcome.PASSED, TestOutcome.XPASSED), "passed"),
+    **dict.fromkeys((TestOutcome.FAILED, TestOutcome.ERROR), "failed"),
+    **dict.fromkeys((TestOutcome.SKIPPED, TestOutcome.XFAILED), "skipped"),
+}
+Changes = tuple[Mapping[str, bytes], Sequence[str]]  # files as the base has them, and what it has not
+
+
+class BaseTest(Model):
+    """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
+
+    `criteria` are those that its markers name at the base, and `now` is where it is today, by another name perhaps.
+    `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
+    """
+
+    id: str
+    ended: str
+    message: str = ""
+    at_base: str = ""
+    seen_at_base: bool = True
+    criteria: tuple[str, ...] = ()
+    now: str = ""
+
+
+class BaseTests(Derived):
+    """How the base's tests ended against the change: only where the change touches tests, else there is nothing to run.
+
+    `changed` are the test files that the change altered or removed, `ran` counts the tests that ran, `stood` are the
+    criteria that the base has in the same words, and `policy` is the revision that the task file was taken from, if
+    not from here.
+    """
+
+    base: str
+    commit: str
+    changed: tuple[str, ...]
+    ran: int = 0
+    broken: tuple[BaseTest, ...] = ()
+    problem: str = ""
+    stood: tuple[str, ...] = ()
+    policy: str = ""
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Lay the base's test files over a copy of the change, and run them."""
+        history = History(context.root)
+        found = base_of(history, context.base)
+        states = TwoStates(history, found.commit, context.root)
+        tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        above = {str(folder / name) for path in tests for folder in PurePosixPath(path).parents for name in SUPPORT}
+        old, new = states.changed((*tests, *sorted(above)), "")
+        old = {path: content for path, content in old.items() if not is_code(path, task.implementation)}
+        added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
+        earlier = task_at_base(task.id, task.path, context.root, found.commit).task
+        then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
+        facts = {
+            "how": f"pytest, with the test files of {found.commit[:12]} in a copy",
+            "base": printable(found.name),
+            "commit": found.commit,
+            "policy": context.policy,
+            "changed": tuple(map(printable, sorted((*old, *added)))),
+            "stood": tuple(each.id for each in task.criteria if (each.id, each.text) in then),
+        }
+        if not old and not added:
+            return cls.model_validate(facts)
+        run = seen.get(PytestRun)
+        if run is None:
+            raise EvidenceUnavailable(seen.why_missing(PytestRun))
+        # what is left out or fails in the run of the change, too, is judged there
+        skips = frozenset(test.id for test in run.tests if test.outcome is not TestOutcome.PASSED)
+        with guarded_folder() as folder:
+            try:
+                return cls.model_validate(
+                    {**facts, **_judged(task, context, history, found.commit, (old, added), folder, skips)}
+                )
+            except (UsageError, OSError) as error:
+                raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
+
+
+def _judged(
+    task: Task, context: Context, history: History, commit: str, changes: Changes, folder: Path, skips: frozenset[str]
+) -> dict[str, object]:
+    """Run the base's tests against the change, and those that do not pass against the base, too."""
+    (old, added), states = changes, TwoStates(history, commit, context.root)
+    change = _with_the_bases_tests(context, changes, folder / "change")
+    files = [path for path in old if is_test_file(Path(path))]
+    asked = [path for path in task.tests if (change / path.split("::")[0]).exists()]
+    asked = files if len(files) == len(old) and not added else asked
+    ends, command, problem = _ran(asked, task, context, change, folder / "against-change")
+    if any(end.ended == "failed" for end in ends.values()):
+        names = _renamed(moved_symbols(task, states))
+        written = [_write_in(names, change / path) for path in files] if names else []
+        ends |= _passed(_ran(asked, task, context, change, folder / "against-change-in-its-names")) if written else {}
+    suspects = sorted(n for n, e in ends.items() if e.ended == "failed" or (e.ended == "skipped" and n not in skips))
+    facts: dict[str, object] = {"ran": len(ends), "commands": (command,), "problem": problem}
+    if not suspects and not problem:
+        return facts
+    root = folder / "base" / history.prefix
+    lay_out(history.top, commit, folder / "base")
+    before, again, trouble = _ran(asked, task, context, root, folder / "against-base")
+    able = {name.partition("::")[0] for name in before if "::" in name}
+    if any(name not in before and name.partition("::")[0] not in able for name in suspects):
+        lend_generated(context.root, root)  # it may be of today: only what passes counts
+        before = _passed(_ran(asked, task, context, root, folder / "against-base-with-what-was-built")) | before
+    lost = sorted(name for name in _passed((before, again, "")) if name not in ends)
+    moved, _ = moved_tests(task.tests, states)
+    broken = []
+    for name in (*suspects, *lost):
+        end, was = ends.get(name, BaseTest(id=name, ended="not found")), before.get(name)
+        told: dict[str, object] = {
+            "at_base": was.ended if was else "not run",
+            "now": moved.get(function_of(name)) or "",
+        }
+        told |= {"seen_at_base": was is not None or name.partition("::")[0] in able}
+        told |= {"criteria": end.criteria or (was.criteria if was else ())}
+        broken.append(end.model_copy(update=told))
+    return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
+
+
+def _renamed(symbols: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the functions, classes and modules to which the change gave other names, as tests write them."""
+    led = [(one.split(":"), other.split(":")) for one, other in symbols.items() if other]
+    modules = {was: now for (was, _), (now, _) in led}
+    names = {was.rpartition(".")[2]: now.rpartition(".")[2] for (_, was), (_, now) in led}
+    return {old: new for old, new in (modules | names).items() if old != new}
+
+
+def _write_in(names: Mapping[str, str], file: Path) -> int:
+    """Write a test with other names in the place of its own."""
+    pattern = rb"\b(%b)\b" % b"|".join(re.escape(name.encode()) for name in names)
+    return file.write_bytes(re.sub(pattern, lambda found: names[found[0].decode()].encode(), file.read_bytes()))
+
+
+def _with_the_bases_tests(context: Context, changes: Changes, whole: Path) -> Path:
+    """Copy the change with its tests as the base has them."""
+    old, added = changes
+    copy = copy_project(context.root, whole, copies=2)
+    for path in added:
+        (copy / path).unlink()
+    for path, content in old.items():
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_bytes(content)
+    return copy
+
+
+Ends = dict[str, BaseTest]
+
+
+def _passed(run: tuple[Ends, CommandRecord, str]) -> Ends:
+    return {name: end for name, end in run[0].items() if end.ended == "passed"}
+
+
+def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Path) -> tuple[Ends, CommandRecord, str]:
+    """Run tests in a copy; return how each ended, by node id, the command, and why the run says nothing."""
+    here, chosen = replace(context, root=root), task.model_copy(update={"tests": tuple(asked)})
+    paths = process.joined_paths(os.pathsep.join(map(str, import_roots(task, here))))
+    env = relocated({**process.environment(), "PYTHONPATH": paths}, context.root, root)
+    log.mkdir()
+    run = PytestRun.once(chosen, here, log, env=env, options=PLAIN, lines=False)
+    told = [(test.id, ENDED[test.outcome], test.reason, test.criteria) for test in run.tests if test.outcome in ENDED]
+    told += [(error.id, "failed", error.message.strip().rpartition("\n")[2], ()) for error in run.collect_errors]
+    ends = {
+        name: BaseTest(id=name, ended=ended, message=printable(said)[:MESSAGE], criteria=criteria)
+        for name, ended, said, criteria in told
+    }
+    argv = ("python", "-m", "pytest", *chosen.tests)
+    command = run.commands[0].model_copy(update={"purpose": "the base's tests", "argv": argv})
+    if run.process.exit_code not in {0, 1}:
+        return {}, command, f"pytest did not run them ({run.process.ended}): {run.process.last_words}"
+    return ends, command, ""
+
+
+SHOWN = 20
+ABOUT = About(rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
+RULES = (
+    RuleText(
+        id="BL022",
+        title="The base's tests pass against the change",
+        meaning="Where a change touches tests, the base's tests run against its code. One that passed "
+        "there and fails now is changed behaviour: a criterion must name it under `changes`.",
+    ),
+)
+
+
+def plan(_task: Task) -> Iterator[Planned]:
+    """Plan one run of the base's tests; it speaks of the bar and not of the work, so it has no share of the score."""
+    yield Planned(id="base-tests", title="The base's tests pass against the change", level=Level.ADVISORY, scored=False)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each test of the base that does not pass any more, at the level of its criterion."""
+    seen, run = evidence.get(BaseTests), evidence.get(PytestRun)
+    if seen is None or seen.problem:
+        why = seen.problem if seen else evidence.why_missing(BaseTests)
+        message = f"Whether the base's tests pass against the change was not seen: {why}"
+        yield ABOUT.unknown(message, severity=Severity.INFO, actual="not run")
+        return
+    meant = [path for criterion in task.criteria for path in criterion.changes]
+    broken = [one for one in seen.broken if one.at_base == "passed"]
+    unseen = [one for one in seen.broken if not one.seen_at_base]
+    open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
+    for one in open_[:SHOWN]:
+        yield _broken(one, _criterion(task, one, run), seen)
+    if more := open_[SHOWN:]:
+        message = f"{len(more)} more tests of the base fail; all are in BaseTests.json."
+        yield ABOUT.failed(message, "", severity=Severity.INFO, subject="more")
+    own: dict[Criterion | None, list[BaseTest]] = {}
+    for one in unknown:
+        own.setdefault(_criterion(task, one, run), []).append(one)
+    yield from (_undecided(criterion, some, seen) for criterion, some in own.items())
+    if not open_ and not unknown:
+        ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
+        named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
+        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
+
+
+def _is_named(one: BaseTest, meant: list[str]) -> bool:
+    return any(is_under(one.id, path) for path in meant)
+
+
+def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:
+    """Return the criterion that a test of the base stands for: by its path, or by a marker, of the base or of today."""
+    for criterion in task.criteria:
+        own = {test.function for test in tests_of(task, criterion, run)} if run else set()
+        marked = function_of(one.id) in own or f"{task.id}/{criterion.id}" in one.criteria
+        if marked or any(is_under(one.id, path) or is_under(one.now, path) for path in criterion.tests):
+            return criterion
+    return None
+
+
+def _broken(one: BaseTest, criterion: Criterion | None, seen: BaseTests) -> Finding:
+    why, name = f": {one.message}" if one.message else "", criterion.id if criterion else "a criterion"
+    message = f"{one.id}, as {seen.base} has it, passed there and {one.ended} against this change{why}"
+    named = f'`changes: ["{function_of(one.id)}"]`'
+    fix = f"Keep what it promised; where the change of behaviour is meant, let {name} name it: {named}."
+    return _at_level(criterion, one, seen, Severity.HIGH).failed(message, fix, subject=one.id)
+
+
+def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTests) -> Finding:
+    """Say of tests that fail against the change that nothing shows whether they passed before it."""
+    first, fail = some[0], "fails" if len(some) == 1 else "fail"
+    failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
+    nowhere = f"no test of that file could run at {seen.base}"
+    message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
+    fix = "Make the tests of the base run in a plain checkout of it, or fix what they found."
+    subject = criterion.id if criterion else "no criterion"
+    return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
+
+
+def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, severity: Severity) -> About:
+    """Speak of a test at the level of its criterion, where that is the base's or says what it said."""
+    decides = bool(seen.policy) or (criterion is not None and criterion.id in seen.stood)
+    level = (criterion.level if criterion else Level.SHOULD) if decides else Level.ADVISORY
+    about = ABOUT.but(level=level, severity=severity if level is Level.MUST else Severity.MEDIUM)
+    about = about.but(criterion=criterion.id if criterion and decides else None)
+    return about.but(location=Location(path=one.id.split("::")[0]), expected="passed", actual=one.ended)
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what was run; the findings name the tests that do not pass."""
+    seen = evidence.get(BaseTests)
+    if seen and seen.changed:
+        yield Section(
+            title="The Base's Tests",
+            facts=(
+                ("Base", f"{seen.base} ({seen.commit[:12]})"),
+                ("Test files changed", ", ".join(seen.changed[:10])),
+                ("Tests run against the change", str(seen.ran)),
+            ),
+        )
+
+
+CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)

@@ -1,1 +1,0 @@
-"""The base's tests judge the change: what they noticed before, they notice still."""

@@ -1,0 +1,79 @@
+"""Code rules that a task asks for: is each kept by the implementation?"""
+
+from collections.abc import Iterator
+
+from gates.check import About, Check, EvidenceSet
+from gates.evidence.source_tree import AppliedRule, CodeRules, RuleSite
+from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
+from gates.task.task import Task
+
+BLOCKING = {Severity.CRITICAL, Severity.HIGH}
+SHOWN = 8
+
+RULES = (
+    RuleText(
+        id="BL005",
+        title="Code rules are kept",
+        meaning="Each code rule that the task names is applied to the implementation. What it finds is a "
+        "hint: it costs score. A rule bound to a criterion under `code` blocks.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan each entry of the task's rules."""
+    for name in task.rules:
+        yield Planned(id=f"rule:{name}", title=f"The code rules {name!r} are kept", level=Level.ADVISORY)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Judge each entry by the places that its rules found."""
+    seen = evidence.get(CodeRules)
+    for name in task.rules:
+        about = About(rule="BL005", check=f"rule:{name}", location=task.place(task), subject=name)
+        if seen is None:
+            yield _unknown(about, f"The code rules were not applied: {evidence.why_missing(CodeRules)}")
+        elif name in dict(seen.unknown):
+            yield _unknown(about, dict(seen.unknown)[name])
+        else:
+            yield from _entry(about, name, seen)
+
+
+def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
+    applied, advised = [rule for rule in seen.applied if name in rule.asked], about.but(level=Level.ADVISORY)
+    bad = [(rule, site) for rule in applied for site in rule.sites if not site.ok]
+    untried = [rule for rule in applied if rule.problem]
+    for rule in untried:
+        yield _unknown(advised, f"{rule.rule} was not applied: {rule.problem}", subject=rule.rule)
+    for rule, site in bad:
+        own = advised.but(location=site.location, subject=f"{rule.rule} {site.message}")
+        if site.undecided:
+            fix = "Split the function, so that its paths can be followed."
+            yield own.unknown(f"{rule.rule} is not decided: {site.message}", fix, actual="not checked")
+        else:
+            yield _broken(own, rule, site)
+    for text in seen.unparsed:
+        yield _unknown(about, f"Not checked: {text}", subject=text)
+    if not bad and not untried and not seen.unparsed:
+        kept = sum(len(rule.sites) for rule in applied)
+        message = f"{len(applied)} code rules of {name!r} were applied to {seen.files} files and none is broken; "
+        message += f"{kept} places were seen to keep one."
+        yield about.passed(message, expected="kept", actual="kept")
+
+
+def _broken(about: About, rule: AppliedRule, site: RuleSite) -> Finding:
+    more = len(site.trace) - SHOWN
+    shown = site.trace if more <= 0 else (*site.trace[: SHOWN // 2], f"... {more} more ...", *site.trace[-SHOWN // 2 :])
+    own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
+    worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
+    facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(shown) or "broken"}
+    message, command = f"{rule.rule}: {rule.problem_text}{own}", f"gates explain {rule.rule}"
+    return about.failed(message, rule.fix, impact=rule.impact, command=command, **facts)
+
+
+def _unknown(about: About, message: str, **own: object) -> Finding:
+    """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
+    return about.unknown(message, "Fix what is named.", actual="not checked", **own)
+
+
+CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, basis=Basis.READ)

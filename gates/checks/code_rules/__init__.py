@@ -1,1 +1,0 @@
-"""Code rules that a task asks for."""

@@ -1,0 +1,267 @@
+"""Callables that run several times at once, in threads, and must come to the same as alone."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from gates.check import Said
+from gates.child.probing import Probe, Probed, location, number
+from gates.child.values import Unseen, differences, shown
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
+from gates.task.probes import Concurrent
+
+
+class Differed(Model):
+    """A round in which something else came of it than alone: what, in words, or the error that was raised."""
+
+    worker: int
+    number: int
+    forced: bool
+    expected: str = ""
+    found: str = ""
+    error: str = ""
+    place: Location | None = None
+
+
+class Stood(Model):
+    """Where a thread stood still: the innermost line of the project, and its function."""
+
+    worker: int
+    location: Location | None = None
+    function: str = ""
+
+
+class Together(Model):
+    """One thing that was done at once, in threads; rounds count where they were at it together."""
+
+    problem: str = ""
+    place: Location | None = None
+    unclear: str = ""
+    rounds: int = 0
+    met: int = 0
+    forced: int = 0
+    pauses: int = 0
+    failed: int = 0
+    failed_forced: int = 0
+    differed: tuple[Differed, ...] = ()
+    stood: tuple[Stood, ...] = ()
+    slow: bool = False
+    stood_forced: bool = False
+    free_threaded: bool | None = None
+
+    @property
+    def bound(self) -> float | None:
+        """Return the rate below which rounds fail, at 95 %, where none did: the rule of three."""
+        return 3 / self.met if self.met and not self.failed else None
+
+
+KEPT = 20
+NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
+
+
+class Concurrency(Probes[Concurrent, Together]):
+    """All that a task wants to see done at once."""
+
+    key = "concurrency"
+    method = "alone, then several at once: started together, with switches between threads as often as there can be"
+
+    @classmethod
+    def look(cls, probe: Probe, name: str, part: Concurrent, limit_s: float) -> Together:
+        """Do it alone, and at once, in a process of its own."""
+        asked = {
+            **part.model_dump(include={"call", "take", "shared", "args", "use", "read", "times", "budget_s"}),
+            "each": part.each or (part.args,) * part.workers,
+            "workers": part.count,
+            "rounds": part.rounds,
+        }
+        probed = probe.ask("concurrency", name, asked, limit_s)
+        base = Together(problem=probed.trouble, place=probed.place)
+        return readable(base, lambda: _facts(part, probed))
+
+
+def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
+    alone = {entry["worker"]: json.loads(str(entry["result"])) for entry in probed.of("alone")}
+    rounds = [_Round.model_validate(entry) for entry in probed.of("round")]
+    differed = [found for each in rounds for told in each.unlike if (found := _differed(one, alone, each, told))]
+    own, forced = [each for each in rounds if not each.forced], [each for each in rounds if each.forced]
+    last = rounds[-1] if rounds else _Round(round=0, forced=False)
+    return {
+        "unclear": _unclear(one, alone, probed),
+        "rounds": len(own),
+        "met": sum(each.overlap_s > 0 for each in own),
+        "forced": len(forced),
+        "pauses": sum(each.pauses for each in forced),
+        "failed": len({each.number for each in differed if not each.forced}),
+        "failed_forced": len({each.number for each in differed if each.forced}),
+        "differed": tuple(differed[:KEPT]),
+        "stood": tuple(_stood(*each) for each in last.stood),
+        "slow": last.slow,
+        "stood_forced": bool(last.stood) and last.forced,
+        "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
+    }
+
+
+class _Round(Model):
+    """What was told of one round."""
+
+    round: int
+    forced: bool
+    overlap_s: float = 0.0
+    pauses: int = 0
+    unlike: tuple[dict[str, JsonValue], ...] = ()
+    stood: tuple[tuple[int, list[JsonValue] | None], ...] = ()
+    slow: bool = False
+
+
+def _stood(worker: int, line: list[JsonValue] | None) -> Stood:
+    return Stood(worker=worker, location=location(line), function=str(line[2])) if line else Stood(worker=worker)
+
+
+def _differed(one: Concurrent, alone: dict[object, object], at: _Round, told: Mapping[str, object]) -> Differed | None:
+    """Return what else came of a round than alone, rounding left aside."""
+    worker = int(number(told["worker"]))
+    about = {"worker": worker, "number": at.round, "forced": at.forced}
+    if "error" in told:
+        return Differed(**about, error=str(told["error"]), place=location(told.get("place")))
+    unlike = _unlike(one, alone[worker], json.loads(str(told["result"])))
+    sure = [text for text in unlike if not isinstance(text, Unseen)]
+    return Differed(**about, expected=shown(alone[worker], 80), found=sure[0][:300]) if sure else None
+
+
+def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> str:
+    """Return why what comes of it alone is no measure, or nothing where it is one."""
+    for entry in probed.of("alone"):
+        first, again = alone[entry["worker"]], json.loads(str(entry["again"]))
+        unlike = _unlike(one, first, again)
+        if unlike and isinstance(unlike[0], Unseen):
+            return f"{NOTHING} ({unlike[0]})"
+        if unlike:
+            return f"alone it gives something else the second time: {unlike[0]}; seed it, or 'take' what stays the same"
+        if first is None:
+            return NOTHING
+        if one.shared and "expected" in one.model_fields_set and (off := _unlike(one, one.expected, first)):
+            return f"one after the other the uses do not give what is expected either: {off[0]}"
+    return ""
+
+
+def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
+    return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
+
+
+RULE = RuleText(
+    id="PF006",
+    title="The same result concurrently as alone",
+    meaning="A callable runs alone, then in several threads. Another result, an error or "
+    "a deadlock fails. Only rounds that overlapped count.",
+)
+IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
+REMEDIATION = "Give each its own state, or hold one lock from the read to the write."
+
+
+def _said(one: Concurrent, seen: Together) -> Said:
+    """Say what was seen: what was provoked fails, whatever else could not be seen."""
+    first = next((each.location for each in seen.stood if each.location), None)
+    if seen.stood and not seen.slow:
+        return _stands(one, seen, first)
+    differed = [each for each in seen.differed if each.error or not seen.unclear]
+    if differed:
+        return _differs(one, seen, differed)
+    if seen.problem or seen.unclear:
+        return unknown(seen.problem or seen.unclear, location=seen.place)
+    if seen.stood:
+        return unknown(f"concurrently it did not come to its end; it was at {_where(seen)}", location=first)
+    if seen.bound is None:
+        return unknown(f"the {one.count} never met in {seen.rounds} rounds")
+    fewer = f"fewer than {seen.bound:.2g}"
+    if seen.bound > one.failure_rate * (1 + 1e-9):
+        why = f"no failure in {seen.met} rounds shows only that {fewer} fail, asked is {one.failure_rate:.3g}"
+        return unknown(why, fewer, remedy="Give it a larger 'budget_s', or less to do.")
+    forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
+    met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
+    asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
+    return Said(Outcome.PASSED, f"{met}: {fewer} of the rounds fail, at 95 %", f"{fewer} fail", expected=asked)
+
+
+def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
+    """Say what else came of it, and how often."""
+    natural = [each for each in differed if not each.forced]
+    first = (natural or differed)[0]
+    how = f"in {seen.failed} of {seen.rounds} rounds"
+    if not natural:
+        how = f"in {seen.failed_forced} of {seen.forced} rounds with forced switches"
+    found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
+    told = f"it raises {first.error}, which it does not alone" if first.error else found
+    expected = first.expected or "what comes of it alone"
+    actual = first.error or first.found
+    return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
+
+
+def _stands(one: Concurrent, seen: Together, first: Location | None) -> Said:
+    forced = ", with forced switches" if seen.stood_forced else ""
+    told = f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}{forced}"
+    fix = "Take locks in one order everywhere, and wait for nothing while one is held."
+    return Said(Outcome.FAILED, told, "a deadlock", first, "an end", "It never comes to its end.", fix)
+
+
+def _where(seen: Together) -> str:
+    return "; ".join(f"thread {each.worker + 1} {_place(each)}" for each in seen.stood)
+
+
+def _place(each: Stood) -> str:
+    return f"at {each.location} ({each.function})" if each.location else "outside the project"
+
+
+def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each what was done at once, and what came of it."""
+    free = {each.free_threaded for _, each, _ in seen if each.free_threaded is not None}
+    yield Section(
+        title="Concurrency",
+        text=not_run or ROUNDS,
+        facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
+        columns=(
+            "Outcome",
+            "Failed",
+            "Overlapped",
+            "Forced switches",
+            "Failed then",
+            "Failure rate",
+            "Threads",
+            "Concurrent",
+        ),
+        rows=tuple(_row(*each) for each in seen),
+    )
+
+
+ROUNDS = (
+    "Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, at 95 %."
+)
+FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
+
+
+def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
+    bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
+    met, switches = f"{seen.met} of {seen.rounds}", f"{seen.pauses} in {seen.forced} rounds"
+    count = str(one.count)
+    return said.outcome.value, str(seen.failed), met, switches, str(seen.failed_forced), bound, count, one.name
+
+
+CHECK = ProbeCheck(
+    name="concurrency",
+    order=40,
+    prefix="concurrency",
+    rule=RULE,
+    evidence=Concurrency,
+    aspects=(
+        Aspect(
+            lambda one: f"The same result concurrently: {one.name}",
+            "the same result concurrently",
+            lambda one, seen: [_said(one, seen)],
+        ),
+    ),
+    page=_page,
+    doubt="not known whether it comes to the same",
+    remedy="Make it run to its end, alone and concurrently, to the same result each time.",
+).check()

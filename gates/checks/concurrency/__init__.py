@@ -1,1 +1,0 @@
-"""Callables that run several times at once, and must come to the same as alone."""

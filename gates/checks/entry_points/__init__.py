@@ -1,1 +1,0 @@
-"""Production code run to its end."""

@@ -1,0 +1,265 @@
+"""Whether tests notice that code of a criterion does nothing, and mutants of the lines that a change alters."""
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import Self
+
+from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
+from gates.child.guardian import guarded_folder
+from gates.config import Context
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.tests.pytest_run import PytestRun
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
+from gates.project.history import History, TwoStates, base_of
+from gates.proving.bench import Bench
+from gates.proving.cases import Baseline, statements
+from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
+from gates.proving.proof import End
+from gates.proving.source import Fault, Text, distinct, mutants, spread
+from gates.report import Section
+from gates.task.task import Criterion, Task, stands_beside
+from gates.words import counted, first_of, printable
+
+SHARE, LEAST_S = 2.0, 10.0  # of the time that the tests took, and at least
+MOST = 40
+
+
+class MissedMutant(Model):
+    """A mutant of a changed line, and the tests that ran it and passed."""
+
+    location: Location
+    title: str
+    tests: tuple[str, ...]
+
+
+class ChangedLines(Derived):
+    """What the tests made of the mutants of changed lines; `untried` are those that there was no time for."""
+
+    base: str
+    tried: int = 0
+    untried: int = 0
+    missed: tuple[MissedMutant, ...] = ()
+
+    @classmethod
+    def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
+        """Put mutants of the lines that differ from the merge base into a copy, and run the tests of these lines."""
+        history = History(context.root)
+        found = base_of(history, context.base)
+        old, new = TwoStates(history, found.commit, context.root).changed(task.implementation, ".py")
+        facts = {"how": f"mutants of the lines changed since {found.commit[:12]}", "base": printable(found.name)}
+        run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
+        if new and (run is None or not run.complete or lines is None):
+            raise EvidenceUnavailable("which tests run the changed lines was not seen")
+        if not new or run is None:
+            return cls.model_validate(facts)
+        baseline = Baseline.of(run, lines)
+        unstable = {test.id for test, _ in run.unstable}
+        passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
+        changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
+        made, left = distinct(spread(task.id, changes), MOST)
+        with guarded_folder() as folder:
+            try:
+                ends = _tried(made, passed, task, replace(context, evidence=folder), baseline) if made else {}
+            except UsageError as error:
+                raise EvidenceUnavailable(str(error)) from error
+        survived = sorted((each for each in made if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
+        missed = tuple(
+            MissedMutant(
+                location=mutant.location,
+                title=printable(mutant.title),
+                tests=tuple(sorted(map(printable, baseline.noticing(mutant.location, passed)))),
+            )
+            for mutant in survived
+        )
+        return cls.model_validate(
+            {**facts, "tried": len(ends), "untried": len(made) - len(ends) + left, "missed": missed}
+        )
+
+
+def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
+    """Yield mutants of the changed statements of a file that tests are seen to run."""
+    try:
+        file = Text.read(context.root, path)
+        before = old.decode("utf-8", "replace").splitlines()
+        blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
+        changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
+        touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
+    except (OSError, SyntaxError, ValueError):
+        return
+    ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
+    worth = frozenset(line for each in ran for line in each.lines) & changed
+    yield from mutants(file, worth)
+
+
+def _bounds_first(mutant: Fault) -> tuple[str, bool]:
+    return str(mutant.location), {"<", ">"}.isdisjoint(mutant.title.replace("->", ""))
+
+
+def _tried(
+    faults: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
+) -> dict[str, End]:
+    """Return how each mutant ended that there was time for."""
+    asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in faults]
+    jobs = baseline.workers([each["tests"] for each in asked])
+    bench = Bench(task, context, jobs)
+    deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
+    lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
+    ends = {line["id"]: line["tries"][0] for line in lines if line["tries"]}
+    return {name: End(end["end"]) for name, end in ends.items() if not end["idle"]}
+
+
+RAW = "EmptiedCode.json"
+SHOWN, NAMED = 10, 3
+RULES = (
+    RuleText(
+        id="BL016",
+        title="The tests of a criterion notice when its code is stubbed out",
+        meaning="Each symbol is stubbed out, or returns something else. Where no test fails, "
+        "the criterion is inconclusive. A test function that notices nothing is named.",
+    ),
+    RuleText(
+        id="BL023",
+        title="The tests kill the mutants of changed lines",
+        meaning="Where there is a base, mutants of the changed lines run against the tests that execute them. "
+        "One that no test kills is listed. It never blocks.",
+    ),
+)
+
+
+def plan(task: Task) -> Iterator[Planned]:
+    """Plan a check for each criterion that is traced to symbols or patterns."""
+    yield from beside(_traced(task), "emptied", "The tests of {} notice when its code is stubbed out")
+    title = "The tests kill the mutants of changed lines"
+    yield Planned(id="changed-lines", title=title, level=Level.ADVISORY, scored=False)
+
+
+def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Leave open each criterion whose tests pass without its code; what could not be tried is only told."""
+    seen, run = evidence.get(EmptiedCode), evidence.get(PytestRun)
+    ran = run is not None and run.complete
+    for criterion in _traced(task):
+        about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence=RAW)
+        yield from _hollow(
+            about, criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ()
+        )
+        own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
+        # of promises BL001 speaks
+        pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
+        uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
+        for symbol in (*pseudo, *uncalled):
+            message, fix = _unnoticed(criterion, symbol) if symbol.unnoticed else _uncalled(criterion, symbol)
+            own_place = about.but(location=symbol.location, subject=symbol.symbol, expected="a test that notices")
+            yield own_place.unknown(message, fix)
+        if not pseudo and not uncalled:
+            alone = ran and not stands_beside(task, criterion)
+            yield _noticed(about, criterion, own, "" if seen else evidence.why_missing(EmptiedCode), alone=alone)
+    yield from _changed(evidence)
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each emptied symbol which test noticed."""
+    seen = evidence.get(EmptiedCode)
+    if seen is None or not seen.symbols:
+        return
+    yield Section(
+        title="Tests Against Stubbed Code",
+        text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
+        columns=("Noticed by", "Criterion", "Symbol", "Tests asked"),
+        rows=tuple(
+            (by, criterion, ", ".join(f"{one.symbol} ({one.location})" for one in alike), str(tests or "-"))
+            for (by, criterion, tests), alike in groupby(seen.symbols, key=_row)
+        ),
+    )
+
+
+def _traced(task: Task) -> list[Criterion]:
+    return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
+
+
+def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
+    message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
+    return message, "Bind tests that call it, or leave it out of the criterion."
+
+
+def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
+    """Return what is said of a symbol whatever of which tests pass, and what to do."""
+    head = "With other values in" if symbol.exchanged else "Without the body of"
+    asked = symbol.tests - len(symbol.aside)
+    tests = "its test passes" if asked == 1 else f"all {asked} tests that run it pass"
+    fix = "Assert on what it returns, raises or changes, or leave it out of the criterion."
+    if symbol.aside:
+        others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
+        tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
+        fix = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
+    return f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it.", fix
+
+
+def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
+    """Say that the tests of a criterion notice, or why that is not known: open where they stand for it `alone`."""
+    noticed = [symbol for symbol in own if symbol.noticed]
+    if noticed:
+        rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
+        names = ", ".join(symbol.symbol for symbol in noticed)
+        message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
+        return about.passed(message, level=Level.ADVISORY, actual=f"{len(noticed)} of {len(own)} symbols")
+    why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
+    message = f"Whether the tests of {criterion.id} notice that its code does nothing is not known: {why}."
+    if (missing and alone) or any(not symbol.spared and not symbol.promise for symbol in own):
+        fix = "Bind tests that call its code and pass in a copy of the project; faster ones, where time was up."
+        return about.unknown(message, fix)
+    outcome = Outcome.UNKNOWN if missing else Outcome.NOT_APPLICABLE
+    return about(outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
+
+
+def _hollow(about: About, criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
+    """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
+    for test in [each for each in own if not each.noticed and not each.why]:
+        message = f"{test.test} passes whatever the code of {criterion.id} returns or does: it verifies nothing."
+        named = about.but(subject=test.test, location=Location(path=test.test.split("::")[0]))
+        fix = "Assert on what the code returns, raises or changes."
+        yield named.failed(message, fix, level=Level.ADVISORY, severity=Severity.MEDIUM)
+
+
+def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
+    """Name each mutant that the tests that ran it did not notice."""
+    seen = evidence.get(ChangedLines)
+    about = About(rule="BL023", check="changed-lines", level=Level.ADVISORY, severity=Severity.INFO)
+    if seen is None:
+        why = evidence.why_missing(ChangedLines)
+        yield about.unknown(f"Whether the tests notice mutants of the changed lines was not seen: {why}")
+        return
+    lines = [[*found] for _, found in groupby(seen.missed, key=lambda mutant: str(mutant.location))]
+    survived = about.but(severity=Severity.LOW)
+    yield from (_missed(survived, line) for line in lines[:SHOWN])
+    if more := lines[SHOWN:]:
+        yield survived.failed(f"Mutants of {counted(len(more), 'more line')} survived (ChangedLines.json).", "")
+    if not seen.missed:
+        late = f"; there was no time for {seen.untried} more" if seen.untried else ""
+        some = (
+            f"The tests noticed each of {counted(seen.tried, 'mutant')} of the lines changed since {seen.base}{late}."
+        )
+        none = f"No changed line of the implementation that tests run has a mutant (compared with {seen.base}){late}."
+        yield about.passed(some) if seen.tried else about.not_asked(none)
+
+
+def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
+    """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
+    first, others = mutants[0], len(mutants) - 1
+    beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
+    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}."
+    fix = "Add a test at this bound, or with a value that tells the two apart."
+    facts = {"location": first.location, "subject": first.title, "actual": "survived"}
+    return about.failed(message, fix, evidence="ChangedLines.json", **facts)
+
+
+def _row(symbol: EmptiedSymbol) -> tuple[str, str, int]:
+    """Return what noticed, for which criterion, and how many tests were asked."""
+    by = "none" if symbol.unnoticed else f"not judged: {symbol.why}"
+    return symbol.by or symbol.end.value if symbol.noticed else by, symbol.criterion, symbol.tests
+
+
+CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge, page)

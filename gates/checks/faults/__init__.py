@@ -1,1 +1,0 @@
-"""Faults: does a test of a criterion notice that its code does nothing, or gives something else?"""

@@ -1,0 +1,378 @@
+"""What a step of training waits for, and where it reads back to the host: each step of a run is taken apart."""
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from gates.check import Said
+from gates.child.probing import Probe, Probed
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.measuring.interval import NEEDED, rank
+from gates.model import Level, Location, Model, Outcome, RuleText
+from gates.report import Section
+from gates.task.probes import HotPath
+
+WARM_UP, WARM_UP_SHARE = 2, 0.15
+BLOCKS = 12
+LEAST = NEEDED + 1  # steps that are measured, of which one may be left out
+FLOOR_S = 0.002  # of a step on a CPU: a small loader's own machinery, not a wait
+WAITS, EMPTIES = ("synchronize", "wait"), ("empty_cache",)
+OF_TORCH = ("torch.amp", "torch.cuda.amp", "torch.optim")
+NOT_OF_TORCH = ("torch.optim.lr_scheduler",)  # it reads what it was given
+
+
+class HotRead(Model):
+    """How often a line read a value, waited for the device or emptied its cache in one step; see `Read`."""
+
+    call: str
+    location: Location | None = None
+    by: str = ""
+    device: str = ""
+    count: int = 1
+
+    @property
+    def aspect(self) -> str:
+        """Return which limit it counts for."""
+        last = self.call.rpartition(".")[2]
+        return "synchronisations" if last in WAITS else "empty_cache" if last in EMPTIES else "host_reads"
+
+    @property
+    def of_torch(self) -> bool:
+        """Return whether torch itself reads, and not what was asked of it: a scaler its flags, an optimizer a count."""
+        return self.by.startswith(OF_TORCH) and not self.by.startswith(NOT_OF_TORCH)
+
+    def counts_on(self, device: str) -> bool:
+        """Return whether it is the project's, of something that lies, or would lie, on an accelerator."""
+        return not self.of_torch and not (self.device == "cpu" and device != "cpu")
+
+
+class HotStep(Model):
+    """One step: its seconds, those in which a batch was waited for, the reads, and how many looks saw it wait where."""
+
+    seconds: float
+    waited: float
+    device: str = ""
+    reads: tuple[HotRead, ...] = ()
+    lines: tuple[tuple[Location, int], ...] = ()
+
+    @property
+    def stall(self) -> float:
+        """Return the seconds in which batches were waited for; on a CPU without what any loader takes."""
+        return max(0.0, self.waited - FLOOR_S) if self.device == "cpu" else self.waited
+
+
+class HotRun(Model):
+    """One process in which steps were run."""
+
+    problem: str = ""
+    crash: Location | None = None
+    steps: tuple[HotStep, ...] = ()
+
+    @property
+    def measured(self) -> tuple[HotStep, ...]:
+        """Return the steps without the first ones, in which caches fill and workers start."""
+        return self.steps[max(WARM_UP, round(WARM_UP_SHARE * len(self.steps))) :]
+
+    @property
+    def device(self) -> str:
+        """Return the kind of device that the parameters lie on."""
+        return Counter(step.device for step in self.measured).most_common(1)[0][0] if self.measured else ""
+
+
+class Share(NamedTuple):
+    """The share of the time that something takes, and its interval over blocks of steps."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} [{self.low:.1%}, {self.high:.1%}]"
+
+
+class HotSeen(Model):
+    """All that was seen of one callable: one process, and more of them where the first did not tell enough."""
+
+    runs: tuple[HotRun, ...]
+
+    @property
+    def steps(self) -> tuple[HotStep, ...]:
+        """Return the measured steps of all processes."""
+        return tuple(step for run in self.runs for step in run.measured)
+
+    @property
+    def enough(self) -> bool:
+        """Return whether each process came to its end and showed as many steps as it takes to tell."""
+        return all(not run.problem and len(run.measured) >= LEAST for run in self.runs)
+
+    def stall(self) -> Share:
+        """Return the share of waiting over blocks of steps, without the longest of each process, by chance perhaps."""
+        runs = [_but_longest(run.measured) for run in self.runs]
+        steps = tuple(step for run in runs for step in run)
+        ordered = sorted(_stalled(block) for run in runs for block in _blocks(run))
+        value = _stalled(steps)
+        k, _ = rank(len(ordered))
+        low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, 1.0)
+        return Share(value, min(low, value), max(high, value), len(steps))
+
+    def line(self) -> Location | None:
+        """Return the line that most waits for batches were seen at."""
+        lines = sum((Counter(dict(step.lines)) for step in self.steps), Counter[Location]())
+        return lines.most_common(1)[0][0] if lines else None
+
+
+class Reading(NamedTuple):
+    """What one line does at a step: the median, and the share of the steps in which it does it at all."""
+
+    read: HotRead
+    each: int
+    often: float
+
+    @property
+    def where(self) -> str:
+        """Return the line, or the module that has no line of the project behind it."""
+        return str(self.read.location or self.read.by or "an unknown line")
+
+
+def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
+    """Return each line that does something, those that do it at each step first."""
+    counts: dict[HotRead, Counter[int]] = {}
+    for i, step in enumerate(steps):
+        for read in step.reads:
+            if read.aspect == aspect:
+                counts.setdefault(read.model_copy(update={"count": 1}), Counter())[i] += read.count
+    lines = [
+        Reading(read, statistics.median_low(found.get(i, 0) for i in range(len(steps))), len(found) / len(steps))
+        for read, found in counts.items()
+    ]
+    return sorted(lines, key=lambda line: (-line.each, -line.often, line.where, line.read.call))
+
+
+def _but_longest(steps: tuple[HotStep, ...]) -> tuple[HotStep, ...]:
+    longest = max(range(len(steps)), key=lambda i: steps[i].stall, default=0)
+    return steps[:longest] + steps[longest + 1 :]
+
+
+def _blocks(steps: tuple[HotStep, ...]) -> list[tuple[HotStep, ...]]:
+    number = min(BLOCKS, len(steps))
+    ends = [round(i * len(steps) / number) for i in range(number + 1)] if number else []
+    return [steps[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _stalled(steps: tuple[HotStep, ...]) -> float:
+    time = sum(step.seconds for step in steps)
+    return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
+
+
+RUNS = 3
+SHARE = 0.8  # of the time limit, after which a run stops by itself
+
+
+class HotPaths(Probes[HotPath, HotSeen]):
+    """The hot paths of a task, step by step."""
+
+    key = "hot_paths"
+    method = "what trains, in processes of its own, with the time and the reads of each step"
+
+    @classmethod
+    def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
+        """Run a callable, and again while one more run may settle whether it waits too long for batches."""
+        asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
+        seen = HotSeen(runs=())
+        while len(seen.runs) < RUNS:
+            told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
+            seen = HotSeen(runs=(*seen.runs, _run(told)))
+            limit, share = part.limits.stall_share, seen.stall()
+            if not seen.enough or limit is None or not share.low <= limit < share.high:
+                break
+        return seen
+
+
+def _run(told: Probed) -> HotRun:
+    steps = [{name: entry.get(name) for name in HotStep.model_fields} for entry in told.of("step")]
+    return readable(HotRun(problem=told.trouble, crash=told.place), lambda: {"steps": steps})
+
+
+RULE = RuleText(
+    id="PF005",
+    title="No avoidable host syncs",
+    meaning="It fails where the median step reads back, synchronises or empties the cache more than allowed. It also "
+    "fails where it waits too long for batches.",
+)
+LONGEST = 20
+DEFAULT_STALL = 0.1
+
+
+class Kind(NamedTuple):
+    """What a step may do too often, by its limit in the task, and its words."""
+
+    limit: str
+    title: str
+    does: str
+    noun: str
+    impact: str
+    remedy: str
+
+
+COUNTED = (
+    Kind(
+        "host_reads",
+        "Reads no value back to the host at each step",
+        "reads a value back to the host",
+        "reads back to the host",
+        "An accelerator must have done all that it was asked for before a value can be read; until then nothing new is "
+        "asked of it.",
+        "Keep the tensor (`.detach()`), and read it once in a while, all values at once.",
+    ),
+    Kind(
+        "synchronisations",
+        "Waits for no device at each step",
+        "waits for the device",
+        "waits for the device",
+        "The device has nothing to do from then until it is asked for more.",
+        "Take it out of the loop; to time a step, use events and wait once at the end.",
+    ),
+    Kind(
+        "empty_cache",
+        "Empties no cache at each step",
+        "empties the allocator's cache",
+        "emptied caches",
+        "The memory must be asked of the driver again, which waits for the device each time.",
+        "Leave it out: the allocator reuses what is free.",
+    ),
+)
+STALL = Kind(
+    "stall_share",
+    "Does not wait for batches",
+    "waits for batches",
+    "of the time spent waiting for batches",
+    "The device has nothing to do until the batch is there.",
+    "Make batches ahead, in processes of their own (`num_workers`, `prefetch_factor`), or make them cheaper.",
+)
+
+
+def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
+    """Yield what can be said of one kind, and for each line where several are at fault."""
+    bad, device = next((run for run in seen.runs if run.problem), None), seen.runs[0].device
+    if bad is not None:
+        yield unknown(f"{bad.problem} (after {len(bad.steps)} steps)", location=bad.crash)
+    elif not seen.enough:
+        yield unknown(_too_few(seen))
+    elif path.on not in {"any", device}:
+        yield unknown(f"its steps ran on {device or 'no device'}, and must be seen on {path.on}")
+    elif kind is STALL:
+        yield _stall(path, seen)
+    else:
+        yield from _counted(kind, path, seen)
+
+
+def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
+    limit, steps, device = getattr(path.limits, kind.limit) or 0.0, len(seen.steps), seen.runs[0].device
+    lines = [line for line in readings_of(seen.steps, kind.limit) if line.read.counts_on(device)]
+    counted = [[r.count for r in s.reads if r.aspect == kind.limit and r.counts_on(s.device)] for s in seen.steps]
+    total, often = statistics.median_low(map(sum, counted)), [line for line in lines if line.each]
+    expected = f"at most {limit:g} {kind.noun} at each step"
+    if total > limit:
+        for line in often or lines:
+            told = f"{_each(line, kind, device)} ({total} at each step in all, over {steps} steps)"
+            subject, actual = f"{line.where} ({line.read.call})", f"{total} at each step"
+            about = (line.read.location, expected, kind.impact, kind.remedy, subject)
+            yield Said(Outcome.FAILED, told, actual, *about)
+        return
+    rare = "; ".join(f"{line.where} does on {line.often:.0%} of them" for line in lines[len(often) :][:3])
+    here = device != "cpu" or kind.limit == "host_reads"
+    more = (rare, "" if here else "what is done only on an accelerator did not run here")
+    told = "; ".join(filter(None, (f"{total} {kind.noun} at each of {steps} steps on {device}", *more)))
+    yield Said(Outcome.PASSED, told, f"{total} at each step", expected=expected)
+
+
+def _each(line: Reading, kind: Kind, device: str) -> str:
+    often = f"{line.each} times " if line.each > 1 else ""
+    when = f"{often}at each step" if line.each else f"at {line.often:.0%} of the steps"
+    would = ", for which an accelerator would be waited for" if device == "cpu" and kind.limit == "host_reads" else ""
+    return f"{line.where} {kind.does} {when} (`{line.read.call}`){would}"
+
+
+def _stall(path: HotPath, seen: HotSeen) -> Said:
+    asked, share = path.limits.stall_share, seen.stall()
+    limit = DEFAULT_STALL if asked is None else asked
+    floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
+    told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
+    most = f"at most {limit:.0%} {STALL.noun}"
+    if share.low > limit:
+        at = seen.line()
+        told = f"{told}; most of it at {at}"
+        if share.value < 1:
+            told = f"{told}; without it a step would be at most {1 / (1 - share.value):.2f} times as fast"
+        return Said(Outcome.FAILED, told, f"{share}", at, most, STALL.impact, STALL.remedy)
+    if share.high > limit:
+        remedy = "Ask for more 'steps', or measure on a machine with less else to do."
+        return unknown(f"{told}, and the limit of {limit:.0%} lies in between", f"{share}", remedy=remedy)
+    return Said(Outcome.PASSED, told, f"{share}", expected=most)
+
+
+def _too_few(seen: HotSeen) -> str:
+    fewest = min(seen.runs, key=lambda run: len(run.measured))
+    if not fewest.steps:
+        return "no optimizer of torch stepped"
+    needed = f"at least {LEAST} after the first {max(WARM_UP, len(fewest.steps) - len(fewest.measured))}"
+    return f"it made {len(fewest.steps)} steps, and {needed} are needed"
+
+
+def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:
+    """Return how binding a kind is: what the task sets no limit for is only advised."""
+    limited = getattr(path.limits, kind.limit) is not None
+    return path.level if limited else Level.ADVISORY, limited
+
+
+def _page(seen: Sequence[tuple[HotPath, HotSeen, Said]], not_run: str) -> Iterator[Section]:
+    """Tell how long steps are and wait, and which lines read what how often."""
+    if not_run:
+        yield Section(title="Hot path", text=not_run)
+    for path, one, _ in seen:
+        lines = [line for kind in COUNTED for line in readings_of(one.steps, kind.limit)] if one.enough else []
+        yield Section(
+            title=f"Hot path: {path.name}",
+            text=_summary(one, " By line, what it reads; what torch reads by itself is not counted." if lines else ""),
+            columns=("Line", "Call", "At each step", "On so many steps", "Whose") if lines else (),
+            rows=tuple(map(_row, lines[:LONGEST])),
+        )
+
+
+def _summary(seen: HotSeen, reads: str) -> str:
+    if not seen.enough:
+        return "Too little was seen of it; see the findings."
+    runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
+    step = statistics.median(each.seconds for each in seen.steps)
+    took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
+    at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
+    steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.runs[0].device}; the first ones are left out."
+    return f"{steps} Waiting for batches takes {seen.stall()} of the time{at}.{reads}"
+
+
+def _row(line: Reading) -> tuple[str, ...]:
+    whose = "torch's own" if line.read.of_torch else "the project's"
+    return line.where, line.read.call, str(line.each), f"{line.often:.0%}", whose
+
+
+def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
+    told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
+    return Aspect(lambda path: f"{kind.title}: {path.name}", kind.title.lower(), told, name, partial(_bound, kind))
+
+
+CHECK = ProbeCheck(
+    name="hot_path",
+    order=20,
+    prefix="hot",
+    rule=RULE,
+    evidence=HotPaths,
+    aspects=tuple(map(_aspect, (*COUNTED, STALL))),
+    page=_page,
+    doubt="not known what its steps wait for",
+    remedy="Make the callable train steps to its end, with an optimizer of torch.",
+    suffix=lambda _seen: "-1",
+).check()

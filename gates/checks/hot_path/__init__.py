@@ -1,1 +1,0 @@
-"""What a step of training waits for, and where its time goes."""

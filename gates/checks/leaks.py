@@ -1,0 +1,381 @@
+"""Memory over epochs: does it go on growing from one to the next?
+
+A callable of the project runs over and over in a process of its own, and what is held is read after each epoch. What
+may go on growing is run again for longer, in a fresh process; what does is run once more to see where.
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from itertools import combinations
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from gates.check import Said
+from gates.child.probing import Entry, Probe, Probed
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
+from gates.task.probes import Leak
+from gates.words import shown, sparkline
+
+METHOD = "Theil-Sen slope with Sen's interval of 95 %"
+ALPHA = 0.05
+DROPPED = 0.3
+LEAST = 10  # values of which a slope is taken
+ENOUGH = 15  # values that show by themselves that a growth has ended
+SLOWED = 0.5  # of the slope before: what grows ever more slowly may end
+ENDS = 3  # values at each end that the whole change is taken from
+
+
+class Drift(StrEnum):
+    """What a series does in the end."""
+
+    FLAT = "flat"
+    GROWS = "grows"
+    OPEN = "open"
+
+
+class Slope(NamedTuple):
+    """By how much a value changes from one to the next, and the interval of that."""
+
+    value: float
+    low: float
+    high: float
+
+
+def theil_sen(values: Sequence[float]) -> Slope:
+    """Return the slope of two or more values that were taken at equal distances, with Sen's interval (Sen 1968)."""
+    n = len(values)
+    slopes = sorted((values[j] - values[i]) / (j - i) for i, j in combinations(range(n), 2))
+    deviation = math.sqrt(n * (n - 1) * (2 * n + 5) / 18)  # of Kendall's statistic without a trend
+    apart = int(statistics.NormalDist().inv_cdf(1 - ALPHA / 2) * deviation) + 2
+    k = (len(slopes) - apart) // 2  # so many slopes may be left out at each end
+    low, high = (slopes[k], slopes[-1 - k]) if k >= 0 else (-math.inf, math.inf)
+    return Slope(statistics.median(slopes), low, high)
+
+
+def kept(values: Sequence[float]) -> Sequence[float]:
+    """Return the values without the first 30 %, in which caches fill and allocators find their size."""
+    return values[math.ceil(DROPPED * len(values)) :]
+
+
+def drift(values: Sequence[float], tolerance: float) -> Drift:
+    """Say whether a series goes on growing by more than the tolerance from one value to the next.
+
+    It grows where both the slope of what is kept and that of its second half lie above the tolerance with their whole
+    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It is flat where slope and
+    whole change of the second half lie below; unless that is long, also of all that is kept.
+    """
+    used = kept(values)
+    first, last = used[: len(used) // 2], used[len(used) // 2 :]
+    if len(last) < LEAST // 2 or len(used) < LEAST:
+        return Drift.OPEN
+    whole, before, end = theil_sen(used), theil_sen(first), theil_sen(last)
+    slows = end.high < SLOWED * before.value
+    if whole.low > tolerance and end.low > tolerance and not slows:
+        return Drift.GROWS
+    long = len(last) >= ENOUGH
+    flat = end.high <= tolerance and _change(last) <= tolerance
+    return Drift.FLAT if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance)) else Drift.OPEN
+
+
+def _change(values: Sequence[float]) -> float:
+    """Return the mean change from one value to the next, so that a few large steps do not hide among equal values."""
+    return (statistics.median(values[-ENDS:]) - statistics.median(values[:ENDS])) / (len(values) - ENDS)
+
+
+LEAST_BYTES = 16 * 1024  # a history of numbers is below
+NODES = 0.5
+OF_FOOTPRINT = 1e-4
+
+
+class Rung(Model):
+    """What one rung of the ladder showed after each epoch."""
+
+    name: str
+    values: tuple[float, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Return whether growth here is what is held, and nothing else."""
+        return self.name != "private"
+
+    @property
+    def unit(self) -> str:
+        """Return what is counted."""
+        return "nodes" if self.name == "graph" else "bytes"
+
+
+class Filling(Model):
+    """A cache or queue that has a bound and had not reached it."""
+
+    name: str
+    size: int
+    most: int
+
+
+class Watched(Model):
+    """One process in which epochs were run; `problem` is why not all of them were, and `place` where."""
+
+    problem: str = ""
+    place: Location | None = None
+    form: str = ""
+    asked: int
+    epochs: int = 0
+    rungs: tuple[Rung, ...] = ()
+    filling: tuple[Filling, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def footprint(self) -> float:
+        """Return what the process held by itself after its first epoch."""
+        return next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
+
+    def tolerance(self, rung: Rung, asked: int | None) -> float:
+        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process holds."""
+        if rung.unit == "nodes":
+            return NODES
+        least = max(LEAST_BYTES, OF_FOOTPRINT * self.footprint)
+        return float(asked or least) if rung.exact else max(asked or 0, least)
+
+    def drifts(self, asked: int | None) -> dict[str, Drift]:
+        """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
+        found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
+        open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
+        return {name: Drift.OPEN if does is Drift.GROWS and name in open_ else does for name, does in found.items()}
+
+
+class Holder(Model):
+    """A container that grew with every epoch: by how many entries, and the line after which it was larger.
+
+    `size` is about how many bytes an epoch adds to it, `graphs` whether its newest entries hold graphs.
+    """
+
+    kind: str
+    rate: float
+    size: float
+    graphs: bool
+    location: Location | None = None
+
+
+class LeakRun(Model):
+    """One callable: run as often as asked, then for longer where it may leak, then to see where."""
+
+    first: Watched
+    longer: Watched | None = None
+    allocated: tuple[Location, ...] = ()
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def last(self) -> Watched:
+        """Return the run that counts."""
+        return self.longer or self.first
+
+
+LONGER = 3
+MOST_EPOCHS = 1000
+SHARE = 0.8  # of the time limit, after which a longer run stops by itself
+LOCATED = 6  # epochs that are looked at for where
+
+
+class Leaks(Probes[Leak, LeakRun]):
+    """All callables of a task whose memory must not go on growing."""
+
+    key = "leaks"
+    method = "each callable over and over, in processes of their own, memory read after each epoch"
+
+    @classmethod
+    def look(cls, probe: Probe, name: str, part: Leak, limit_s: float) -> LeakRun:
+        """Run a callable as often as is asked, and again where it does not stay as it is."""
+
+        def asked(suffix: str, epochs: int, warm: int = 0) -> Probed:
+            about = {"call": part.call, "args": part.args, "seconds": SHARE * limit_s, "least": part.epochs}
+            told = {**about, "epochs": epochs, "warm": warm}
+            return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
+
+        first = _watched(asked("", part.epochs), part.epochs)
+        seen = LeakRun(first=first)
+        if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Drift.FLAT}:
+            return seen
+        epochs = min(LONGER * part.epochs, MOST_EPOCHS)
+        longer = _watched(asked("-longer", epochs), epochs)
+        seen = LeakRun(first=first, longer=longer)
+        if Drift.GROWS not in longer.drifts(part.tolerance_bytes).values():
+            return seen
+        # what begins later is found after as many epochs as the longer run had
+        for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
+            located = _located(seen, asked(suffix, warm + LOCATED, warm))
+            if located.allocated or located.holders:
+                return located
+        return seen
+
+
+def _watched(probed: Probed, asked: int) -> Watched:
+    series, told = probed.of("epoch"), next(iter(probed.of("form")), {})
+    base = Watched(problem=probed.trouble, place=probed.place, asked=asked)
+    facts: dict[str, object] = {name: told[name] for name in ("form", "filling", "troubles") if name in told}
+    return readable(base, lambda: {**facts, "epochs": len(series), "rungs": _rungs(series)})
+
+
+def _located(seen: LeakRun, probed: Probed) -> LeakRun:
+    told = {"allocated": probed.of("allocated"), "holders": probed.of("holder")}
+    with suppress(ValidationError):  # what is known of where does not change that it leaks
+        return LeakRun.model_validate({**dict(seen), **told})
+    return seen
+
+
+def _rungs(series: list[Entry]) -> list[dict[str, object]]:
+    """Return each rung that was read after most epochs; one that came later, such as a device, from there on."""
+    names = dict.fromkeys(name for entry in series for name in entry)
+    columns = {name: [entry.get(name) for entry in series] for name in names}
+    return [
+        {"name": name, "values": [value for value in values if value is not None]}
+        for name, values in columns.items()
+        if values and values[-1] is not None
+    ]
+
+
+PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
+
+
+RULE = RuleText(
+    id="PF004",
+    title="No memory leak",
+    meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
+    "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
+)
+LIBRARY = (
+    "Look for it with a profiler that sees the C library's calls, such as memray. For a buffer, ask for as many "
+    "'epochs' as it takes to fill it in the first third."
+)
+MORE = "Ask for more 'epochs', or let caches fill in the first third of them."
+LET_GO = (
+    "Let go of it at the end of an epoch; of a tensor, keep its number (`.item()`) or at least no graph (`.detach()`). "
+    "Of a buffer that will be full one day, ask for as many 'epochs' as that takes."
+)
+ORDER = ("device", "tensors", "graph", "python")
+WORDS = {
+    "tensors": "live tensors",
+    "graph": "autograd graphs",
+    "python": "what Python holds",
+    "private": "the process's own memory",
+}
+FORMS = {
+    "called": "it is called once an epoch",
+    "returned": "what it returns is called once an epoch",
+    "stepped": "what it returns makes a step each epoch",
+}
+
+
+def _said(leak: Leak, run: LeakRun) -> Said:
+    last = run.last
+    if last.problem:
+        told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(last)}"
+        return unknown(told, location=last.place)
+    drifts = last.drifts(leak.tolerance_bytes)
+    grown = [rung for rung in last.rungs if drifts[rung.name] is Drift.GROWS]
+    exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
+    if exact:
+        return _leaks(leak, run, exact)
+    if last.troubles or not {rung.name for rung in last.rungs} >= {"python", "private"}:
+        why = "; ".join(last.troubles) or "what Python and the process hold cannot be read here"
+        return unknown(f"not all was seen: {why}")
+    if grown:
+        why = (
+            "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
+        )
+        return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
+    if unclear := [_words(rung) for rung in last.rungs if drifts[rung.name] is Drift.OPEN]:
+        filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling)
+        why = f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
+        return unknown(f"{why}: {filled}" if filled else why, "not decided", remedy=MORE)
+    grew = _grew(last.rungs)
+    told = f"no memory keeps growing over {last.epochs} epochs: {grew}"
+    return Said(Outcome.PASSED, told, grew, expected="no growth above the tolerance")
+
+
+def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
+    at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
+    message = f"{_grew(exact)}, over {run.last.epochs} epochs; {told}"
+    most = f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
+    impact = "A run that is long enough ends for want of memory."
+    return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
+
+
+def _why(watched: Watched) -> str:
+    """Return why a run did not come to its end."""
+    return f"{watched.problem} (after {watched.epochs} of {watched.asked} epochs)"
+
+
+def _words(rung: Rung) -> str:
+    return WORDS.get(rung.name, rung.name)
+
+
+def _slope(rung: Rung) -> str:
+    slope = theil_sen(kept(rung.values))
+    value, low, high = (shown(each, rung.unit) for each in (slope.value, slope.low, slope.high))
+    return f"{value} [{low}, {high}]"
+
+
+def _grew(rungs: Sequence[Rung]) -> str:
+    return "; ".join(f"{_words(rung)} by {_slope(rung)} an epoch" for rung in rungs)
+
+
+def _page(seen: Sequence[tuple[Leak, LeakRun, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each rung of each callable how it grew."""
+    yield Section(
+        title="Memory",
+        text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
+        facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run, _ in seen),
+        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
+        rows=tuple(row for each in seen for row in _rows(*each)),
+    )
+
+
+def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
+    last = run.last
+    drifts, epochs = last.drifts(leak.tolerance_bytes), str(last.epochs)
+    for rung in last.rungs:
+        if len(rung.values) > 1:
+            does, tolerance = drifts[rung.name], shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit)
+            name = rung.name if rung.exact else f"{rung.name} (vague)"
+            line = str(said.location or "-") if does is Drift.GROWS else "-"
+            of = leak.name if rung is last.rungs[0] else ""
+            yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
+    if not last.rungs:
+        yield _why(last), "-", "-", "-", epochs, "-", "-", leak.name
+
+
+def place_of(run: LeakRun, rung: str, growth: float) -> tuple[Location | None, str]:
+    """Return the line where a rung's growth is kept, or else allocated, and both in words; `growth` is an epoch's."""
+    fitting = [each for each in run.holders if each.graphs or (rung != "graph" and each.size >= PLAUSIBLE * growth)]
+    holder = max(fitting, key=lambda each: each.location is not None, default=None)
+    allocated = next(iter(run.allocated), None)
+    words = []
+    if holder:
+        at = f" at {holder.location}" if holder.location else ""
+        words.append(f"kept by a {holder.kind}, which gets {holder.rate:.3g} entries more each epoch{at}")
+    if allocated:
+        words.append(f"allocated at {allocated}")
+    kept = holder.location if holder else None
+    return kept or allocated, ", ".join(words) or "no line of the project was found for it"
+
+
+CHECK = ProbeCheck[Leak, LeakRun](
+    name="leaks",
+    order=30,
+    prefix="leak",
+    rule=RULE,
+    evidence=Leaks,
+    aspects=(
+        Aspect(lambda leak: f"No memory leak in {leak.name}", "no memory leak", lambda leak, run: [_said(leak, run)]),
+    ),
+    page=_page,
+    doubt="not known whether it leaks",
+    remedy="Make the callable run to its end, epoch after epoch.",
+    suffix=lambda run: "-longer" if run.longer else "",
+).check()

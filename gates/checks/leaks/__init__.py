@@ -1,1 +1,0 @@
-"""Memory growth of a callable over epochs, against its tolerance."""

@@ -1,0 +1,276 @@
+"""By which power of a size time, memory or calls of a step grow.
+
+A step runs at several sizes; where it grows too fast, the function that does is found, too.
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from gates.check import Said
+from gates.child.probing import Entry, Probe, Probed, number
+from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
+from gates.measuring.interval import student
+from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
+from gates.task.probes import Scale
+from gates.words import shown
+
+LEVEL = 0.95
+STEP = 0.005
+MOST = 5.0
+HARDLY = math.log(1.1)  # what grows by less, from the least size to the largest, is all but constant
+
+
+@dataclass(frozen=True)
+class Power:
+    """An exponent and its interval, of so many rounds in so many starts."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    starts: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def power(sizes: Sequence[int], starts: Sequence[Sequence[Sequence[float]]]) -> Power:
+    """Return the exponent from the values of each size in each round of each start.
+
+    A constant part, such as the start of a step, makes the slope in logarithms too small, a fit with a constant part
+    follows the noise of the smallest sizes. So the exponent lies between the two: `slope` over the upper half of the
+    sizes, below which it is not, and `affine`, the k of a + b * n ** k with a >= 0.
+
+    Each start gives its medians. The interval begins where Student's interval of the slopes of the starts begins, and
+    ends where the higher of the two intervals ends; where nothing grows, no k can be told, and the slope alone counts.
+    Raises `ValueError` where there are fewer than two starts, or values that are not above 0.
+    """
+    if len(starts) < 2:
+        raise ValueError(f"{len(starts)} start, expected two or more")
+    if any(not (math.isfinite(value) and value > 0) for rounds in starts for row in rounds for value in row):
+        raise ValueError("a value that is not above 0")
+    medians = [[statistics.median(column) for column in zip(*rounds, strict=True)] for rounds in starts]
+    whole = [statistics.median(column) for column in zip(*medians, strict=True)]
+    lower = student([slope(sizes, row) for row in medians], LEVEL)
+    upper = student([affine(sizes, row) for row in medians], LEVEL)
+    grown = student([math.log(row[-1] / row[0]) for row in medians], LEVEL)
+    high = lower[1] if grown[1] <= HARDLY else max(lower[1], upper[1])
+    value = min(max(affine(sizes, whole), lower[0]), high)
+    return Power(value, lower[0], high, sum(map(len, starts)), len(starts))
+
+
+def slope(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """Return the slope in logarithms over the upper half of the sizes, two at least."""
+    first = min(len(sizes) // 2, len(sizes) - 2)
+    logs = ([math.log(each) for each in column[first:]] for column in (sizes, values))
+    return statistics.linear_regression(*logs).slope
+
+
+def affine(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """Return the k with which a + b * n ** k, a >= 0 and b >= 0, comes nearest to the values, relative to each."""
+    steps = round(MOST / STEP)
+    return min((_misfit(sizes, values, i * STEP), i * STEP) for i in range(1, steps + 1))[1]
+
+
+def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
+    """Return the sum of the squares that the best a and b leave, each value being 1."""
+    rows = [(1 / value, (size / sizes[-1]) ** k / value) for size, value in zip(sizes, values, strict=True)]
+    aa, bb = sum(x * x for x, _ in rows), sum(y * y for _, y in rows)
+    ab, a1, b1 = sum(x * y for x, y in rows), sum(x for x, _ in rows), sum(y for _, y in rows)
+    a, b, determinant = 0.0, b1 / bb, aa * bb - ab * ab
+    if determinant > 1e-12 * aa * bb and a1 * bb > b1 * ab:
+        a, b = (a1 * bb - b1 * ab) / determinant, (b1 * aa - a1 * ab) / determinant
+    if b < 0:
+        a, b = a1 / aa, 0.0
+    return float(sum((a * x + b * y - 1) ** 2 for x, y in rows))
+
+
+LEAST_SHARE = 0.1
+
+
+class Grown(Model):
+    """The function of the project that takes most beyond the limit: by which power it grows, its share of the step."""
+
+    place: Location
+    function: str
+    exponent: float
+    share: float
+
+
+class Scaled(Model):
+    """One step at its sizes: the values of each size, by round and start; and the function that grows fastest."""
+
+    problem: str = ""
+    place: Location | None = None
+    device: str = "cpu"
+    sizes: tuple[int, ...]
+    starts: tuple[tuple[tuple[float, ...], ...], ...] = ()
+    grown: Grown | None = None
+
+    def power(self) -> Power:
+        """Return the exponent; raise `ValueError` where it cannot be told."""
+        return power(self.sizes, self.starts)
+
+
+class Scaling(Probes[Scale, Scaled]):
+    """All steps of a task whose growth is limited."""
+
+    key = "scaling"
+    method = "each step at each size, sizes in turn, in fresh processes; where it grows too fast, by function"
+
+    @classmethod
+    def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
+        """Measure a step; the same call with the folders of another revision measures it there."""
+        told = part.model_dump(include={"call", "args", "kwargs", "of", "restarts", "budget_s"})
+        asked = {**told, "argument": part.argument, "sizes": part.sizes}
+        probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
+        base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
+        seen = readable(base, lambda: _facts(probed))
+        if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
+            return seen
+        where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
+        return readable(seen, lambda: {"grown": _grown(part, where)})
+
+
+def _facts(probed: Probed) -> dict[str, object]:
+    device = next((str(entry["type"]) for entry in probed.of("device")), "cpu")
+    starts: dict[object, list[object]] = {}
+    for entry in probed.of("round"):
+        starts.setdefault(entry["restart"], []).append(entry["values"])
+    return {"device": device, "starts": tuple(starts.values())}
+
+
+def _exceeds(scale: Scale, seen: Scaled) -> bool:
+    """Return whether the step grows faster than it may."""
+    try:
+        found = seen.power()
+    except ValueError:
+        return False
+    return found.low > scale.exponent.at_most
+
+
+def _grown(scale: Scale, probed: Probed) -> Grown | None:
+    """Return the function that takes most beyond what the limit lets it, else the one that grows fastest."""
+    told = {entry["size"]: _by_function(entry) for entry in probed.of("functions")}
+    least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
+    if least is None or not most:
+        return None
+    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most
+    whole = sum(most.values()) or 1.0
+    floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
+    found: list[tuple[float, float, Grown]] = []
+    for (path, line, function), value in most.items():
+        before = max(least.get((path, line, function), 0.0), floor)
+        exponent = math.log(max(value, floor) / before) / math.log(ratio)
+        if value / whole >= LEAST_SHARE:
+            place = Location(path=path, line=line)
+            grown = Grown(place=place, function=function, exponent=exponent, share=value / whole)
+            found.append((max(0.0, value - before * ratio**limit), exponent, grown))
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
+def _by_function(entry: Entry) -> dict[tuple[str, int, str], float]:
+    functions = entry["functions"]
+    assert isinstance(functions, list)
+    return {(str(path), int(line), str(function)): number(value) for path, line, function, value in functions}
+
+
+RULE = RuleText(
+    id="PF007",
+    title="It scales no worse with a size than it may",
+    meaning="A step is measured at several sizes. It fails where the whole interval of its exponent "
+    "is beyond the limit. An interval that holds the limit is unknown.",
+)
+METHOD = (
+    "the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
+    "Student's interval of 95 % over the starts"
+)
+UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
+WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
+
+
+def _said(scale: Scale, seen: Scaled) -> Said:
+    if why := _why_not(scale, seen):
+        return unknown(why, location=seen.place)
+    found, most = seen.power(), scale.exponent.at_most
+    told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
+    said = Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
+    if found.high <= most:
+        return said
+    if found.low > most:
+        return _too_fast(scale, seen, said)
+    return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
+
+
+def _too_fast(scale: Scale, seen: Scaled, said: Said) -> Said:
+    """Say of a step that it grows too fast, by how much, and which function does."""
+    worst, middle, told = seen.grown, _middle(seen), said.message
+    if worst:
+        told += f"; {worst.function} at {worst.place} grows with about {worst.exponent:.2f}"
+        told += f" and takes {worst.share:.0%} of the step at {seen.sizes[-1]}"
+    by, more = scale.sizes[-1] // scale.sizes[0], middle[-1] / middle[0]
+    impact = f"{scale.argument} times {by} makes it {more:.3g} times as much."
+    said = replace(said, outcome=Outcome.FAILED, message=told, location=worst.place if worst else None, impact=impact)
+    return replace(said, remediation="Look for a loop within a loop, or a matrix of all by all.")
+
+
+def _why_not(scale: Scale, seen: Scaled) -> str:
+    """Return why there is no exponent, or nothing where there is one."""
+    if seen.problem:
+        return seen.problem
+    if scale.on not in {"any", seen.device}:
+        return f"it was measured on {seen.device}, asked is {scale.on}"
+    if len(seen.starts) < scale.restarts:
+        return f"{len(seen.starts)} of {scale.restarts} starts in the time there is"
+    try:
+        seen.power()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _middle(seen: Scaled) -> list[float]:
+    """Return the median of each size, over all rounds."""
+    rows = [row for rounds in seen.starts for row in rounds]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each step how it grows."""
+    yield Section(
+        title="Complexity",
+        text=not_run or f"By which power of a size a step grows: {METHOD}.",
+        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
+        rows=tuple(_row(*each) for each in seen),
+    )
+
+
+def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
+    values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
+    sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
+    rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
+    function = str(seen.grown.place) if seen.grown else "-"
+    found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
+    return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
+
+
+CHECK = ProbeCheck[Scale, Scaled](
+    name="scaling",
+    order=50,
+    prefix="scaling",
+    rule=RULE,
+    evidence=Scaling,
+    aspects=(
+        Aspect(
+            lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}",
+            "it grows no faster than it may",
+            lambda scale, seen: [_said(scale, seen)],
+        ),
+    ),
+    page=_page,
+    doubt="not known how it grows",
+    remedy="Make `call` return the step, and let it run to its end.",
+).check()

@@ -1,1 +1,0 @@
-"""Waivers: which work today, which end soon, which do not work any more."""

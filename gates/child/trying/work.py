@@ -1,0 +1,231 @@
+"""Tries faults one after the other: put in, run the tests, take out; what is noticed is checked without the fault.
+
+There its file is only written anew, with comments that mean nothing: a test that notices those notices no fault.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .keeping import Copy
+from .session import run, warm_up
+from .values import HEARD
+
+Told = dict[str, Any]
+LEAST_BYTES = 2 * 1024**3
+NOTICED = {"killed", "timeout", "memory", "crashed"}
+EACH = ("--maxfail=0",)  # the last of several counts: all tests run
+
+
+class Worker:
+    """One copy and the sessions that run in it."""
+
+    def __init__(self, plan: Told) -> None:
+        self._plan = plan
+        self._root = Path(plan["root"])
+        self._scratch = Path(plan["scratch"])
+        self._copy = Copy(self._root, Path(plan["pristine"]))
+        self._forked = warm_up(plan["packages"], plan["modules"])
+        self._collected: set[str] = set()
+        self._controls: dict[tuple[str, ...], Told] = {}
+        self._noticing: set[str] = set()  # the test functions that noticed something of a criterion
+
+    def tried(self, fault: Told, deadline: float) -> Told:
+        """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
+        tests, missed = self._known(fault["tests"]), False
+        tries: list[Told] = []
+        for way in fault["ways"] if tests else ():
+            if time.time() > deadline:
+                return {"id": fault["id"], "tries": tries, "late": True}
+            found = self._noticed(fault["file"], way["text"], tests, float(fault["limit_s"]))
+            called = not way.get("mark") or Path(way["mark"]).exists()
+            tries.append({**found, "called": called})
+            survived = found["end"] == "survived" and not found["idle"]
+            if found["end"] in NOTICED or not (survived or missed):
+                break
+            missed |= survived and called
+        if tries and tries[-1]["end"] in NOTICED:
+            self._noticing.add(fault.get("keys", {}).get(tries[-1]["by"], ""))
+        return {"id": fault["id"], "tries": tries, "collected": tests}
+
+    def asked_each(self, fault: Told, deadline: float) -> Told:
+        """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
+
+        One whose function was seen to notice something of the criterion is not asked again.
+        """
+        noticed: set[str] = set()
+        missed: set[str] = set()
+        for way in fault["ways"]:
+            left = [test for test in self._known(fault["each"]) if fault["keys"][test] not in self._noticing]
+            if left and time.time() <= deadline:
+                failed, passed = _ends(self._with(fault["file"], way["text"], left, float(fault["limit_s"]), *EACH))
+                found = (
+                    failed and failed & _ends(self._without(fault["file"], sorted(failed), fault["limit_s"], *EACH))[1]
+                )
+                self._noticing |= {fault["keys"][test] for test in found}
+                noticed |= found
+                missed |= passed
+        return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
+
+    def _known(self, tests: list[str]) -> list[str]:
+        return [test for test in tests if test in self._collected]
+
+    def _noticed(self, name: str, text: str, tests: list[str], limit_s: float) -> Told:
+        """Run tests with a fault in; what they notice counts only if they pass as far without it.
+
+        Tests that do not are put aside: others may notice for better reasons.
+        """
+        found: Told = {}
+        aside: list[str] = []
+        for _ in range(4):
+            found = {**_judged(self._with(name, text, tests, limit_s)), "aside": aside, "idle": 0}
+            if found["end"] == "survived":
+                control = self._control(name, tests, limit_s) if found["passed"] < len(tests) else found
+                return {**found, "idle": len(tests) - int(control.get("passed", 0))}
+            if found["end"] == "broken":
+                break
+            control = self._control(name, tests[: _place(found["by"], tests)], limit_s)
+            if control["again"]:
+                continue  # without a fault it fails in a forked process, and passes in its own
+            if found["end"] == "timeout" and control["seconds"] * 5 > limit_s * 1.5:
+                limit_s = control["seconds"] * 5
+                continue
+            if control["end"] == "survived":
+                return found
+            found |= {"end": "unsteady", "message": control["message"]}
+            aside.append(control["by"])
+            tests = [test for test in tests if test != control["by"]]
+            if not tests or control["by"] != found["by"]:
+                return found
+        return found if found["end"] == "broken" and not aside else {**found, "end": "unsteady"}
+
+    def _control(self, name: str, tests: list[str], limit_s: float) -> Told:
+        """Return how tests end without a fault; once only a forked one fails them, none is any more."""
+        key = (str(self._forked), name, *tests)
+        if key not in self._controls:
+            found = _judged(self._without(name, tests, limit_s))
+            if found["end"] != "survived" and self._forked:
+                self._forked = False
+                alone = _judged(self._without(name, tests, limit_s))
+                if alone["end"] == "survived":
+                    return {**alone, "again": True}
+                self._forked = True  # it is not the forking
+            self._controls[key] = {**found, "again": False}
+        return self._controls[key]
+
+    def _with(self, name: str, text: str, tests: list[str], limit_s: float, *more: str) -> Told:
+        self._copy.put(name, text)
+        try:
+            return self._session(tests, limit_s, *more)
+        finally:
+            self._copy.restore()
+
+    def _without(self, name: str, tests: list[str], limit_s: float, *more: str) -> Told:
+        self._copy.retell(name)
+        try:
+            return self._session(tests, limit_s * 3, *more)
+        finally:
+            self._copy.restore()
+
+    def prepare(self, faults: list[Told]) -> None:
+        """Collect all tests once with what is compiled kept, and import what they import of the libraries.
+
+        A file with a fault looks newer than what was compiled of it, and is compiled again. Some tests run, to hear
+        what kind of thing the functions give back that are to give back another.
+        """
+        tests = list(dict.fromkeys(test for fault in faults for test in fault["tests"]))
+        listen = {key: test for fault in faults for key, test in fault.get("listen", {}).items()}
+        places = {key: key.rpartition(":") for key in listen}
+        facts = {
+            "compiled": True,
+            "run": list(listen.values()),
+            "listen": {key: (str(self._root / path), int(line)) for key, (path, _, line) in places.items()},
+        }
+        limit_s = float(self._plan["collect_s"]) + max((float(fault["limit_s"]) for fault in faults), default=0)
+        session = self._session(tests, limit_s, *EACH, **facts)
+        self._copy.restore()
+        told = session["events"]
+        self._collected = {event["id"] for event in told if event["event"] == "collected"}
+        kinds = self._scratch / "kinds.json"
+        kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
+        os.environ[HEARD] = str(kinds)
+        packages = [name for event in told if event["event"] == "exit" for name in event["packages"]]
+        self._forked = self._forked and warm_up(packages, self._plan["modules"])
+
+    def _session(self, tests: list[str], limit_s: float, *more: str, **facts: object) -> Told:
+        told = {
+            "tests": tests,
+            "events": str(self._scratch / "events.jsonl"),
+            "cache": str(self._scratch / "cache"),
+            "arguments": [*dict.fromkeys(test.split("::")[0] for test in tests), *self._plan["arguments"], *more],
+            **facts,
+        }
+        most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
+        log = self._scratch / "session.log"
+        return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
+
+
+def _ends(session: Told) -> tuple[set[str], set[str]]:
+    """Return the tests of a session that failed in any phase, and those that passed and did not."""
+    ended = [event for event in session["events"] if event["event"] == "ended"]
+    failed = {event["id"] for event in ended if event["outcome"] == "failed"}
+    passed = {event["id"] for event in ended if event["when"] == "call" and event["outcome"] == "passed"}
+    return failed, passed - failed
+
+
+def _judged(session: Told) -> Told:
+    """Return what a session comes to: who noticed, or that nobody did."""
+    events, passed = session["events"], _ends(session)[1]
+    facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "passed": len(passed)}
+    started = next((event["id"] for event in reversed(events) if event["event"] == "started"), "")
+    ended = [event for event in events if event["event"] == "ended"]
+    failed = next((event for event in ended if event["outcome"] == "failed"), None)
+    if failed:
+        return {**facts, "end": "killed", "by": failed["id"], "message": failed["message"]}
+    if session["why"]:
+        return {**facts, "end": session["why"] if started else "broken", "by": started}
+    bad = next((event["message"] for event in events if event["event"] == "uncollected"), "")
+    if not ended:
+        return {**facts, "end": "broken", "message": bad or f"no test ran, exit code {session['code']}"}
+    if not any(event["event"] == "exit" for event in events):
+        return {**facts, "end": "crashed", "by": started, "message": f"the process ended, exit code {session['code']}"}
+    return {**facts, "end": "survived"}
+
+
+def _place(test: str, tests: list[str]) -> int:
+    """Return how many tests run up to one and with it."""
+    return tests.index(test) + 1 if test in tests else len(tests)
+
+
+def work(plan: Told) -> int:
+    """Try the faults that nobody else has taken, until there is none or the time is up."""
+    worker, deadline = Worker(plan), plan["deadline"]
+    faults = json.loads(Path(plan["faults"]).read_text(encoding="utf-8"))
+    worker.prepare(faults)
+    asked = [(fault, "each") for fault in faults if fault.get("each")]
+    with Path(plan["results"]).open("a", encoding="utf-8") as results:
+        for number, (fault, how) in enumerate([*((fault, "") for fault in faults), *asked]):
+            if time.time() > deadline:
+                break
+            if not _claimed(Path(plan["claims"]) / str(number)):
+                continue
+            found = (worker.asked_each if how else worker.tried)(fault, deadline)
+            results.write(json.dumps(found) + "\n")
+            results.flush()
+    return 0
+
+
+def _claimed(path: Path) -> bool:
+    """Take a fault, unless another worker has."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(work(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

@@ -1,0 +1,329 @@
+"""A pytest plugin that runs inside the tested project's process and tells in a journal what happens there.
+
+Outcomes are told twice: as the exception says, noted around the test function itself, inside of all that a conftest
+could put around it; and as the report says.
+"""
+
+import faulthandler
+import os
+import re
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+from warnings import WarningMessage
+
+import pytest
+
+from ..asking import question_at
+from .inside import Witness, judged, leave_out, running, shuffle, watched_function, watched_test
+
+witness = Witness()
+_in_worker = "PYTEST_XDIST_WORKER" in os.environ
+NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
+STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
+
+
+class Worker(Protocol):
+    """A worker of pytest-xdist, as its controller sees it."""
+
+    workerinput: dict[str, object]
+
+
+def pytest_addoption() -> None:
+    """Attach before any conftest file is read."""
+    if path := os.environ.pop("GATES_WITNESS", ""):
+        witness.attach(question_at(path))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell of the start; after pytest's own plugin, take the stack of a process that dies."""
+    config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
+    if hasattr(config, "workerinput"):
+        witness.attach(config.workerinput.pop("gates", {}))
+    _keep_stacks()
+    witness.tell(
+        "start",
+        time=time.time(),
+        pytest=pytest.__version__,
+        python=".".join(map(str, sys.version_info[:3])),
+        asserts=not sys.flags.optimize,
+        worker=os.environ.get("PYTEST_XDIST_WORKER", ""),
+        functions=list(config.getini("python_functions")),
+        classes=list(config.getini("python_classes")),
+        files=list(config.getini("python_files")),
+    )
+    _listen_to_reads(f"{config.rootpath}{os.sep}")
+
+
+def _keep_stacks() -> None:
+    """Have the stacks of this process written down where it dies, or is asked for them."""
+    if path := witness.asked.get("stacks"):
+        file = open(path, "ab", buffering=0)  # noqa: PTH123, SIM115  # as long as the process lives
+        faulthandler.enable(file=file, all_threads=True)
+        if STACK_SIGNAL:
+            faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
+
+
+def _listen_to_reads(root: str) -> None:
+    """Keep which files of the project are opened to be read, those of Python aside."""
+
+    def heard(event: str, args: tuple[object, ...]) -> None:
+        if event != "open" or len(args) != 3 or not isinstance(args[0], str) or len(_read) >= MOST_READ:
+            return
+        path, mode, flags = str(args[0]), args[1], args[2]
+        writes = set(mode) & set("wax") if isinstance(mode, str) else isinstance(flags, int) and flags & os.O_ACCMODE
+        if not writes and not path.endswith((".py", ".pyc", ".so")):
+            full = os.path.abspath(path)  # noqa: PTH100  # a hook that is called often, and links stay as they are
+            if full.startswith(root):
+                _read.add(full)
+
+    sys.addaudithook(heard)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Worker) -> None:
+    """Let a worker of pytest-xdist tell in the same journal."""
+    node.workerinput["gates"] = witness.asked
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Worker, error: object) -> None:
+    """Tell of the end of a worker."""
+    witness.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    """Tell which file is read: its import may end the process."""
+    if isinstance(collector, pytest.File):
+        witness.tell("collecting", id=collector.nodeid)
+    return (yield)
+
+
+MOST_READ = 10_000
+_read: set[str] = set()
+_collected: set[str] = set()
+_deselected: set[str] = set()
+_whole: list[pytest.Item] = []  # with those that are taken
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep what was collected, to find what is dropped without a word."""
+    _collected.add(item.nodeid)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Take another order where one is asked for; leave out the tests that an earlier run answers for."""
+    if seed := witness.asked.get("seed"):
+        shuffle(items, seed)
+    if taken := witness.asked.get("taken"):
+        _whole[:] = items
+        leave_out(items, taken)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the plan."""
+    witness.note("asked", args=[str(arg) for arg in session.config.args])
+    for item in _whole or session.items:
+        # an async test is called by its plugin, a unittest one by unittest
+        plain = type(item) is pytest.Function or hasattr(item, "addFailure")
+        plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
+        _tell_of("planned", item, plain=plain, near=near(item))
+    planned = {item.nodeid for item in _whole or session.items}
+    lost = _collected - planned - _deselected
+    witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Tell what is left out."""
+    mark = is_left_out_by_mark()
+    for item in items:
+        _deselected.add(item.nodeid)
+        _tell_of("deselected", item, mark=mark)
+
+
+def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
+    path, line, _ = item.location
+    chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+    name = getattr(item, "originalname", "") or ""
+    written = {"file": str(item.path), "path": path, "line": (line or 0) + 1, "chain": chain, "name": name}
+    witness.note(event, id=item.nodeid, criteria=criteria_of(item), **written, **facts)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Tell what was read, and what could not be."""
+    if report.failed:
+        witness.tell("collect_failed", id=report.nodeid, message=text_of(report))
+    elif report.skipped:
+        where = report.longrepr
+        line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
+        witness.note("collect_skipped", id=report.nodeid, message=reason_of(report), line=line)
+    else:
+        witness.note("visited", id=report.nodeid)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Have the canaries judged before the tests and after them."""
+    options = session.config.option
+    runs_here = not options.collectonly and getattr(options, "dist", "no") == "no"
+    if runs_here:
+        witness.tell("canaries", when="before", said=judged(session))
+    result = yield
+    if runs_here:
+        witness.tell("canaries", when="after", said=judged(session))
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tell which test is begun, and that it is over."""
+    witness.tell("began", id=item.nodeid)
+    result = yield
+    witness.note("over", id=item.nodeid)  # told with the next test's begin
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Watch the test from the inside of all that is wrapped around it."""
+    if running:
+        return (yield)
+    witness.tell("phase", id=item.nodeid, when="call")
+    told: dict[str, object] = {}
+    witness.in_test = True
+    with watched_test(item, told):
+        try:
+            return (yield)
+        finally:
+            witness.in_test = False
+            witness.note("ran", id=item.nodeid, **told)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Note that the test function is really called, and what it raises."""
+    watched = None if running else watched_function(pyfuncitem.obj, _told_of(pyfuncitem))
+    if watched is None or type(pyfuncitem) is not pytest.Function:
+        return (yield)
+    function = pyfuncitem.obj
+    pyfuncitem.obj = watched
+    try:
+        return (yield)
+    finally:
+        pyfuncitem.obj = function
+
+
+def _told_of(item: pytest.Item) -> dict[str, object]:
+    told: dict[str, object] = getattr(item, "_gates_told", {})
+    return told
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Tell that the test itself is over."""
+    if not running:
+        witness.tell("phase", id=item.nodeid, when="teardown")
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Note what a phase raised, before and after the report is made: unittest tells only then."""
+    before = _raw(call)
+    yield
+    failed, error = max(before, _raw(call))
+    if failed and not running:
+        expected = error == "XFailed" or any(True for _ in item.iter_markers("xfail"))
+        witness.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
+
+
+def _raw(call: pytest.CallInfo[None]) -> tuple[bool, str]:
+    """Return whether a phase raised more than a skip, and what."""
+    error = call.excinfo
+    if error is None or error.errisinstance(pytest.skip.Exception) or error.typename == "SkipTest":
+        return False, ""
+    return True, error.typename
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what a report says; of a worker's tests its controller hears too."""
+    if _in_worker:
+        return
+    sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
+    facts: dict[str, object] = {"reason": reason_of(report)} if report.outcome == "skipped" else {}
+    if report.outcome in {"failed", "rerun"}:
+        path, line = crash_of(report)
+        facts = {"message": text_of(report), "path": path, "line": line}
+    facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
+    witness.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
+
+
+def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
+    """Note a warning and its place."""
+    category, message = warning_message.category.__name__, str(warning_message.message)[:500]
+    place = {"path": str(warning_message.filename), "line": warning_message.lineno}
+    witness.note("warning", id=nodeid, when=when, category=category, message=message, **place)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Tell the end."""
+    worker = hasattr(session.config, "workerinput")
+    witness.note("read", paths=sorted(_read))
+    witness.tell("end", exit_code=int(exitstatus), worker=worker)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """Tell what was kept; take the stack again, which pytest's own plugin has given up by now."""
+    witness.flush()
+    _keep_stacks()
+
+
+def criteria_of(item: pytest.Item) -> list[str]:
+    """Return what the markers `criterion` of a test name, by place or as `id`; a `reason` names none."""
+    given = [(*mark.args, *filter(None, [mark.kwargs.get("id")])) for mark in item.iter_markers("criterion")]
+    return sorted({str(name) for names in given for name in names or [""]})
+
+
+def near(item: pytest.Item) -> list[tuple[str, str]]:
+    """Return the other marks of a test that name something like a criterion, each with its name."""
+    given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
+    return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
+
+
+def is_left_out_by_mark() -> bool:
+    """Return whether it is pytest's own mark expression (`-m`) that leaves tests out now."""
+    around = (frame for frame, _ in traceback.walk_stack(None))
+    return any(f.f_code.co_name == "deselect_by_mark" and f.f_globals["__name__"] == "_pytest.mark" for f in around)
+
+
+def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """Return why something was skipped."""
+    where = report.longrepr
+    if isinstance(where, tuple) and len(where) == 3:
+        return str(where[2]).removeprefix("Skipped: ")[:500]
+    if hasattr(report, "wasxfail"):
+        return str(report.wasxfail)[:500] or "no reason given"
+    return str(where or "")[:500]
+
+
+def text_of(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """Return what a failure says."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.message)[:2000]
+    return str(getattr(report.longrepr, "errorstring", report.longrepr))[-2000:]  # a fixture that there is not
+
+
+def crash_of(report: pytest.TestReport) -> tuple[str, int]:
+    """Return the innermost line of the traceback, as an absolute path and a number."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None:
+        return str(crash.path), int(crash.lineno)
+    return report.location[0], (report.location[1] or 0) + 1

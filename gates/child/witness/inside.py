@@ -1,0 +1,213 @@
+"""Tells of a run, watches a test around the called function, shuffles tests, lets the harness judge canaries."""
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import random
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from ..asking import Teller
+
+getpid = os.getpid  # bound here, because the tested code may patch modules
+
+
+class Witness:
+    """Tells what happens in this process, or in a worker of it; without a journal it tells nothing."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Any] = {}
+        self.in_test = False
+        self._teller: Teller | None = None
+        self._events: list[dict[str, object]] = []
+        self._own = getpid()
+        self._strayed = False
+        os.register_at_fork(after_in_child=self._forked)
+
+    def attach(self, asked: dict[str, Any]) -> None:
+        """Tell in the journal that the gate asks for."""
+        if asked:
+            self.asked, self._teller = asked, Teller(asked["journal"], asked["secret"])
+
+    def note(self, event: str, **facts: object) -> None:
+        """Keep an event for the next that must be told at once."""
+        if self._strayed:
+            event, facts = "strayed", {"id": str(facts.get("id", ""))}
+        self._events.append({"event": event, "pid": self._own, **facts})
+        if self._strayed:
+            self.flush()
+            self._strayed, self._teller = False, None
+
+    def tell(self, event: str, **facts: object) -> None:
+        """Tell an event now, and all that were kept: what comes next may be the end of the process."""
+        self.note(event, **facts)
+        self.flush()
+
+    def flush(self) -> None:
+        """Tell the events that were kept."""
+        events, self._events = self._events, []
+        if self._teller is not None and events:
+            self._teller.note(*events)
+
+    def _forked(self) -> None:
+        """Tell of a fork in a test only that it goes on as if it were the run; another fork may be part of the run."""
+        self._strayed, self._events = self.in_test, []
+        if self._teller is not None:
+            self._teller.forked()
+
+
+NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
+
+
+@contextmanager
+def watched_test(item: pytest.Item, told: dict[str, object]) -> Iterator[None]:
+    """Note in `told` what a test raises, and for unittest what it calls a failure, however it is called."""
+    item.__dict__["_gates_told"] = told
+    replaced: dict[str, object] = {"runtest": _noting(item.runtest, told)}
+    method = watched_function(getattr(item, "obj", None), told) if hasattr(item, "addFailure") else None
+    if method is not None:
+        replaced["_obj"] = method
+    for name in ("addFailure", "addError"):
+        if hasattr(item, name):
+            replaced[name] = _failing(getattr(item, name), told)
+    before = {name: item.__dict__[name] for name in replaced if name in item.__dict__}
+    item.__dict__.update(replaced)
+    try:
+        yield
+    finally:
+        for name in replaced.keys() - before.keys():
+            item.__dict__.pop(name, None)
+        item.__dict__.update(before)
+
+
+def watched_function(function: object, told: dict[str, object]) -> Callable[..., object] | None:
+    """Return a function that calls another and notes how it ended; `None` for what is no plain function."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or not callable(function):
+        return None
+    return functools.wraps(function)(_noting(function, told, called="yes"))
+
+
+def _noting(function: Callable[..., object], told: dict[str, object], **more: object) -> Callable[..., object]:
+    def call(*args: object, **named: object) -> object:
+        __tracebackhide__ = True
+        told.update(more)
+        try:
+            return function(*args, **named)
+        except BaseException as error:
+            _note(error, told)
+            raise
+
+    return call
+
+
+def _failing(
+    function: Callable[[object, object], object], told: dict[str, object]
+) -> Callable[[object, object], object]:
+    def add(testcase: object, excinfo: object) -> object:
+        error = excinfo[1] if isinstance(excinfo, tuple) else getattr(excinfo, "value", None)
+        if isinstance(error, BaseException):
+            _note(error, told)
+        return function(testcase, excinfo)
+
+    return add
+
+
+def _note(error: BaseException, told: dict[str, object]) -> None:
+    if not isinstance(error, NO_FAILURES):
+        told["error"] = type(error).__name__
+
+
+def shuffle(items: list[pytest.Item], seed: str) -> None:
+    """Shuffle tests in place; those of one file stay together, so that its fixtures are set up once."""
+    chance, before = random.Random(seed), list(items)  # noqa: S311  # an order, not a secret
+    files = dict.fromkeys(item.path for item in items)
+    kinds = dict.fromkeys(getattr(item, "cls", None) for item in items)
+    ranks = {each: chance.random() for each in (*files, *kinds)}
+    items.sort(key=lambda item: (ranks[item.path], ranks[getattr(item, "cls", None)], chance.random()))
+    if items == before:
+        items.reverse()
+
+
+def leave_out(items: list[pytest.Item], named_in: str) -> None:
+    """Leave out the tests that a file names."""
+    taken = frozenset(json.loads(Path(named_in).read_text(encoding="utf-8")))
+    items[:] = [item for item in items if item.nodeid not in taken]
+
+
+running: list[str] = []
+
+
+def judged(session: pytest.Session) -> list[dict[str, object]]:
+    """Run the canaries through the hooks of a test, without telling any report of them; return what they were called.
+
+    They use no fixture and are no part of the session. What cannot be run, because a hook of the project wants more
+    of a test than they have, is told as such.
+    """
+    if not session.items:
+        return []
+    running.append("now")
+    options = session.config.option
+    style, options.tbstyle = options.tbstyle, "native"  # nobody reads their tracebacks, and this one costs least
+    try:
+        # imported now, by pytest and after all that the project has to say about imports
+        name = f"{__package__}.canary_tests"
+        pytest.register_assert_rewrite(name)
+        tests = importlib.import_module(name)
+        return [_judge(session, tests, name) for name in ("passes", "fails", "compares", "expects")]
+    finally:
+        running.clear()
+        options.tbstyle = style
+
+
+def _judge(session: pytest.Session, tests: ModuleType, name: str) -> dict[str, object]:
+    told: dict[str, object] = {"id": name, "called": "", "raised": "", "unable": "", "ended": False}
+
+    def test() -> None:
+        __tracebackhide__ = True
+        try:
+            getattr(tests, name)()
+        except BaseException as error:
+            told["raised"] = type(error).__name__
+            raise
+        told["ended"] = True
+
+    try:
+        item = _item(session, tests, name, test)
+        for when in ("setup", "call", "teardown"):
+            _phase(item, when, told)
+    except Exception as error:  # noqa: BLE001  # whatever the project's hooks make of a test that is not theirs
+        told["unable"] = repr(error)[:200]
+    return told
+
+
+def _item(session: pytest.Session, tests: ModuleType, name: str, test: Callable[[], None]) -> pytest.Item:
+    module = pytest.Module.from_parent(session, path=session.items[0].path)
+    setattr(module, "_obj", tests)  # noqa: B010  # no public way to give a module node its module
+    test.__name__ = f"gates_canary_{name}"
+    from _pytest.fixtures import FuncFixtureInfo
+
+    nothing = FuncFixtureInfo((), (), [], {})
+    item: pytest.Function = pytest.Function.from_parent(module, name=test.__name__, callobj=test, fixtureinfo=nothing)
+    setattr(item, "_json_report_extra", {})  # noqa: B010  # set around a test that is part of the session
+    return item
+
+
+def _phase(item: pytest.Item, when: str, told: dict[str, object]) -> None:
+    more = {"nextitem": None} if when == "teardown" else {}
+    hook = getattr(item.ihook, f"pytest_runtest_{when}")
+    call = pytest.CallInfo.from_call(lambda: hook(item=item, **more), when=when)  # type: ignore[arg-type]
+    raised = call.excinfo.typename if call.excinfo else ""
+    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    if when == "call":
+        told["called"] = report.outcome
+        told["seen"] = raised
+    elif call.excinfo is not None:
+        told["unable"] = f"{when}: {raised}"

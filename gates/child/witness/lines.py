@@ -1,0 +1,264 @@
+"""A pytest plugin that notes which test runs which lines of the implementation, by the library `coverage`.
+
+It changes nothing about the run: where `coverage` is not there, or the project
+traces itself, it stands down and says why. Lines that run in a fixture wider than a function, at import or between
+tests are noted as such, for no test can claim them. Other processes are not followed, for that would change them; that
+a test started some is noted.
+"""
+
+import functools
+import gc
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
+STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
+# programs that never run Python of the project
+GIT = "git"
+OTHERS = {GIT, "uname", "hostname", "ldconfig", "gcc", "cc", "nvidia-smi", "lscpu", "ps", "file", "which"}
+SPAWNS = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver")  # these raise no audit event
+
+
+NETWORK = {"socket.connect", "socket.sendto", "socket.getaddrinfo"}
+IN_GIT = f"{os.sep}.git{os.sep}"
+HEARD = {*STARTS, *NETWORK, "open", "exec"}
+
+
+class Lines:
+    """The lines noted so far, and what could not be."""
+
+    def __init__(self) -> None:
+        asked = json.loads(os.environ.get("GATES_COVERAGE", "{}"))
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+        self.suffix = f".{worker}" if worker else ""
+        self.folder = Path(asked["folder"]) if asked else None
+        self.paths: list[str] = asked.get("paths", [])
+        self.root: str = asked.get("root", "")
+        self.own: dict[str, str] = asked.get("modules", {})
+        self.pid = pid()
+        self.context = ""
+        self.coverage: Any = None
+        self.tracer: object = None
+        self.outside: set[str] = set()
+        self.importing: set[str] = set()
+        self.told: dict[str, Any] = {"reason": "", "version": "", "ended": False, "children": {}, "lost": []}
+
+    def start(self, config: pytest.Config) -> None:
+        """Start tracing, unless somebody else does."""
+        if self.folder is None or self.coverage is not None or self.told["reason"]:
+            return
+        self.told["reason"] = _why_not(config)
+        if not self.told["reason"]:
+            try:
+                self._start()
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self._give_up(f"coverage could not be started: {error!r:.200}")
+        self.note()
+
+    def _start(self) -> None:
+        import coverage
+
+        assert self.folder is not None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            measuring = coverage.Coverage(
+                data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
+            )
+            about_modules = [f"module-not-{what}" for what in ("measured", "imported")]
+            others = ["no-data-collected", "already-imported", "trace-changed", "no-ctracer", "couldnt-parse"]
+            measuring.set_option("run:disable_warnings", [*about_modules, *others])
+            before = os.environ.get("COVERAGE_CORE")
+            os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
+            try:
+                measuring.start()
+            finally:
+                os.environ.pop("COVERAGE_CORE")
+                if before is not None:
+                    os.environ["COVERAGE_CORE"] = before
+        self.coverage, self.told["version"], self.tracer = measuring, coverage.__version__, gettrace()
+        sys.addaudithook(self._hear)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def switch(self, context: str) -> str:
+        """Give what runs from here on to a context; return the one before."""
+        before, self.context = self.context, context
+        if context != before and self.coverage is not None and pid() == self.pid:
+            try:
+                self._mend(before)
+                if self.coverage is not None:
+                    self.coverage.switch_context(context.encode("utf-8", "backslashreplace").decode())
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self._give_up(f"coverage broke in {before or 'the collection'}: {error!r:.200}")
+        return before
+
+    def _mend(self, before: str) -> None:
+        """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
+        now = gettrace()
+        if now is self.tracer:
+            return
+        if now is None:
+            self.told["lost"].append(before)
+            settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
+        else:
+            self._give_up(f"another tracer took over in {before or 'the collection'}")
+
+    def _give_up(self, reason: str) -> None:
+        self.coverage, self.told["reason"] = None, reason
+        self.note()
+
+    def end(self) -> None:
+        """Write down what is left."""
+        if self.coverage is not None and pid() == self.pid:
+            self.switch("")
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    self.coverage.stop()
+                    self.coverage.save()
+                self.told["ended"] = True
+            except Exception as error:  # noqa: BLE001  # the run is not ours to break
+                self.told["reason"] = f"coverage could not be saved: {error!r:.200}"
+            self.coverage = None
+        if pid() == self.pid:
+            found = {"modules": _files_under(self.root), "foreign": _foreign(self.own), "cached": _cached(self.root)}
+            self.told |= found
+        self.note()
+
+    def note(self) -> None:
+        """Write down how far this has come."""
+        if self.folder is None or pid() != self.pid:
+            return
+        heard = {"unheard": _unheard(), "outside": sorted(self.outside), "importing": sorted(self.importing)}
+        try:
+            (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
+        except OSError:
+            self.folder = None  # then nothing is known of this run, which the reader says
+
+    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+        if event not in HEARD or self.coverage is None or pid() != self.pid:
+            return
+        if event == "exec":  # of a module, its code
+            code = args[0]
+            if self.context and getattr(code, "co_name", "") == "<module>" and code.co_filename.startswith(self.root):  # type: ignore[attr-defined]  # what a name has
+                self.importing.add(_written(self.context))
+        elif event == "open":
+            if isinstance(args[0], str) and IN_GIT in os.sep + args[0]:
+                self.outside.add(_written(self.context))
+        elif event not in STARTS:
+            self.outside.add(_written(self.context))
+        else:
+            program = str(args[0])[:200] if args and event != "os.fork" else event
+            name = Path(program.split(" ")[0]).name
+            if name not in OTHERS or name == GIT:
+                self.outside.add(_written(self.context))
+            if name not in OTHERS:
+                self.told["children"].setdefault(self.context, _written(program))
+
+    def _leave(self) -> None:
+        """In a forked child, trace nothing: what it runs would be lost, or written twice."""
+        if self.coverage is not None and gettrace() is self.tracer:
+            settrace(None)
+        self.coverage = None
+
+
+def _written(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _cached(root: str) -> list[tuple[str, int]]:
+    """Return the lines of the project's functions whose results are kept at the end (`functools.cache`)."""
+    kept = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]  # noqa: SLF001  # its type
+    codes = {getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in kept if one.cache_info().currsize}
+    own = [code for code in codes if isinstance(code, CodeType) and code.co_filename.startswith(root)]
+    return sorted({(code.co_filename, line) for code in own for *_, line in code.co_lines() if line})
+
+
+def _why_not(config: pytest.Config) -> str:
+    """Return why tracing must be left to somebody else, or nothing."""
+    monitoring = getattr(sys, "monitoring", None)
+    if getattr(config.known_args_namespace, "cov_source", None):
+        return "the project measures coverage itself (pytest-cov)"
+    if gettrace() is not None:
+        return f"the project traces itself ({type(gettrace()).__module__})"
+    if monitoring is not None and any(monitoring.get_tool(i) for i in (monitoring.DEBUGGER_ID, monitoring.COVERAGE_ID)):
+        return "the project traces itself (sys.monitoring)"
+    try:
+        import coverage  # noqa: F401
+    except Exception as error:  # noqa: BLE001  # whatever keeps it from loading, it is not there
+        return f"the library `coverage` cannot be imported by the project's interpreter ({type(error).__name__})"
+    return ""
+
+
+def _files_under(root: str) -> list[str]:
+    """Return the files of all modules that lie in a folder, however they were imported."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    inside = os.path.join(root, "")  # noqa: PTH118  # modules may have patched more than this
+    return sorted({f for f in files if isinstance(f, str) and f.startswith(inside)})
+
+
+def _foreign(own: dict[str, str]) -> list[str]:
+    """Return the files of modules of the implementation that were imported from elsewhere."""
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in own}
+    return sorted({file for name, file in files.items() if file and os.path.realpath(file) != own[name]})
+
+
+def _unheard() -> list[str]:
+    """Return what ran code that no tracer sees."""
+    found = []
+    if any(name in sys.modules for name in SPAWNS):
+        found.append("tests used multiprocessing, whose processes were not followed")
+    metrics = getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None)
+    if metrics:
+        found.append("torch.compile ran code whose lines were not seen")
+    return found
+
+
+_lines = Lines()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin before any conftest file is read."""
+    _lines.start(early_config)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Give what runs to the test."""
+    before = _lines.switch(f"test:{item.nodeid}")
+    try:
+        return (yield)
+    finally:
+        _lines.switch(before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(fixturedef: "pytest.FixtureDef[Any]") -> Iterator[None]:
+    """Give what runs to the fixture, where it is wider than a test."""
+    before = _lines.context
+    try:
+        if fixturedef.scope != "function":
+            _lines.switch(f"fixture:{fixturedef.argname}")
+        return (yield)
+    finally:
+        _lines.switch(before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish() -> Iterator[None]:
+    """Give what runs to no test."""
+    _lines.switch("")
+    return (yield)
+
+
+def pytest_unconfigure() -> None:
+    """Write down what is left."""
+    _lines.end()

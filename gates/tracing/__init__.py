@@ -1,1 +1,0 @@
-"""The traceability matrix, read from task files and sources alone: nothing is run."""
