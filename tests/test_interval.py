@@ -50,7 +50,7 @@ def test_rank_of_very_many_samples_does_not_take_for_ever() -> None:
 
 
 HALVES: Any = {"old": [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], "new": [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]}
-KINDS: dict[str, tuple[Any, tuple[float, float, float]]] = {  # of what is measured: value, low and high; of pairs, and not of medians
+KINDS: dict[str, tuple[Any, tuple[float, float, float]]] = {
     "ratio": (HALVES, (2.0, 2.0, 2.0)),
     "reduction": ({"old": [10.0] * 6, "new": [6.0, 6.0, 6.0, 6.0, 5.0, 7.0]}, (0.4, 0.3, 0.5)),
     "difference": ({"old": [0.0, -1.0] * 3, "new": [0.5, 0.0] * 3}, (-0.75, -1.0, -0.5)),
@@ -58,7 +58,7 @@ KINDS: dict[str, tuple[Any, tuple[float, float, float]]] = {  # of what is measu
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_has_its_number_and_interval(kind: str) -> None:
+def test_each_kind_has_its_number_and_interval_by_pairs_and_not_by_medians(kind: str) -> None:
     arms, expected = KINDS[kind]
     seen = estimate(measure(kind, "old", "new"), metric(**arms))
     assert (seen.value, seen.low, seen.high) == pytest.approx(expected)
