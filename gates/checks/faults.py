@@ -22,7 +22,6 @@ from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
 from gates.proving.source import Text
-from gates.report import Section
 from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted, first_of, printable
 
@@ -162,22 +161,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     yield from _changed(evidence)
 
 
-def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of each emptied symbol which test noticed."""
-    seen = evidence.get(EmptiedCode)
-    if seen is None or not seen.symbols:
-        return
-    yield Section(
-        title="Tests Against Stubbed Code",
-        text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
-        columns=("Criterion", "Noticed by", "Symbol", "Tests asked"),
-        rows=tuple(
-            (one.criterion, _noticed_by(one), f"{one.symbol} ({one.location})", str(one.tests) if one.tests else "-")
-            for one in seen.symbols
-        ),
-    )
-
-
 def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
@@ -205,7 +188,7 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
-        names = ", ".join(symbol.symbol for symbol in noticed)
+        names = ", ".join(f"{symbol.symbol} (seen by {symbol.by or symbol.end.value})" for symbol in noticed)
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
         return about.passed(message, level=Level.ADVISORY, actual=f"{len(noticed)} of {len(own)} symbols")
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
@@ -258,10 +241,4 @@ def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
     return about.failed(message, fix, evidence="ChangedLines.json", **facts)
 
 
-def _noticed_by(symbol: EmptiedSymbol) -> str:
-    if symbol.noticed:
-        return symbol.by or symbol.end.value
-    return "**none**" if symbol.unnoticed else f"not judged: {symbol.why}"
-
-
-CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge, page)
+CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge)

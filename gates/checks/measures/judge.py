@@ -180,23 +180,11 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             own = about.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
             yield own.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
-            signed = f", signed by {one.signer}" if one.signer else ""
-            made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
+            devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
+            signed = f"signed by {one.signer}" if one.signer else "not signed"
+            origin = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by}, {signed}" if one.origin else ""
+            made = ", on ".join(filter(None, (origin, ", ".join(devices))))
             yield about.passed(f"The bundle {path} fits{_in_part(one)}, {made}.", actual="fits", impact="")
-
-
-def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of each bundle where it comes from and what it is worth here."""
-    bundles = evidence.get(Bundles)
-    if bundles is None:
-        return
-    yield Section(
-        title="Evidence from elsewhere",
-        text="Measured on other machines. A measure passes where some machine's interval meets its target, with the "
-        "error shared among the runs, and none misses it; samples of two runs are never put together.",
-        columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
-        rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
-    )
 
 
 def _again(task: Task, one: HandedIn) -> str:
@@ -222,18 +210,6 @@ def _in_part(one: HandedIn) -> str:
     return f" in part ({one.why}, since it was made)" if one.why else ""
 
 
-def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
-    devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
-    reason = _stale(task, one)
-    standing = f"stale: {reason}" if reason and one.standing is not Standing.REFUSED else f"{one.standing}"
-    if one.standing is Standing.REFUSED or (one.why and not reason):
-        standing += f": {one.why}"
-    if one.origin is None:
-        return standing, one.path, "-", "-", "-", "-"
-    by = f"{one.origin.by}{' (signed)' if one.signer else ' (not signed)'}"
-    return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
-
-
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     """Name what nobody asked for, so that nobody takes it for seen."""
     asked = {
@@ -257,6 +233,6 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
 
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
-HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles, describe_bundles)
+HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)
