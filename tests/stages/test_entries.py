@@ -79,14 +79,17 @@ def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:
 
 
 def test_crash_has_a_section_of_its_own() -> None:
-    _, section = describe(CALLING, crashed())
+    (section,) = describe(CALLING, crashed())
     assert section.text == "pkg.core:double({\"a\": 1}): KeyError: 'train_data'"
 
 
 def test_returned_value_is_shown() -> None:
     run = EntryRun(index=0, name="x", process=a_process(), returned="42")
-    section, *_ = describe(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
-    assert section.rows == (("exit code 0", "42", "1.00", "x"),)
+    (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
+    assert (finding.outcome, finding.message) == (
+        Outcome.PASSED,
+        f"`{finding.subject}` ran to its end and returned 42.",
+    )
 
 
 def test_command_that_returns_its_failure_fails() -> None:

@@ -12,6 +12,7 @@ from gates.evidence.tests.test_records import Warned
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
+from gates.words import first_of
 
 OURS = "the project"
 PYTHON = "Python"
@@ -35,12 +36,7 @@ LISTED = 100
 
 
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell build, imports and deprecations."""
-    seen = evidence.get(Startup)
-    if seen is None:
-        yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
-    else:
-        yield _startup_section(seen)
+    """Tell each deprecated use, those of dependencies too."""
     rows = [(source, warned) for source, warned in warned_of(evidence) if is_deprecation(warned.category)]
     yield Section(
         title="Deprecations",
@@ -63,20 +59,6 @@ def warned_of(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
         if warned not in seen:
             seen.add(warned)
             yield source, warned
-
-
-def _startup_section(seen: Startup) -> Section:
-    built = seen.build
-    imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
-    others = [w for w in seen.warnings if owner_of(w.location) != OURS]
-    by = f" ({built.backend})" if built.backend else ""
-    facts = (
-        ("Build", f"{built.ending.value}{by}: {built.problem or built.wheel}"),
-        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
-        ("Not imported", ", ".join(seen.aside[:10]) or "-"),
-        ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
-    )
-    return Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
@@ -168,9 +150,12 @@ def _imports(seen: Startup) -> Iterator[Finding]:
         yield _unseen(IMPORTS, seen.problem, subject="unreached")
     elif not broken and not aside and not ours:
         count = len(seen.modules)
-        message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
+        own, left = about.but(actual=f"{count} imported"), first_of(seen.aside, NAMED)
+        message = f"{count} modules import by themselves, without a warning of their own code"
         none = "The implementation holds no module of a package."
-        yield own.passed(f"{message}, without a warning of their own code.") if count else own.not_asked(none)
+        yield (
+            own.passed(f"{message}; not imported: {left}." if left else f"{message}.") if count else own.not_asked(none)
+        )
 
 
 def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:

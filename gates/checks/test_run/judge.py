@@ -226,10 +226,6 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     if run.process.exit_code is None or run.running:
         yield _certificate(run)
-    for outcome in TestOutcome:
-        tests = [test for test in run.tests if test.outcome is outcome]
-        if tests:
-            yield _test_table(outcome, tests)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -242,6 +238,10 @@ def _described(run: PytestRun) -> Iterator[Section]:
         columns=("Category", "Place", "Message"),
         rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
     )
+    if passed := [test for test in run.tests if test.outcome is TestOutcome.PASSED]:
+        rows = tuple((test.id, str(test.location)) for test in passed[:LISTED])
+        title, text = f"Passed Tests ({len(passed)})", _listed(len(passed))
+        yield Section(title=title, appendix=True, text=text, columns=("Test", "Place"), rows=rows)
 
 
 def _certificate(run: PytestRun) -> Section:
@@ -265,21 +265,6 @@ def _memory(count: int | None) -> str:
 def _orders(run: PytestRun) -> str:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
-
-
-def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
-    passed = outcome is TestOutcome.PASSED
-    shown = tests[:LISTED]
-    return Section(
-        title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
-        appendix=outcome is TestOutcome.PASSED,
-        text=_listed(len(tests)),
-        columns=("Test", "Place") if passed else ("Test", "Place", "Reason"),
-        rows=tuple(
-            (t.id, str(t.location)) if passed else (t.id, str(t.crash or t.location), t.message.split("\n")[0])
-            for t in shown
-        ),
-    )
 
 
 def _listed(count: int) -> str:
