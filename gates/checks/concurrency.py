@@ -1,7 +1,7 @@
 """Callables that run several times at once, in threads, and must come to the same as alone."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
@@ -10,7 +10,6 @@ from gates.child.probing import Probe, Probed, location, number
 from gates.child.values import Unseen, differences, shown
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, RuleText
-from gates.report import Section
 from gates.task.probes import Concurrent
 
 
@@ -182,7 +181,9 @@ def _said(one: Concurrent, seen: Together) -> Said:
     forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
     met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
     asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
-    return Said(Outcome.PASSED, f"{met}: {fewer} of the rounds fail, at 95 %", f"{fewer} fail", expected=asked)
+    lock = "in parallel" if seen.free_threaded else "under the interpreter's one lock"
+    told = f"{met}, {lock}: {fewer} of the rounds fail, at 95 %"
+    return Said(Outcome.PASSED, told, f"{fewer} fail", expected=asked)
 
 
 def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
@@ -214,31 +215,6 @@ def _place(each: Stood) -> str:
     return f"at {each.location} ({each.function})" if each.location else "outside the project"
 
 
-def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each what was done at once, and what came of it."""
-    free = {each.free_threaded for _, each, _ in seen if each.free_threaded is not None}
-    yield Section(
-        title="Concurrency",
-        text=not_run or ROUNDS,
-        facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
-        columns=("Outcome", "Failed", "Met", "Forced switches", "Failed", "Bound", "Threads", "Concurrent"),
-        rows=tuple(_row(*each) for each in seen),
-    )
-
-
-ROUNDS = (
-    "Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, at 95 %."
-)
-FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
-
-
-def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
-    bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
-    met, switches = f"{seen.met} of {seen.rounds}", f"{seen.pauses} in {seen.forced} rounds"
-    count = str(one.count)
-    return said.outcome.value, str(seen.failed), met, switches, str(seen.failed_forced), bound, count, one.name
-
-
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
@@ -252,7 +228,6 @@ CHECK = ProbeCheck(
             lambda one, seen: [_said(one, seen)],
         ),
     ),
-    page=_page,
     doubt="not known whether it comes to the same",
     remedy="Make it run to its end, alone and concurrently, to the same result each time.",
 ).check()

@@ -5,7 +5,7 @@ A step runs at several sizes; where it grows too fast, the function that does is
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gates.check import Said
@@ -13,7 +13,6 @@ from gates.child.probing import Entry, Probe, Probed, number
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import student
 from gates.model import Location, Model, Outcome, RuleText
-from gates.report import Section
 from gates.task.probes import Scale
 from gates.words import shown
 
@@ -184,10 +183,6 @@ RULE = RuleText(
     meaning="A step is measured at several sizes. It fails where the whole interval of its exponent "
     "is beyond the limit. An interval that holds the limit is unknown.",
 )
-METHOD = (
-    "the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
-    "Student's interval of 95 % over the starts"
-)
 UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
 WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
 
@@ -196,7 +191,8 @@ def _said(scale: Scale, seen: Scaled) -> Said:
     if why := _why_not(scale, seen):
         return unknown(why, location=seen.place)
     found, most = seen.power(), scale.exponent.at_most
-    told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
+    least, most_of = (shown(value, UNITS[scale.of]) for value in (_middle(seen)[0], _middle(seen)[-1]))
+    told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}, from {least} to {most_of}"
     said = Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
     if found.high <= most:
         return said
@@ -238,25 +234,6 @@ def _middle(seen: Scaled) -> list[float]:
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
-def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each step how it grows."""
-    yield Section(
-        title="Complexity",
-        text=not_run or f"By which power of a size a step grows: {METHOD}.",
-        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
-        rows=tuple(_row(*each) for each in seen),
-    )
-
-
-def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
-    values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
-    sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
-    rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
-    function = str(seen.grown.place) if seen.grown else "-"
-    found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
-    return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
-
-
 CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
@@ -270,7 +247,6 @@ CHECK = ProbeCheck[Scale, Scaled](
             lambda scale, seen: [_said(scale, seen)],
         ),
     ),
-    page=_page,
     doubt="not known how it grows",
     remedy="Make `call` return the step, and let it run to its end.",
 ).check()

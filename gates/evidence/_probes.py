@@ -88,9 +88,9 @@ class ProbeCheck(Generic[P, S]):
     rule: RuleText
     evidence: type[Probes[P, S]]
     aspects: tuple[Aspect[P, S], ...]
-    page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]]
     doubt: str
     remedy: str
+    page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]] = lambda _seen, _not_run: ()
     suffix: Callable[[S], str] = lambda _seen: ""
 
     def check(self) -> Check:

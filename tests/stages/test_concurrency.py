@@ -90,11 +90,3 @@ def test_criterion_gets_its_own_finding_at_its_level() -> None:
 def test_no_evidence_is_unknown() -> None:
     task = a_task(concurrency=[ASKED])
     assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
-
-
-def test_section_tells_of_each_and_of_free_threading() -> None:
-    task = a_task(concurrency=[ASKED])
-    (section,) = CHECK.page(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
-    assert section.title == "Concurrency"
-    assert section.rows[0][:-1] == ("passed", "0", "20 of 20", "99 in 12 rounds", "0", "< 0.15", "2")
-    assert section.facts[0][1].startswith("not available")

@@ -73,10 +73,3 @@ def test_criterion_gets_its_own_finding() -> None:
 def test_no_evidence_is_unknown() -> None:
     task = a_task(scaling=[ASKED])
     assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
-
-
-def test_section_tells_of_each_size() -> None:
-    task = a_task(scaling=[ASKED])
-    (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
-    assert section.title == "Complexity"
-    assert section.rows[0][1:5] == ("1.00 [1.00, 1.00]", "<= 1.15", "batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s")
