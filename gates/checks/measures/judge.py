@@ -14,9 +14,10 @@ from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
-from gates.words import sparkline
+from gates.words import first_of, sparkline
 
 NAME = "performance"
+LENT = 3  # files of a benchmark that are named
 IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
@@ -49,8 +50,13 @@ def plan(task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
+    base = evidence.get(Regressions)
     for criterion, i, measure, got in answers_of(task, evidence):
-        yield _judge_one(task, criterion, i, measure, got)
+        found = _judge_one(task, criterion, i, measure, got)
+        if measure.against_base and base and base.runs:
+            lent = f", both by the {first_of(base.lent, LENT)} of here" if base.lent else ""
+            found = found.model_copy(update={"message": f"{found.message}; beside {base.shown}{lent}"})
+        yield found
 
 
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
@@ -231,8 +237,7 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
     return ()
 
 
-TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
-BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
+TARGETS = Check("targets", NAME, 10, RULES, (Measurements, Regressions), plan, judge, describe, row=Row.MEASURE)
 HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from gates.check import About, EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, level_of, targets_of
-from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
@@ -146,7 +145,6 @@ def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, messag
     return found if settled else found.model_copy(update={"severity": SEVERITY[Outcome.UNKNOWN][found.level]})
 
 
-MOST = 10
 _LOOKED = (
     " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
     "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
@@ -172,26 +170,6 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         + (_LOOKED if any(run.taken for run in runs) else ""),
     )
     yield from (_sample_table(run) for run in runs if run.samples)
-
-
-def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what is compared with what, where anything is."""
-    if not comparisons_of(task):
-        return
-    seen = evidence.get(Regressions)
-    if seen is None:
-        yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
-        return
-    more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
-    none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""
-    facts = (
-        ("Base", seen.shown),
-        ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
-        ("The benchmark of here, run on both", ", ".join(seen.lent)),
-        *((run.id, run.ended) for run in seen.runs if run.taken),
-    )
-    text = f"Not compared: {seen.problem}." if seen.problem else none
-    yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
 
 
 def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
