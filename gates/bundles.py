@@ -6,7 +6,6 @@ there is no room for what two readers could see differently, such as a key twice
 import hashlib
 import json
 import os
-import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -144,17 +143,13 @@ def read(path: Path) -> Bundle:
 def contents(path: Path) -> bytes:
     """Return the bytes of a plain file; raise `BadBundle` for a link, a pipe, a folder or what is too large."""
     try:
-        number = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-        with os.fdopen(number, "rb") as file:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise BadBundle("it is no plain file")
-            data = file.read(MAX_BYTES + 1)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise BadBundle("it is no plain file")
+        if path.stat().st_size > MAX_BYTES:
+            raise BadBundle(f"it has more than {MAX_BYTES} bytes")
+        return path.read_bytes()
     except (OSError, ValueError) as error:
-        reason = "it is a link, expected the file itself" if path.is_symlink() else getattr(error, "strerror", error)
-        raise BadBundle(f"it cannot be read: {reason}") from error
-    if len(data) > MAX_BYTES:
-        raise BadBundle(f"it has more than {MAX_BYTES} bytes")
-    return data
+        raise BadBundle(f"it cannot be read: {getattr(error, 'strerror', error)}") from error
 
 
 def _canonical(value: JsonValue) -> bytes:

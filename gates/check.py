@@ -129,7 +129,7 @@ class Check:
 
     `spec.py` says what a task may ask (each `Part` of it is a key of the task file), `collect.py` how it is seen, into
     typed evidence, `judge.py` what that means (pure) and holds `CHECK`. A small check is one file, with these parts in
-    the same order.
+    the same order. What it runs in the project's process is a file of `gates/child/`.
 
     `gate` is the gate that it belongs to and `order` its place there. `uses` is the evidence that it judges, in the
     order of collection. `basis` is what its findings rest on, `row` where they stand in the traceability matrix,

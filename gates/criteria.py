@@ -1,7 +1,7 @@
 """From findings to a verdict, to a score that no verdict reads, and to where the criteria of a task stand."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 
@@ -14,6 +14,7 @@ from gates.model import (
     Decision,
     Finding,
     Level,
+    Location,
     Outcome,
     Planned,
     Row,
@@ -201,25 +202,38 @@ def cover(task: Task, statuses: Sequence[Status]) -> Coverage:
     return Coverage(asked=task.coverage_at_least, counts={status: counts[status] for status in Status})
 
 
-def unrequired(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
-    """Say so where a task requires nothing (no criterion of level must, no share) and not all of it was seen to hold.
+def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) -> Iterator[Finding]:
+    """Say so where nothing was seen to hold: of a required criterion that no gate spoke of, or of all that is required.
 
-    Where it was, there is nothing left that a verdict could wait for; where a share is asked for, that must be seen.
+    Where a task requires nothing (no criterion of level must, no share of them), all of it must have been seen to hold.
     """
-    if task.coverage_at_least or any(criterion.level is Level.MUST for criterion in task.criteria):
-        return
-    lacking = [f"{c.id} {s.value}" for c, s in zip(task.criteria, statuses, strict=True) if s is not Status.PASS]
-    if lacking:
+    stands = [*zip(task.criteria, statuses, strict=True)]
+    required = [(criterion, status) for criterion, status in stands if criterion.level is Level.MUST]
+    for criterion, status in required:
+        said = any(f.blocks or f.leaves_open for f in findings if f.criterion == criterion.id)
+        if not said and status not in {Status.PASS, Status.WAIVED}:
+            name = criterion.id
+            message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
+            fix = f"Bind {name} to a test or measure of level must that applies here."
+            about = partial(Finding, check=f"seen:{name}", criterion=name, level=criterion.level)
+            yield _unseen(about, task.place(criterion), message, "nothing seen", fix)
+    about = partial(Finding, check="seen")
+    if required and all(status is Status.WAIVED for _, status in required):
+        message = "Every required criterion is waived, so nothing that must hold was seen."
+        fix = "Meet at least one required criterion; a waiver shows nothing."
+        yield _unseen(about, task.place(task), message, "nothing seen", fix)
+    lacking = [f"{criterion.id} {status.value}" for criterion, status in stands if status is not Status.PASS]
+    if lacking and not required and not task.coverage_at_least:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-        required = "No criterion is of level must and no share of them is asked for"
-        message = f"{required}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
+        nothing = "No criterion is of level must and no share of them is asked for"
+        message = f"{nothing}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
         fix = "Say what must hold: give a criterion the level must, or set coverage_at_least."
-        yield _nothing_seen(task, message, "nothing required", fix)
+        yield _unseen(about, task.place(task), message, "nothing required", fix)
 
 
-def _nothing_seen(task: Task, message: str, actual: str, fix: str) -> Finding:
-    said = partial(Finding, rule="GT004", check="seen", outcome=Outcome.UNKNOWN, location=task.place(task))
-    return said(message=message, actual=actual, remediation=fix)
+def _unseen(about: Callable[..., Finding], place: Location, message: str, actual: str, fix: str) -> Finding:
+    where = partial(about, rule="GT004", outcome=Outcome.UNKNOWN, location=place)
+    return where(message=message, actual=actual, remediation=fix)
 
 
 def judge_coverage(task: Task, coverage: Coverage) -> Finding:
@@ -296,12 +310,3 @@ def standing_of(task: Task, criterion: Criterion, findings: Sequence[Finding], *
     for finding in findings:
         if finding.rule == "BL012" and finding.location in places and (waived or finding.outcome in UNMET):
             yield finding.message
-
-
-def all_waived(task: Task, statuses: Sequence[Status]) -> Iterator[Finding]:
-    """Say so where every required criterion is waived: then nothing that must hold was seen."""
-    required = [s for c, s in zip(task.criteria, statuses, strict=True) if c.level is Level.MUST]
-    if required and set(required) == {Status.WAIVED}:
-        message = "Every required criterion is waived, so nothing that must hold was seen."
-        fix = "Meet at least one required criterion; a waiver shows nothing."
-        yield _nothing_seen(task, message, "nothing seen", fix)

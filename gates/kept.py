@@ -2,7 +2,7 @@
 
 It rests on every file of the project, its commits, the task and the options, the interpreter with its packages, the
 environment, the machine and the day. Where only the text of Python files that tests can run is another, single tests
-may still hold (see `gates.evidence.tests.taking`); all else is collected anew. In doubt everything is: what a time
+may still hold (see `gates.evidence.lines.traced`); all else is collected anew. In doubt everything is: what a time
 limit, chance or a busy machine had a part in is not kept.
 """
 
@@ -39,8 +39,7 @@ from gates.project.revision import environment as machine
 from gates.project.revision import git
 from gates.proving.emptied_code import EmptiedCode
 from gates.report import Report
-from gates.task.selection import Selection
-from gates.task.task import Task
+from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
 PIECES, SOURCES = "pieces.json", "sources.zip"

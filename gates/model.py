@@ -22,6 +22,11 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
     NOT_APPLICABLE = "not_applicable"
 
+    @property
+    def words(self) -> str:
+        """Return it as people read it."""
+        return self.value.replace("_", " ")
+
 
 class Severity(StrEnum):
     """How much a failed check matters."""

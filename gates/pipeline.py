@@ -8,10 +8,9 @@ from datetime import UTC, date, datetime
 from functools import partial
 
 from gates import registry
-from gates.check import Evidence, EvidenceSet, about_criterion, writable
+from gates.check import Evidence, EvidenceSet, writable
 from gates.config import Context
 from gates.criteria import (
-    all_waived,
     cover,
     decide,
     decide_gate,
@@ -20,10 +19,9 @@ from gates.criteria import (
     score_gate,
     score_task,
     stand,
-    status,
     statuses_of,
     unneeded,
-    unrequired,
+    unseen,
     waive,
 )
 from gates.evidence.lines.traced import ImportedCode
@@ -34,21 +32,18 @@ from gates.model import (
     Decision,
     FileDigest,
     Finding,
-    Level,
     Outcome,
     Planned,
     Revision,
     RuleText,
     Severity,
-    Status,
     TaskIdentity,
 )
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
-from gates.task.selection import NOT_ASKED_FOR, SAID, Selection, left_out, narrowed
-from gates.task.task import Task
+from gates.task.task import NOT_ASKED_FOR, SAID, Selection, Task, left_out, narrowed
 
 RULES = (
     RuleText(
@@ -149,8 +144,7 @@ def fold(
     statuses = statuses_of(task, seen)
     coverage = cover(task, statuses)
     gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
-    findings += (*unneeded(task, gates, day_of(evidence)), *_unseen(task, seen), *all_waived(task, statuses))
-    findings += tuple(unrequired(task, statuses))
+    findings += (*unneeded(task, gates, day_of(evidence)), *unseen(task, seen, statuses))
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
@@ -210,7 +204,7 @@ def _run_gate(
         first = f"Run the {gate.name} gate, too."
     elif blocked_by:
         why_not = f"the {gate.name} gate was not run, because {blocked_by} blocked (--keep-going runs it all the same)"
-        first = f"Mend first what blocks {blocked_by}; then the {gate.name} gate is run."
+        first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
         withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
@@ -251,18 +245,6 @@ def _unfounded(rule: str, check: str, message: str, remedy: str, *, subject: str
     return said(message=message, remediation=remedy, subject=subject, impact=impact)
 
 
-def _unseen(task: Task, seen: Sequence[Finding]) -> Iterable[Finding]:
-    """Say so where nothing was seen to hold of a required criterion and no gate has said it."""
-    for criterion in task.criteria:
-        name, about = criterion.id, [finding for finding in seen if finding.criterion == criterion.id]
-        said = any(finding.blocks or finding.leaves_open for finding in about)
-        if criterion.level is Level.MUST and not said and status(about) not in {Status.PASS, Status.WAIVED}:
-            message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
-            fix = f"Bind {name} to a test or measure of level must that applies here."
-            required = about_criterion(criterion, "GT004", f"seen:{name}", location=task.place(criterion))
-            yield required.unknown(message, fix, actual="nothing seen")
-
-
 def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
     """Say so where the files changed while they were being looked at."""
     if before.digest == after.digest:
@@ -271,7 +253,7 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     message = f"Files changed during the run: {', '.join(changed[:5])}."
     impact = "The evidence speaks of no one state of the files."
-    fix = "Run again and leave the files alone; mend tests that write into the source tree."
+    fix = "Run again and leave the files alone; fix tests that write into the source tree."
     yield _unfounded("GT002", "revision", message, fix, impact=impact)
 
 

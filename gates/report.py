@@ -239,12 +239,13 @@ def reason(finding: Finding) -> str:
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings worst first; the order in which they came in does not matter."""
+    """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
     outcomes = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
     levels = tuple(Level)
     return sorted(
         findings,
         key=lambda f: (
+            not (f.blocks or f.leaves_open),
             outcomes.index(f.outcome),
             levels.index(f.level),
             SEVERITIES.index(f.severity),

@@ -3,8 +3,8 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -18,6 +18,7 @@ RESULT = "result.json"
 PREVIOUS = "previous.json"  # the result of the run before
 EVIDENCE = "evidence"
 STAGING = ".gates-"
+OLD = "old"
 
 
 def prepare(out: Path) -> None:
@@ -45,26 +46,49 @@ def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Itera
     before it are taken back. Ctrl-C is held back meanwhile. `obsolete` names pages that must not outlive the last run.
     """
     stop_if_interrupted()
-    with uninterrupted():
+    placed: list[str] = []
+    with uninterrupted(), _no_disk(out, "reports", "; the earlier ones are as they were"):
+        staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))
         try:
-            staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))
-        except OSError as error:
-            raise GatesError(f"reports cannot be written into {str(out)!r}: {error.strerror or error}") from error
-        _publish(out, staging, files, evidence, frozenset(obsolete))
+            shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
+            for name, text in files.items():
+                with (staging / name).open("w", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+            (staging / OLD).mkdir()
+            for name in (*sorted(set(obsolete) - files.keys()), EVIDENCE, *sorted(files, key=lambda n: n == RESULT)):
+                if (out / name).exists():
+                    (out / name).rename(staging / OLD / name)
+                if name in {EVIDENCE, *files}:
+                    (staging / name).rename(out / name)
+                    placed.append(name)
+        except OSError:
+            _put_back(out, staging, placed)
+            raise
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _no_disk(where: Path, what: str, rest: str = "") -> Iterator[None]:
+    """Turn what the disk refuses into one clear line."""
+    try:
+        yield
+    except OSError as error:
+        raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}{rest}") from error
 
 
 def write(files: Mapping[Path, bytes], what: str, where: Path) -> None:
     """Put files into their places in their order, once all of them are written beside these."""
     stop_if_interrupted()
     staged = {path.with_name(f"{STAGING}{os.getpid()}-{path.name}"): path for path in files}
-    with uninterrupted():
+    with uninterrupted(), _no_disk(where, what):
         try:
             for beside, path in staged.items():
                 beside.write_bytes(files[path])
             for beside, path in staged.items():
                 beside.replace(path)
-        except OSError as error:
-            raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
         finally:
             for beside in staged:
                 with suppress(OSError):
@@ -82,37 +106,23 @@ def write_page(path: Path | None, text: str) -> bool:
     return True
 
 
-def _publish(out: Path, staging: Path, files: dict[str, str], evidence: Path, obsolete: frozenset[str]) -> None:
-    try:
-        shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
-        for name, text in files.items():
-            with (staging / name).open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        (staging / "old").mkdir()
-        new = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
-        _swap(out, staging, sorted(obsolete - set(files)), new)
-    except OSError as error:
-        raise GatesError(
-            f"reports cannot be written into {str(out)!r}: {error.strerror or error}; the earlier ones are as they were"
-        ) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
 def _heal(out: Path, staging: Path) -> None:
     """Remove the staging folder of a run that is dead; where it had not moved all, put the earlier reports back."""
     pid = staging.name.removeprefix(STAGING).split("-")[0]
     if not pid.isdecimal() or psutil.pid_exists(int(pid)):
         return
     if (staging / RESULT).exists():  # it goes last: some of the new files may be in place, not all
-        for old in (staging / "old").iterdir() if (staging / "old").is_dir() else ():
-            new = out / old.name
-            if new.is_dir():
-                shutil.rmtree(new)
-            old.replace(new)
+        _put_back(out, staging)
     shutil.rmtree(staging, ignore_errors=True)
+
+
+def _put_back(out: Path, staging: Path, placed: Iterable[str] = ()) -> None:
+    """Put the earlier reports back in the place of new ones."""
+    old = [*(staging / OLD).iterdir()] if (staging / OLD).is_dir() else []
+    for new in [out / name for name in (*placed, *(each.name for each in old))]:
+        shutil.rmtree(new) if new.is_dir() else new.unlink(missing_ok=True)
+    for each in old:
+        each.rename(out / each.name)
 
 
 def last(out: Path, name: str = RESULT) -> Report | None:
@@ -131,23 +141,3 @@ def _links(folder: str, names: list[str]) -> set[str]:
     """Name what is neither a plain file nor a folder: a link could bring in anything, a pipe has no end."""
     paths = {name: Path(folder, name) for name in names}
     return {name for name, path in paths.items() if path.is_symlink() or not (path.is_file() or path.is_dir())}
-
-
-def _swap(out: Path, staging: Path, gone: list[str], new: list[str]) -> None:
-    """Move the old files away and the new ones to their places; undo all of it where one move fails."""
-    moved: list[tuple[Path, Path]] = []
-
-    def move(source: Path, target: Path) -> None:
-        source.rename(target)
-        moved.append((source, target))
-
-    try:
-        for name in (*gone, *new):
-            if (out / name).exists():
-                move(out / name, staging / "old" / name)
-            if name in new:
-                move(staging / name, out / name)
-    except OSError:
-        for source, target in reversed(moved):
-            target.rename(source)
-        raise

@@ -10,7 +10,6 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-from gates import garbage_collection
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed, live_statements
@@ -27,7 +26,7 @@ from gates.task.task import Criterion, EntryPoint, Task
 from gates.task.yaml_source import did_you_mean
 
 if TYPE_CHECKING:
-    from gates.evidence.code_rules import PatternTrace
+    from gates.evidence.source_tree import PatternTrace
 
 T = TypeVar("T")
 
@@ -115,7 +114,6 @@ class Matrix(Model):
     unread_tasks: int = 0
 
 
-@garbage_collection.put_off()
 def collect(root: Path, settings: Settings, wanted: Path | None) -> tuple[Matrix, list[str]]:
     """Trace the task of a file, or all; return what is wrong with files, and raise it of the one that was asked for."""
     tasks, broken = _tasks(root, settings, wanted)
@@ -185,10 +183,9 @@ def _read(
 
 def _public(module: SourceModule) -> Iterator[WrittenFunction]:
     path = Path(module.path)
-    for body in () if is_test_file(path) or path.stem == "conftest" else functions_of(module):
-        if body.public and not body.promise:
-            where = Location(path=module.path, line=body.line, last_line=body.last)
-            yield WrittenFunction(name=body.name, location=where)
+    for function in () if is_test_file(path) or path.stem == "conftest" else functions_of(module):
+        if function.public:
+            yield WrittenFunction(name=function.name, location=function.location)
 
 
 UNITTEST = ("unittest.TestCase", "unittest.IsolatedAsyncioTestCase")
@@ -238,7 +235,7 @@ def _rows(task: Task, resolver: Resolver, written: _Written) -> Iterator[Row]:
     """Yield each criterion of a task with its code and its tests."""
     patterns: tuple[PatternTrace, ...] = ()
     if any(binding.pattern for criterion in task.criteria for binding in criterion.code):
-        from gates.evidence.code_rules import trace_patterns  # most tasks have none, and need not pay for the engine
+        from gates.evidence.source_tree import trace_patterns  # most tasks have none, and need not pay for the engine
 
         patterns = trace_patterns((b for c in task.criteria for b in c.code), resolver)
     for criterion in task.criteria:

@@ -5,8 +5,7 @@ from pathlib import Path
 from building import a_record, a_run, evidence, written
 
 from gates.check import EvidenceSet
-from gates.claims.page import Claim, Standing
-from gates.claims.quotes import Sources
+from gates.claims import Claim, Sources, Standing
 from gates.commands import audit
 from gates.evidence.tests.test_records import TestOutcome
 

@@ -8,7 +8,7 @@ from bar import committed, git
 from building import written
 
 from gates.errors import EvidenceUnavailable
-from gates.project.copies import give_history, lay_out
+from gates.project.copies import copy_project, give_history, lay_out
 
 
 def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:
@@ -77,3 +77,13 @@ def test_a_folder_that_is_no_top_of_a_work_tree_has_no_history_to_give(tmp_path:
     for folder in (root / "inner", tmp_path):
         give_history(folder, tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir()) == []
+
+
+def test_a_copy_of_a_project_in_a_repository_has_what_lies_above_and_links_what_is_large(tmp_path: Path) -> None:
+    repository = tmp_path / "all"
+    committed(written(repository, {"one/code.py": "", "two/other.py": "", "conftest.py": "A = 1\n"}))
+    (repository / "weights.bin").write_bytes(bytes(5 * 1024**2))
+    copy = copy_project(repository / "one", tmp_path / "copy", 1)
+    assert copy == tmp_path / "copy" / "one"
+    assert {path.name for path in copy.parent.iterdir() if path.is_symlink()} == {"two", "weights.bin"}
+    assert (copy.parent / "conftest.py").read_text(encoding="utf-8") == "A = 1\n"

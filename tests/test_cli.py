@@ -3,16 +3,13 @@
 import functools
 import hashlib
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
-import psutil
 import pytest
 import yaml
 from building import (
@@ -139,7 +136,6 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown command": (("rnu", "T1"), ("there is no command 'rnu'; did you mean 'run'?",)),
     "no task": (("run",), ("TASK",)),
     "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
-    "time limit of nan": (("run", "T1", "--timeout", "nan"), ("--timeout",)),
     "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),
     "unknown rule": (("explain", "EX099"), ("there is no rule 'EX099'", "did you mean 'EX009'")),
     "unknown criterion to explain": (("explain", "T1", "AC9"), ("did you mean 'AC",)),
@@ -253,7 +249,7 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
                        "  measure  ", "tests/test_core.py::test_double")),
     "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "status: PASS",
                                    "tests/test_core.py::test_double", "evidence: evidence/pytest/run.stdout.txt")),
-    "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "actual: 2 [2, 2]",
+    "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "2 [2, 2] from",
                                          "evidence: evidence/measurements/bench-any.json")),
 }  # fmt: skip
 
@@ -318,45 +314,6 @@ def test_help_is_a_result(tmp_path: Path, args: tuple[str, ...]) -> None:
     ended = gates(tmp_path, *args)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out
-
-
-HANGING = """
-import os, subprocess, sys, time
-def test_hang() -> None:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    open("pids", "w").write(f"{os.getpid()} {child.pid}")
-    time.sleep(600)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
-def test_interrupt_is_130_leaves_no_child_and_the_last_good_reports(tmp_path: Path, number: signal.Signals) -> None:
-    project = light(tmp_path)
-    assert gates(project, "run", "T1").code == 3
-    before = pages(project)
-    written(project, {"tasks/T1.yaml": TASK_FILE, "tests/test_core.py": HANGING})
-    runner = subprocess.Popen([sys.executable, "-m", "gates", "run", "T1"], cwd=project, env=clean(),
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)  # fmt: skip
-    pids = written_pids(project / "pids")
-    os.kill(runner.pid, number)
-    out, err = runner.communicate(timeout=PATIENCE_S)
-    assert (runner.returncode, out) == (130, b"")
-    assert err.decode().splitlines()[-1].startswith("error: interrupted")
-    assert pages(project) == before
-    assert {p.name for p in (project / "reports/T1").iterdir()} == {*PAGES, "result.json", "evidence"}
-    assert not [pid for pid in pids if alive(pid)]
-
-
-def written_pids(path: Path) -> list[int]:
-    awaited(lambda: path.exists() and len(path.read_text(encoding="utf-8").split()) == 2)
-    return [int(word) for word in path.read_text(encoding="utf-8").split()]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_reader_that_leaves_does_not_make_a_pass_look_like_a_block(passing: tuple[Path, Ended]) -> None:

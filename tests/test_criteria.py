@@ -5,9 +5,9 @@ from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task,
 
 from gates.criteria import stand, status
 from gates.evidence.tests.test_records import TestOutcome
-from gates.model import Basis, Finding, Level, Location, Outcome, Status
+from gates.model import Basis, Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import discover, judge
-from gates.report import CriterionReport
+from gates.report import CriterionReport, ranked
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 
@@ -76,6 +76,12 @@ def test_reasons_name_the_worst_first() -> None:
     assert report.status is Status.FAIL
     assert "test_1" in report.reasons[0]
     assert "test_0" in report.reasons[1]
+
+
+def test_what_decides_is_named_before_a_failure_that_does_not() -> None:
+    advised = seen(F, level=Level.ADVISORY, severity=Severity.LOW, message="advised")
+    missing = seen(U, message="missing")
+    assert [finding.message for finding in ranked([advised, missing])] == ["missing", "advised"]
 
 
 def test_measure_is_traced_to_the_task_file() -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from building import ROOT, a_project, gates, written
+from building import a_project, gates, written
 
 from gates.commands.doctor import perform
 
@@ -26,8 +26,7 @@ def test_it_tells_what_the_machine_can_verify(tmp_path: Path) -> None:
 
 
 def test_this_interpreter_tells_of_itself(tmp_path: Path) -> None:
-    probe = str(ROOT / "gates/measuring/_probe.py")
-    code = f"import runpy, sys; sys.modules['torch'] = None; runpy.run_path({probe!r}, run_name='__main__')"
+    code = "import sys; sys.modules['torch'] = None; from gates.child.importing import about; about()"
     text = perform(a_python(tmp_path, f'{sys.executable} -c "{code}"'))
     assert "pytest" in text
     assert "torch        cannot be imported" in text

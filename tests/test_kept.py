@@ -11,7 +11,7 @@ from building import TASK_FILE, Ended, a_context, a_project, gates, result, writ
 
 from gates import kept
 from gates.task import loading
-from gates.task.selection import Selection
+from gates.task.task import Selection
 
 OWN = {"CI": ""}
 ONE = {"tasks/T1.yaml": TASK_FILE.partition("  - id: AC2")[0]}

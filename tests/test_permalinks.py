@@ -8,7 +8,7 @@ from building import written
 
 from gates.model import Location
 from gates.project.revision import address_of, git, web_of
-from gates.render.escape import link
+from gates.render.markdown import link
 
 SHA = "a" * 40
 

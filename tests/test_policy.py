@@ -53,13 +53,6 @@ def test_lowered_bar_that_is_not_needed_passes_by_the_bar_of_the_base(tmp_path: 
     assert "all is well" not in (project / "reports/T1/summary.md").read_text(encoding="utf-8")
 
 
-def test_waiver_of_the_change_does_not_help_it(tmp_path: Path) -> None:
-    project = a_repository(tmp_path, **{"tasks/T1.yaml": MORE})
-    waiver = "waivers: [{criterion: AC2, reason: r, owner: o, expires: 2999-01-01}]\n"
-    change(project, "tasks/T1.yaml", MORE + waiver)
-    assert gates(project, "run", "T1", "--policy-from", "main").out.startswith("BLOCK  T1")
-
-
 WRONG = {
     "nope": "--policy-from nope: there is no such revision; fetch it, or name another",
     "-x": "--policy-from -x: there is no such revision",

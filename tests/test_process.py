@@ -1,9 +1,11 @@
 """Commands of the tested project, as real processes: however they end, they end, and leave nobody behind."""
 
+import os
 import resource
 import signal
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import psutil
@@ -96,6 +98,14 @@ def test_time_limit_ends_the_process_and_is_no_exit_code(tmp_path: Path) -> None
 def test_process_that_ignores_sigterm_is_killed_at_the_limit(tmp_path: Path) -> None:
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     assert run(tmp_path, code, timeout_s=0.5).timed_out
+
+
+def test_programs_of_the_environment_are_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.defpath)
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = str(tmp_path / "venv/bin/python")
+    found = run(tmp_path, "import shutil; print(shutil.which('python'))", python=python)
+    assert found.stdout.tail.strip() == python
 
 
 @pytest.mark.parametrize("start", [PLAIN, SETSID], ids=["in its group", "in its own session"])

@@ -1,12 +1,10 @@
 """Whole runs of a task with a regression: the verdict, the report, and what a killed run leaves behind."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bar import git
-from building import PATIENCE_S, ROOT, awaited, clean, gates, written
+from building import ROOT, gates, written
 from regressing import slower, two_commits
 
 from gates.errors import UsageError
@@ -30,14 +28,6 @@ def test_the_example_of_the_documentation_is_a_task(tmp_path: Path) -> None:
     written(tmp_path, {"tasks/T1.yaml": f"id: T1\ntitle: x\nimplementation: [pkg]\n{example}"})
     limits = [(m.of, m.at_most) for c in spec.load(path, tmp_path).criteria for m in c.measures if m.against_base]
     assert limits == [("step_time_s", 2.0), ("peak_memory_bytes", 1.2), ("run_time_s", 1.5)]
-
-
-def test_a_task_that_asks_for_regressions_is_told_what_does_so_now(tmp_path: Path) -> None:
-    text = TASK.replace("BUILD", "") + "regressions:\n  - {from: step, of: step_time_s}\n"
-    root = written(tmp_path, {"tasks/T1.yaml": text})
-    ended = gates(root, "run", "T1")
-    assert ended.code == 2
-    assert "tasks/T1.yaml:8:1: 'regressions' is gone: write a criterion with measures: {from: ...," in ended.err
 
 
 MORE = """\
@@ -84,25 +74,3 @@ def test_a_slowed_change_blocks_with_a_report(tmp_path: Path) -> None:
     assert "; beside main (" in page
     assert gates(root, "run", "T1", "--base", "no-such").code == 2
     assert git(root, "status", "--porcelain") == ""
-
-
-def test_a_killed_run_takes_its_baseline_with_it(tmp_path: Path) -> None:
-    root = a_repository(tmp_path / "p", build=", build: [sleep, '600']")
-    (tmp_path / "tmp").mkdir()
-    env = clean({"TMPDIR": str(tmp_path / "tmp")})
-    run = subprocess.Popen(
-        [sys.executable, "-m", "gates", "run", "T1", "--gate", "performance"], cwd=root, env=env,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        awaited(lambda: laid_out(tmp_path))
-    finally:
-        run.kill()
-        run.wait(PATIENCE_S)
-    awaited(lambda: not list((tmp_path / "tmp").glob("gates-*")))
-    assert git(root, "worktree", "list").count("\n") == 0
-    assert git(root, "status", "--porcelain") == ""
-
-
-def laid_out(tmp_path: Path) -> list[Path]:
-    return list((tmp_path / "tmp").glob("gates-*/regressions/tree/pkg/core.py"))

@@ -13,7 +13,6 @@ GATES = {
     "EX": "Execution",
     "BL": "Business logic",
     "PF": "Performance",
-    "CL": "Claims",
     "GT": "The run as a whole",
 }
 

@@ -118,7 +118,9 @@ def test_file_cut_short_anywhere_is_refused(data: st.DataObject) -> None:
 @settings(max_examples=40)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+        max_leaves=8,
     )
 )
 def test_nothing_but_bad_samples_is_ever_raised(value: object) -> None:

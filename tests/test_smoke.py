@@ -8,7 +8,7 @@ from building import a_context, a_criterion, a_measure, a_project, a_task, gates
 
 from gates.evidence.measurements import Measurements, command
 from gates.task.measurement import Measurement
-from gates.task.selection import PAIRS, RESTARTS, SAID, cut_short, smoked
+from gates.task.task import PAIRS, RESTARTS, SAID, cut_short, smoked
 
 ARMS = {"old": {"call": "pkg.core:make", "args": [1]}, "new": {"call": "pkg.core:make", "args": [2]}}
 

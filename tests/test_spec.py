@@ -57,6 +57,8 @@ UNKNOWN_KEYS = {
     ),
     "criterion": (SMALL + "    txet: x\n", "7:5: unknown key 'txet'; did you mean 'text'?"),
     "code": (SMALL + "    code: [{symbl: 'a:b'}]\n", "7:13: unknown key 'symbl'; did you mean 'symbol'?"),
+    "claims": (SMALL + "claims: [r.md]\n", "7:1: 'claims' is gone: run `gates audit REPORT --task TASK`"),
+    "regressions": (SMALL + "regressions: []\n", "7:1: 'regressions' is gone: write a criterion with measures: "),
     "slope": (MEASURED % "slope: a, at_most: 1", "8:35: 'slope' is gone: name what must not go on growing"),
     "measure": (
         MEASURED % "value: a, at_leest: 1",

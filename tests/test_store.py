@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import written
@@ -57,19 +58,22 @@ def test_folder_that_is_gone_by_then_is_one_clear_error(tmp_path: Path) -> None:
         store.publish(tmp_path / "gone", NEW, raw(tmp_path))
 
 
-# a name under `evidence/` is there to be written, but its folder has moved when it is to be renamed
-HALF_WAY = {"a.md": "new", "evidence/zz.md": "new", "result.json": "new"}
-
-
 @pytest.mark.parametrize("old", [{}, OLD, {**OLD, "a.md": "old"}], ids=["nothing", "no such file", "each file"])
 def test_rename_that_fails_half_way_leaves_what_there_was_and_nothing_temporary(
-    tmp_path: Path, old: dict[str, str]
+    tmp_path: Path, old: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def rename(path: Path, target: Path, real: Any = Path.rename) -> object:
+        if target == tmp_path / "out/result.json" and path.read_text() == "new":
+            raise OSError(28, "No space left on device")
+        return real(path, target)
+
     out = written(tmp_path / "out", old)
     store.prepare(out)
+    monkeypatch.setattr(Path, "rename", rename)
     with pytest.raises(GatesError, match="the earlier ones are as they were"):
-        store.publish(out, HALF_WAY, raw(tmp_path))
+        store.publish(out, {"a.md": "new", "result.json": "new"}, raw(tmp_path))
     assert contents(out) == old
+    monkeypatch.undo()
     store.publish(out, NEW, raw(tmp_path))
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 

@@ -1,8 +1,11 @@
 """The keys and types that the model of a task knows at a place of its file."""
 
-import pytest
+from pathlib import Path
 
-from gates.task.loading import is_typed, known_keys
+import pytest
+from building import written
+
+from gates.task.loading import known_keys, load
 
 KEYS = {
     (): "entry_points",
@@ -23,17 +26,23 @@ def test_keys_are_those_of_the_model_there(place: tuple[str | int, ...]) -> None
     assert ("id" in known) == (place in {(), ("criteria", 0)})
 
 
-@pytest.mark.parametrize(
-    ("place", "typed"),
-    [
-        (("entry_points", 0, "args", 0), True),
-        (("calculations", 0, "table", 0, "expected"), True),
-        (("calculations", 0, "table", 0, "kwargs", "line", "x", 0), True),
-        (("calculations", 0, "call"), False),
-        (("criteria", 0, "args"), False),
-        (("no_such", 0, "args", 0), False),
-        (("args",), False),
-    ],
-)
-def test_only_where_the_model_says_json_values_are_typed_as_json(place: tuple[str | int, ...], typed: bool) -> None:
-    assert is_typed(place) is typed
+ONCE = """\
+id: T1
+title: Doubling
+implementation: [pkg]
+criteria: [{id: AC1, text: Double}]
+calculations:
+  - call: "pkg.core:double"
+    table:
+      - {args: [1e-3, yes, "2", null], kwargs: {line: 3}, expected: [true, {a: 0x1}]}
+"""
+
+
+def test_only_where_the_model_says_json_values_are_typed_as_json(tmp_path: Path) -> None:
+    path = written(tmp_path, {"T1.yaml": ONCE}) / "T1.yaml"
+    (row,) = load(path, tmp_path).model_dump()["calculations"][0]["table"]
+    assert (row["args"], row["kwargs"], row["expected"]) == (
+        (1e-3, "yes", "2", None),
+        {"line": 3},
+        [True, {"a": "0x1"}],
+    )

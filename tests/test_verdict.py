@@ -22,6 +22,7 @@ some_finding = st.builds(
     check=a_check,
     subject=st.sampled_from(["", "x", "y"]),
 )
+some_findings = st.lists(some_finding, max_size=8)
 bad_finding = st.builds(
     a_finding,
     outcome=st.sampled_from([Outcome.FAILED, Outcome.UNKNOWN]),
@@ -34,31 +35,31 @@ some_checks = st.lists(
 )
 
 
-@given(st.lists(some_finding), st.randoms())
+@given(some_findings, st.randoms())
 def test_order_of_findings_does_not_matter(findings: list[Finding], random: Random) -> None:
     shuffled = random.sample(findings, len(findings))
     assert decide(findings) == decide(shuffled)
 
 
-@given(st.lists(some_finding), bad_finding)
+@given(some_findings, bad_finding)
 def test_one_more_bad_finding_never_improves_a_verdict(findings: list[Finding], bad: Finding) -> None:
     before, after = decide(findings), decide([*findings, bad])
     assert BADNESS.index(after.decision) >= BADNESS.index(before.decision)
 
 
-@given(st.lists(some_finding))
+@given(some_findings)
 def test_pass_needs_a_finding_that_passed(findings: list[Finding]) -> None:
     if not any(f.outcome is Outcome.PASSED for f in findings):
         assert decide(findings).decision is not Decision.PASS
 
 
-@given(st.lists(some_finding))
+@given(some_findings)
 def test_pass_hides_no_failed_or_open_must(findings: list[Finding]) -> None:
     if decide(findings).decision is Decision.PASS:
         assert all(f.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE} for f in findings if f.level is Level.MUST)
 
 
-@given(st.lists(some_finding))
+@given(some_findings)
 def test_exit_code_and_reasons_go_with_the_decision(findings: list[Finding]) -> None:
     verdict = decide(findings)
     assert verdict.exit_code == {"PASS": 0, "BLOCK": 1, "INCONCLUSIVE": 3}[verdict.decision.value]
@@ -118,7 +119,7 @@ def test_nothing_is_shared_among_nobody(weights: list[int]) -> None:
     assert sum(share(100, weights)) == 0
 
 
-@given(some_checks, st.lists(some_finding))
+@given(some_checks, some_findings)
 def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Planned], findings: list[Finding]) -> None:
     score = score_gate(checks, findings)
     assert score.total == sum(line.got for line in score.lines)
@@ -126,7 +127,7 @@ def test_score_of_a_gate_adds_up_and_only_a_pass_earns(checks: list[Planned], fi
     assert all(line.got == (line.of if line.note == "passed" else 0) for line in score.lines)
 
 
-@given(st.lists(st.tuples(some_checks, st.lists(some_finding)), max_size=4))
+@given(st.lists(st.tuples(some_checks, some_findings), max_size=4))
 def test_score_of_a_task_adds_up(gates: list[tuple[list[Planned], list[Finding]]]) -> None:
     scores = [(f"gate {i}", 10 * i + 10, score_gate(*gate)) for i, gate in enumerate(gates)]
     score = score_task(scores)

@@ -11,12 +11,11 @@ from pathlib import Path
 from benchmarks.deciding.load import load
 from gates.measuring import answers
 from gates.measuring.answers import Source
-from gates.measuring.bench import Launch, launch
+from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
 from gates.measuring.session import measure
 from gates.measuring.taken import Taken
-from gates.measuring.wire import ArmFailed
 from gates.model import Model, Outcome
 from gates.task.measurement import Arm
 from gates.task.task import Measure

@@ -153,7 +153,7 @@ ENDINGS = (
         Right.NOT_PASS,
         {
             **it(),
-            "gates_pytest_witness.py": "",
+            "gates_probe.py": "",
         },
     ),
     Ending(

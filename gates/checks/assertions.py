@@ -5,6 +5,7 @@ The test files are read, and ruff looks at them, for checks that cannot fail. Ea
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -16,17 +17,19 @@ from gates.code.syntax import defined
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.lines.traced import TEST
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
 from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
-from gates.task.task import Task
+from gates.task.task import Criterion, Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAYBE = (ast.If, ast.Match, ast.ExceptHandler, ast.IfExp)  # what stands under these need not run here
-# conditions that are constant, comparisons of a thing with itself or that nobody reads, assertions on tuples and texts,
+# conditions that are constant, comparisons of constants or that nobody reads, assertions on tuples and texts,
 # numbers for messages, mocks that are asked by a name that is none of their methods
-RUFF = "SIM220,SIM221,SIM222,SIM223,PLR0124,PLR0133,F631,F634,B015,PLW0129,RUF040,PGH005"
+RUFF = "SIM220,SIM221,SIM222,SIM223,PLR0133,F631,F634,B015,PLW0129,RUF040,PGH005"
 LIMIT_S = 60.0
 
 
@@ -176,7 +179,7 @@ RULES = (
         id="BL020",
         title="No check of the tests is constant",
         meaning="ruff finds a check in a test of the criterion that cannot fail. Examples are `or True`, "
-        "a comparison with itself, and an assertion on a tuple.",
+        "a comparison of constants, and an assertion on a tuple.",
     ),
 )
 
@@ -198,6 +201,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             outcome, why = (Outcome.UNKNOWN, missing) if own or run is None else (Outcome.NOT_APPLICABLE, "none passed")
             yield advised(outcome, f"The tests of {criterion.id} were not read: {why}.")
             continue
+        own = _about(criterion, own, files, evidence) or own
         found = [*_unexecuted(own, files, lines), *_warned(own, run), *_constant(own, files)]
         yield from (_open(about, each) for each in found)
         if not found:
@@ -218,11 +222,36 @@ class Doubt(NamedTuple):
     actual: str
 
 
+def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, evidence: EvidenceSet) -> list[TestRecord]:
+    """Return the tests that run code of the criterion or name it; all, where nobody can tell."""
+    tree, lines = evidence.get(SourceTree), evidence.get(ExecutedLines)
+    if tree is None or lines is None or lines.doubt(test.id for test in own):
+        return own
+    places = [place for binding in criterion.code for place in tree.ways(binding)]
+    bodies = [each.body for each in lines.functions if any(map(each.body.meets, places))]
+    ran = {name for body in bodies for name in lines.contexts_in(body)}
+    if not all(name.startswith(TEST) for name in ran):
+        return own
+    symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
+    naming = {each for each in map(_written, own) if not symbols.isdisjoint(_read(each, files))}
+    return [test for test in own if f"{TEST}{test.id}" in ran or _written(test) in naming]
+
+
+def _written(test: TestRecord) -> tuple[str, str]:
+    return test.location.path, _function(test)
+
+
+def _read(place: tuple[str, str], files: TestFiles) -> set[str]:
+    """Return the names that a test function reads, and the helpers of its file that it calls."""
+    names = files.names.get(place[0], {})
+    return {name for function in _called({place[1]}, names) for name in names.get(function, ())}
+
+
 def _unexecuted(own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None) -> Iterator[Doubt]:
     """Yield the assertions that no test executed, in the criterion's test functions and the helpers that they name."""
     ran_in = lines.lines if lines else {}
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
-        asked = _called({_function(test) for test in own if test.location.path == path}, files.names.get(path, {}))
+        asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
         never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
         for place in never[:SHOWN]:
@@ -258,7 +287,7 @@ def _warned(own: list[TestRecord], run: PytestRun) -> Iterator[Doubt]:
 
 
 def _constant(own: list[TestRecord], files: TestFiles) -> Iterator[Doubt]:
-    asked = {(test.location.path, _function(test)) for test in own}
+    asked = {*map(_written, own)}
     for each in [one for one in files.linted if (one.location.path, one.function) in asked][:SHOWN]:
         message = f"{each.location} cannot fail: {each.message} ({each.rule})."
         yield Doubt("BL020", each.location, message, "Assert on what the code does.", each.rule)

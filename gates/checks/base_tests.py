@@ -20,16 +20,14 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
-from gates.project.files import import_roots, is_among, is_test_file
-from gates.project.history import History
+from gates.project.files import SUPPORT, import_roots, is_code, is_test_file
+from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
-from gates.project.two_states import TwoStates, base_of
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import counted, printable
 
 MESSAGE = 300
-SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
 
 
 PLAIN = ("-q", "-p", "no:randomly", "--continue-on-collection-errors")
@@ -83,7 +81,7 @@ class BaseTests(Derived):
         tests = [path.split("::")[0] for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
         above = {str(folder / name) for path in tests for folder in PurePosixPath(path).parents for name in SUPPORT}
         old, new = states.changed((*tests, *sorted(above)), "")
-        old = {path: content for path, content in old.items() if not _is_code(path, task)}
+        old = {path: content for path, content in old.items() if not is_code(path, task.implementation)}
         added = tuple(path for path in new if Path(path).name in SUPPORT and not states.has(path))
         earlier = task_at_base(task.id, task.path, context.root, found.commit).task
         then = {(each.id, each.text) for each in earlier.criteria} if earlier else set()
@@ -109,13 +107,6 @@ class BaseTests(Derived):
                 )
             except (UsageError, OSError) as error:
                 raise EvidenceUnavailable(printable(str(error))[:MESSAGE]) from error
-
-
-def _is_code(path: str, task: Task) -> bool:
-    """Return whether a file that lies among the tests is what they test: the change's own has to run."""
-    file = PurePosixPath(path)
-    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
-    return is_among(path, task.implementation) and not is_test
 
 
 def _judged(
@@ -252,7 +243,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     if not open_ and not unknown:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
-        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran")
+        yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
 
 
 def _is_named(one: BaseTest, meant: list[str]) -> bool:
@@ -283,7 +274,7 @@ def _undecided(criterion: Criterion | None, some: list[BaseTest], seen: BaseTest
     failing = f"{counted(len(some), 'test')} of {seen.base} {fail} against this change"
     nowhere = f"no test of that file could run at {seen.base}"
     message = f"{failing}, and {nowhere}, first {first.id}: {first.message or first.ended}"
-    fix = "Make the tests of the base run in a plain checkout of it, or mend what they found."
+    fix = "Make the tests of the base run in a plain checkout of it, or fix what they found."
     subject = criterion.id if criterion else "no criterion"
     return _at_level(criterion, first, seen, Severity.MEDIUM).unknown(message, fix, subject=subject)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.evidence.code_rules import AppliedRule, CodeRules, RuleSite
+from gates.evidence.source_tree import AppliedRule, CodeRules, RuleSite
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.task.task import Task
 
@@ -73,7 +73,7 @@ def _broken(about: About, rule: AppliedRule, site: RuleSite) -> Finding:
 
 def _unknown(about: About, message: str, **own: object) -> Finding:
     """Say that something was not checked; a rule that the task names and nobody has leaves the verdict inconclusive."""
-    return about.unknown(message, "Mend what is named.", actual="not checked", **own)
+    return about.unknown(message, "Fix what is named.", actual="not checked", **own)
 
 
 CHECK = Check("code_rules", "business-logic", 50, RULES, (), plan, judge, basis=Basis.READ)

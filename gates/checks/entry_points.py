@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet, for_criteria
-from gates.child.tracebacks import advice_on
+from gates.child.probing import advice_on
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
@@ -113,7 +113,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
     message = f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}"
-    fix = advice_on(ended.last_words) or "Mend the crash and add a test that runs this path."
+    fix = advice_on(ended.last_words) or "Fix the crash and add a test that runs this path."
     said = about.unknown if ended.timed_out else about.failed
     return said(message, fix, impact=f"Users of this entry point meet this crash.{uncaught}", **facts)
 
@@ -122,7 +122,7 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
     if seen.exit_code:
         message = f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}."
         fix, impact = (
-            "Mend what makes it fail; return 0 or None for success.",
+            "Fix what makes it fail; return 0 or None for success.",
             "Who runs this command is told that it failed.",
         )
         return about.failed(message, fix, actual=f"returned {seen.returned}", impact=impact)

@@ -14,14 +14,12 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
-from gates.project.history import History
-from gates.project.two_states import TwoStates, base_of
+from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import Bench
 from gates.proving.cases import Baseline, statements
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
-from gates.proving.mutants import Fault, distinct, mutants, spread
 from gates.proving.proof import End
-from gates.proving.source import Text
+from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted, first_of, printable
 

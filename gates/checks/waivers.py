@@ -49,13 +49,13 @@ def _standing(about: About, waiver: Waiver, today: date) -> Finding:
         case Standing.ENDED:
             ago = f"{days} ago" if left else "today"
             message = f"{who} stopped working on {waiver.expires}, {ago}; what it covered counts again: {waiver.reason}"
-            fix = "Mend what it covered and remove it, or have its owner extend it."
+            fix = "Fix what it covered and remove it, or have its owner extend it."
             return about.failed(message, fix, severity=Severity.MEDIUM)
         case Standing.TOO_LONG:
             message = f"{who} ends on {waiver.expires}, in {days}: it does not work, {LONGEST.days} days are the most."
             return about.failed(message, "Set a nearer day.", severity=Severity.MEDIUM)
         case Standing.ENDS_SOON:
-            fix = f"Mend what it covers before {waiver.expires}, or have its owner extend it."
+            fix = f"Fix what it covers before {waiver.expires}, or have its owner extend it."
             return about.failed(f"{who} stops working on {waiver.expires}, in {days}: {waiver.reason}", fix)
         case Standing.IN_FORCE:
             return about.not_asked(f"{who} is in force until {waiver.expires}, for {days} more: {waiver.reason}")

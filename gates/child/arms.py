@@ -1,70 +1,105 @@
-"""Times the steps of several arms that one module makes: it is imported once, and each arm is a fork of this process.
+"""Starts the arms of a measurement, and takes their steps; times commands from their start to their end.
 
-    python -m gates_probe.arms '{"module": "package.module", "paths": [...], "arms": {"KEY": {... as of arm.py}}}'
+    python -m gates_probe.arms '{"module": "package.module", "paths": [...], "arms": {"KEY": {...}}, "ends": 9}'
+    python -m gates_probe.arms:alone '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
+    python -m gates_probe.arms:commands '{"orders": 8, "ends": 9}'
 
-An order has the key of its arm, and so has an answer: `{"arm": KEY, "said": LINE}` and at last `{"arm": KEY, "ended":
-CODE, ...}` with what it used. Where this process can't be forked, as with CUDA in use, the arms are started anew.
+A module that makes the steps of several arms is imported once, and each arm is a fork of this process. Where that is
+not safe, as with CUDA in use, each is started anew, as commands are. Each has a pipe for its orders and one for its
+answers, a line of JSON each. How one ended, and what it used, is told on `ends`.
+
+A function is called once; what it returns is the step. Where the project has loaded torch, its threads are set. Work on
+a GPU is timed by events of its stream with one synchronisation a segment.
 """
 
+import gc
+import hashlib
 import importlib
 import json
 import os
+import platform
+import resource
 import signal
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import arm
-from .asking import command, import_from
+from .asking import Unreachable, command, import_from, is_lazy, named, said
+from .memory import peak, reset_peak, resident
+from .values import encode
 
-LONGEST = 1 << 19
+PROTOCOL = "gates.worker/1"
+FLAGS = {"amx_bf16", "amx_fp16", "avx2", "avx512_bf16", "avx512_fp16", "avx512f"}
+NATIVE = {"bf16": {"amx_bf16", "avx512_bf16", "bf16"}, "fp16": {"amx_fp16", "avx512_fp16", "asimdhp"}}
+AT = " at 0x"
+perf_counter, process_time = time.perf_counter, time.process_time  # as they are before the project is imported
 Told = dict[str, Any]
 
 
-@dataclass
-class Arm:
-    """The process of an arm, and the pipes to it and from it."""
-
-    pid: int
-    orders: int
-    answers: int
-    started: float
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """Return our ends of its pipes."""
-        return self.orders, self.answers
-
-
 def main() -> None:
-    """Import the module, start the arms, and carry lines until all have ended or nobody asks any more."""
-    orders, answers = arm.pipes()
+    """Import the module, start the arms, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
-    sys.argv = [asked["module"]]
-    import_from(asked["paths"])
+    arms, ends = asked["arms"], asked["ends"]
+    numbers = {ends, *(arm[end] for arm in arms.values() for end in ("orders", "answers"))}
+    for number in numbers:
+        os.set_inheritable(number, False)
+    if asked["module"]:
+        _import(asked["module"], asked["paths"])
+    begun: dict[int, tuple[str, float]] = {}
+    for key, arm in arms.items():
+        forks = bool(arm["asked"]) and _can_fork()
+        pid = os.fork() if forks else _started(key, arm, ends)
+        if pid:
+            begun[pid] = key, perf_counter()
+        elif forks:
+            for number in numbers - {arm["orders"], arm["answers"]}:
+                os.close(number)
+            serve(arm["asked"], arm["orders"], arm["answers"])
+            return
+    for number in numbers - {ends}:
+        os.close(number)
+    while begun:
+        pid, status, usage = os.wait3(0)
+        if pid in begun:
+            _tell_end(ends, *begun.pop(pid), status, usage)
+
+
+def _import(module: str, paths: list[str]) -> None:
+    sys.argv = [module]
+    import_from(paths)
     try:
-        importlib.import_module(asked["module"])
+        importlib.import_module(module)
     except BaseException:  # noqa: BLE001  # each arm says so for itself
         traceback.print_exc()
-    arms: dict[str, Arm] = {}
-    for key, told in asked["arms"].items():
-        ours, theirs = os.pipe(), os.pipe()
-        pid = os.fork() if _can_fork() else _spawned(told, ours[0], theirs[1])
-        if not pid:
-            for number in (orders, answers, ours[1], theirs[0], *(end for one in arms.values() for end in one.ends)):
-                os.close(number)
-            arm.serve(told, ours[0], theirs[1])
-            return
-        os.close(ours[0])
-        os.close(theirs[1])
-        arms[key] = Arm(pid, ours[1], theirs[0], time.perf_counter())
-    carry(arms, orders, answers)
+
+
+def alone() -> None:
+    """Take the steps of one arm: orders come on stdin, answers go to the descriptor that `GATES_WORKER` names."""
+    orders, answers = os.dup(0), int(os.environ.pop("GATES_WORKER"))
+    os.set_inheritable(answers, False)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    asked = json.loads(sys.argv[1])
+    import_from(asked["paths"])
+    serve(asked, orders, answers)
+
+
+def commands() -> None:
+    """Run commands one after the other, as they are ordered, and tell of each how it ended."""
+    asked = json.loads(sys.argv[1])
+    for number in asked.values():
+        os.set_inheritable(number, False)
+    with os.fdopen(asked["orders"], encoding="utf-8") as orders:
+        for line in orders:
+            arm, begun = json.loads(line), perf_counter()
+            if pid := _started(arm["key"], arm, asked["ends"]):
+                _, status, usage = os.wait4(pid, 0)
+                _tell_end(asked["ends"], arm["key"], begun, status, usage)
+                with suppress(OSError):  # the rest of its group
+                    os.killpg(pid, signal.SIGKILL)
 
 
 def _can_fork() -> bool:
@@ -75,49 +110,191 @@ def _can_fork() -> bool:
     return False
 
 
-def _spawned(told: Told, orders: int, answers: int) -> int:
-    env = {**os.environ, "GATES_WORKER": str(answers)}
-    argv = command(sys.executable, "arm", json.dumps(told))
-    process = subprocess.Popen(argv, env=env, stdin=orders, pass_fds=(answers,))
+def _started(key: str, arm: Told, ends: int) -> int:
+    """Start the process of an arm; return its id, or 0 where it cannot be started."""
+    argv = command(sys.executable, "arms:alone", json.dumps(arm["asked"])) if arm["asked"] else arm["argv"]
+    env, given, passed = {**os.environ, **arm["env"]}, subprocess.DEVNULL, list[int]()
+    if "answers" in arm:
+        given, passed = arm["orders"], [arm["answers"]]
+        env["GATES_WORKER"] = str(arm["answers"])
+    try:
+        process = subprocess.Popen(
+            argv, cwd=arm["cwd"], env=env, stdin=given, pass_fds=passed, start_new_session=not passed
+        )
+    except (OSError, ValueError) as error:
+        _tell(ends, {"arm": key, "not_started": str(getattr(error, "strerror", None) or error)})
+        return 0
     process.returncode = 0  # its end is waited for by its number
     return process.pid
 
 
-def carry(arms: dict[str, Arm], orders: int, answers: int) -> None:
-    """Carry each order to its arm, and what an arm says to the gate, until every arm has ended.
+def _tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
+    took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
+    unit = 1 if sys.platform == "darwin" else 1024
+    code = os.waitstatus_to_exitcode(status)
+    _tell(ends, {"arm": key, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
 
-    Where nobody asks any more, end them and this process.
+
+def _tell(ends: int, told: Told) -> None:
+    with suppress(OSError):  # the gate is gone
+        os.write(ends, json.dumps(told).encode() + b"\n")
+
+
+def serve(asked: Told, orders_from: int, replies_to: int) -> None:
+    """Make the step that is asked for, then do as told until told to stop."""
+    orders, replies = os.fdopen(orders_from, encoding="utf-8"), os.fdopen(replies_to, "w", encoding="utf-8")
+
+    def say(told: Told) -> None:
+        replies.write(json.dumps(told) + "\n")
+        replies.flush()
+
+    try:
+        worker = Worker(asked)
+        say(worker.hello())
+        for line in orders:
+            order = json.loads(line)
+            if order["do"] == "stop":
+                return
+            say(worker.run(order["steps"], order["discard"]) if order["do"] == "run" else worker.collect())
+    except BaseException as error:  # whatever stops it is told, and then it stops
+        traceback.print_exc()
+        say({"error": str(error) if isinstance(error, Unreachable) else said(error, 500)})
+        raise SystemExit(1) from error
+
+
+class Worker:
+    """A step, and the clock, memory and device that it is seen with."""
+
+    def __init__(self, asked: Told) -> None:
+        sys.argv = [asked["call"]]
+        self._threads = int(asked["threads"])
+        make = named(asked["call"])[1]
+        self._set_threads()
+        self._before = resident()
+        self._step = make(*asked["args"])
+        if not callable(self._step):
+            raise TypeError(f"{asked['call']} returned {type(self._step).__name__}, expected the step: a callable")
+        self._set_threads()
+        self._items = getattr(self._step, "items_per_step", None)
+        self._call(1)
+        self._torch = sys.modules.get("torch")
+        self._cuda = bool(self._torch and self._torch.cuda.is_initialized() and self._torch.cuda.memory_allocated())
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+            self._torch.cuda.reset_peak_memory_stats()
+        reset_peak()
+        gc.collect()
+        gc.disable()
+
+    def hello(self) -> Told:
+        """Tell where the step runs."""
+        about = {"device": self._device(), "environment": self._environment(), "threads": self._threads}
+        return {"hello": PROTOCOL, **about}
+
+    def run(self, steps: int, discard: int) -> Told:
+        """Take steps that nobody times, then those that are timed together."""
+        begun = perf_counter()
+        self._call(discard)  # on a GPU it is in the queue before the first event, so nothing waits for it here
+        first = perf_counter() - begun
+        events = self._events()
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+        half = steps // 2
+        wall, cpu = perf_counter(), process_time()
+        if events:
+            events[0].record()
+        self._call(half)
+        middle = perf_counter()
+        if events:
+            events[1].record()
+        result = self._call(steps - half)
+        if events:
+            events[2].record()
+        self._synchronize()
+        end, cpu_end = perf_counter(), process_time()
+        device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
+        halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
+        told: Told = {
+            "ran": steps,
+            "wall_s": end - wall,
+            "cpu_s": cpu_end - cpu,
+            "device_s": device[1] if device else None,
+            "first_s": first,
+            "halves_s": halves if half else None,
+            "digest": "" if result is None else digest(result),
+            "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
+        }
+        if self._items is not None:
+            told["items"] = self._items * steps
+        return told
+
+    def collect(self) -> Told:
+        """Collect garbage, and tell the peak of memory since the steps began."""
+        most = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else peak() - self._before
+        gc.collect()
+        return {"collected": True, "peak_memory_bytes": most if most > 0 else None}
+
+    def _call(self, count: int) -> object:
+        step, result = self._step, None
+        for _ in range(count):
+            result = step()
+        if is_lazy(result):
+            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
+        return result
+
+    def _synchronize(self) -> None:
+        if self._cuda and self._torch:
+            self._torch.cuda.synchronize()
+
+    def _events(self) -> list[Any]:
+        return [self._torch.cuda.Event(enable_timing=True) for _ in range(3)] if self._cuda and self._torch else []
+
+    def _set_threads(self) -> None:
+        torch = sys.modules.get("torch")
+        if torch is not None and hasattr(torch, "set_num_threads"):
+            torch.set_num_threads(self._threads)
+
+    def _device(self) -> Told:
+        if not (self._cuda and self._torch):
+            name, capabilities = _processor()
+            return {"type": "cpu", "name": name, "capabilities": capabilities}
+        major, minor = self._torch.cuda.get_device_capability()
+        found = {"fp16", *(["bf16"] if self._torch.cuda.is_bf16_supported(including_emulation=False) else [])}
+        found |= {"rocm"} if self._torch.version.hip else {f"sm_{major}{minor}", *(["tf32"] if major >= 8 else [])}
+        return {"type": "cuda", "name": self._torch.cuda.get_device_name(), "capabilities": sorted(found)}
+
+    def _environment(self) -> dict[str, str]:
+        told = {"python": platform.python_version(), "platform": platform.platform()}
+        for name in ("torch", "numpy"):
+            version = getattr(sys.modules.get(name), "__version__", None)
+            told |= {name: str(version)} if version else {}
+        return told
+
+
+def digest(value: object) -> str:
+    """Return a digest of all that a step returned: the same for equal results, in this process and in another.
+
+    It is empty where some part of it says no more of itself than where it lies in memory, or where it is too large.
     """
-    telling = threading.Lock()
+    with suppress(Exception):
+        told = json.dumps(encode(value, array=_bits))
+        return "" if AT in told else hashlib.sha256(told.encode()).hexdigest()[:16]
+    return ""
 
-    def tell(key: str, told: Told) -> None:
-        text = json.dumps({"arm": key, **told}).encode() + b"\n"
-        with telling:
-            while text:
-                text = text[os.write(answers, text) :]
 
-    def answered(key: str, one: Arm) -> None:
-        with os.fdopen(one.answers, "rb") as said:
-            while line := said.readline(LONGEST):
-                if len(line) == LONGEST:
-                    os.kill(one.pid, signal.SIGKILL)
-                tell(key, {"said": line.rstrip(b"\n").decode("utf-8", "backslashreplace")})
-        _, status, usage = os.wait4(one.pid, 0)
-        took = {"wall_s": time.perf_counter() - one.started, "cpu_s": usage.ru_utime + usage.ru_stime}
-        unit = 1 if sys.platform == "darwin" else 1024
-        code = os.waitstatus_to_exitcode(status)
-        tell(key, {"ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
+def _bits(array: Any) -> str:  # noqa: ANN401  # an array of whatever library
+    """Return a digest of the elements of an array, bit by bit."""
+    whole = array.detach().cpu() if hasattr(array, "detach") else array
+    plain = whole.float() if "bfloat16" in str(whole.dtype) else whole  # which is exact
+    return hashlib.sha256(memoryview(plain.numpy() if hasattr(plain, "numpy") else plain).tobytes()).hexdigest()
 
-    def ordered() -> None:
-        with os.fdopen(orders, "rb") as given:
-            for line in given:
-                with suppress(OSError):  # where it is gone, its end says so
-                    os.write(arms[json.loads(line)["arm"]].orders, line)
-        os.killpg(0, signal.SIGKILL)
 
-    threading.Thread(target=ordered, daemon=True).start()
-    carriers = [threading.Thread(target=answered, args=each) for each in arms.items()]
-    for each in carriers:
-        each.start()
-    for each in carriers:
-        each.join()
+def _processor() -> tuple[str, list[str]]:
+    fields: dict[str, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            fields.setdefault(key.strip(), value.strip())
+    flags = set(fields.get("flags", fields.get("Features", "")).split())
+    native = {dtype for dtype, instructions in NATIVE.items() if instructions & flags}
+    name = fields.get("model name") or platform.processor() or platform.machine() or "unknown CPU"
+    return name, sorted(native | (flags & FLAGS))

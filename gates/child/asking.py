@@ -102,32 +102,37 @@ class Teller:
             os._exit(1)
         self.note({"word": word, **facts})
 
-    def note(self, event: dict[str, object]) -> None:
-        """Write a line as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
+    def note(self, *events: dict[str, object]) -> None:
+        """Write lines as a whole; a process that the project forked says nothing, nor does a journal begin anew."""
         if getpid() != self._owner:
             return
-        text = dumps(event).encode()
         try:
             file = opened(self._path, O_WRONLY | O_APPEND)
         except OSError:  # the project removed it: then nothing was heard
             return
-        write(file, b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n")
+        write(file, b"".join(map(self._sealed, events)))
         close(file)
+
+    def _sealed(self, event: dict[str, object]) -> bytes:
+        text = dumps(event, default=repr, skipkeys=True).encode()
+        return b"=" + digest(self._secret, text, "sha256").hex().encode() + b" " + text + b"\n"
 
     def forked(self) -> None:
         """Go on telling in a fork of ours."""
         self._owner = getpid()
 
 
-def asked() -> tuple[dict[str, Any], Teller]:
-    """Return what this program is asked for, and what tells of it; the project's folders are on the path then.
-
-    The file that it is asked by is gone, as its secret is not the project's.
-    """
-    path = sys.argv[1]
+def question_at(path: str) -> dict[str, Any]:
+    """Return what a file asks, and remove it: its secret is not the project's."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
-        question = json.load(file)
+        question: dict[str, Any] = json.load(file)
     os.remove(path)  # noqa: PTH107
+    return question
+
+
+def asked() -> tuple[dict[str, Any], Teller]:
+    """Return what this program is asked for, and what tells of it; the project's folders are on the path then."""
+    question = question_at(sys.argv[1])
     sys.argv = [question.get("call") or question.get("shared") or "gates"]
     import_from(question["paths"])
     return question, Teller(question["journal"], question["secret"])

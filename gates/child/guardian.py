@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -195,3 +195,21 @@ def _carries(process: "psutil.Process", token: str) -> bool:
 
 if __name__ == "__main__":
     _watch()
+
+
+@contextmanager
+def every(seconds: float, beat: Callable[[], None]) -> Iterator[None]:
+    """Do something every so many seconds while this is open; it is not under way any more afterwards."""
+    ended = threading.Event()
+
+    def beats() -> None:
+        while not ended.wait(seconds):
+            beat()
+
+    thread = threading.Thread(target=beats, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

@@ -1,6 +1,7 @@
 """Imports modules of the tested project one by one, and tells of each what came of it.
 
     python -m gates_probe.importing QUESTION
+    python -m gates_probe.importing:about
 
 What modules import from others (torch takes seconds) is loaded once; then each module is imported in a fork of its own,
 so that none leans on what another has loaded.
@@ -9,9 +10,14 @@ so that none leans on what another has loaded.
 import contextlib
 import faulthandler
 import gc
+import importlib
+import importlib.metadata
+import json
 import linecache
+import platform
 import signal
 import sys
+import time
 import traceback
 import warnings
 from types import ModuleType
@@ -97,3 +103,28 @@ def _failure(error: BaseException) -> Facts:
 def _warned(one: warnings.WarningMessage) -> Facts:
     message = str(one.message).split("\n")[0][:BOUND]
     return {"category": one.category.__name__, "message": message, "path": one.filename, "line": one.lineno}
+
+
+PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypothesis")
+
+
+def about() -> None:
+    """Tell what this interpreter has: versions of what the gates use, and the devices that torch sees."""
+    told: dict[str, object] = {"python": platform.python_version(), "implementation": sys.implementation.name}
+    versions = {}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    told["versions"] = versions
+    clocks = {name: time.get_clock_info(name) for name in ("perf_counter", "process_time")}
+    told["clocks"] = {name: [clock.implementation, clock.resolution] for name, clock in clocks.items()}
+    told["devices"] = ["cpu"]
+    if "torch" in versions:
+        try:
+            torch = importlib.import_module("torch")
+            found = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+            told["devices"] = ["cpu", *(f"{'rocm' if torch.version.hip else 'cuda'}: {name}" for name in found)]
+            told["threads"] = torch.get_num_threads()
+        except Exception as error:  # noqa: BLE001  # a broken install is what this is to tell
+            told["torch_problem"] = f"{type(error).__name__}: {str(error)[:200]}"
+    sys.stdout.write(json.dumps(told) + "\n")

@@ -1,13 +1,15 @@
-"""Runs one of our programs in the project's interpreter, and reads the journal that it seals."""
+"""Runs one of our programs in the project's interpreter, reads the journal that it seals, and what programs wrote."""
 
 import hmac
 import json
 import math
+import re
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from sys import intern
 from types import MappingProxyType
 
 from gates.child import process
@@ -15,6 +17,7 @@ from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
+from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import import_roots
 from gates.task.task import Task
@@ -22,7 +25,7 @@ from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
 NO_ENV: Mapping[str, str] = MappingProxyType({})
-MOST = 64 * 1024 * 1024
+MOST = 256 * 1024 * 1024
 Entry = dict[str, object]
 
 
@@ -107,7 +110,7 @@ class Question:
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
         self._secret = secrets.token_hex(16)
-        self._journal = journal
+        self.journal = journal
         self.folder = journal.with_suffix(".asked")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / "question.json"
@@ -122,7 +125,7 @@ class Question:
 
     def answer(self) -> tuple[list[Entry], int]:
         """Return the entries of the journal, and how many of its lines are somebody else's."""
-        return read_entries(self._journal, self._secret)
+        return read_entries(self.journal, self._secret)
 
 
 def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
@@ -148,27 +151,127 @@ def number(value: object) -> float:
 
 def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
     """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
-    try:
-        with path.open("rb") as file:
-            told = file.read(MOST).split(b"\n")
-    except OSError:
-        return [], 0
-    told.pop()  # nothing, or a line that its writer did not live to end
     entries: list[Entry] = []
-    for line in told:
-        seal, _, text = line.partition(b" ")
-        if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
-            with suppress(ValueError):
-                entries.append(json.loads(text.decode("utf-8", "backslashreplace"), parse_constant=lambda _: None))
-    return [{name: _clean(value) for name, value in entry.items()} for entry in entries], len(told) - len(entries)
+    foreign = size = 0
+    with suppress(OSError), path.open("rb") as file:
+        for line in file:
+            size += len(line)
+            if size > MOST or not line.endswith(b"\n"):  # its writer did not live to end it
+                break
+            seal, _, text = line[:-1].partition(b" ")
+            foreign += 1
+            if hmac.compare_digest(seal, b"=" + hmac.digest(secret.encode(), text, "sha256").hex().encode()):
+                with suppress(ValueError):
+                    told = json.loads(text.decode("utf-8", "backslashreplace"), parse_constant=lambda _: None)
+                    entries.append({intern(name): _clean(value) for name, value in told.items()})
+                    foreign -= 1
+    return entries, foreign
 
 
 def _clean(value: object) -> object:
     """Return what was told without what a terminal must not get, and without numbers that are none."""
     if isinstance(value, str):
-        return printable(value)
+        return intern(printable(value))  # of each test, its id is told half a dozen times
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return {printable(str(k)): _clean(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+HEAD = "Traceback (most recent call last):"
+FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)
+ERROR = re.compile(r"^(?P<type>[^\W\d][\w.]*)(?:: (?P<message>.*))?$")
+WARNING = re.compile(
+    r"^(?P<path>[^\s:<][^:\n]*):(?P<line>\d+): (?P<category>[^\W\d]\w*Warning): (?P<message>.*)$", re.MULTILINE
+)
+LIMIT = 500
+READ = 256 * 1024
+
+
+class Crash(Model):
+    """An uncaught exception: its type and message, and the innermost frame in the project, if there is one."""
+
+    error: str
+    message: str
+    location: Location | None
+    function: str = ""
+
+
+def written(path: Path) -> str:
+    """Return the end of what a process wrote into a file."""
+    try:
+        return printable(path.read_bytes()[-READ:].decode("utf-8", errors="backslashreplace"))
+    except OSError:
+        return ""
+
+
+def crash_of(text: str, context: Context) -> Crash | None:
+    """Return the crash that the last traceback of a text tells of, or `None` where there is none."""
+    if HEAD not in text:
+        return None
+    last = text.rpartition(HEAD)[2]
+    location, function = None, ""
+    for match in reversed(list(FRAME.finditer(last))):
+        path = Path(match["path"])
+        absolute = path if path.is_absolute() else context.root / path
+        if int(match["line"]) and is_ours(absolute, context):
+            location = Location(path=context.shown(absolute), line=int(match["line"]))
+            function = (match["name"] or "").strip()
+            break
+    error, message = _error(last)
+    return Crash(error=error, message=message[:LIMIT], location=location, function=function)
+
+
+def said(crash: Crash) -> str:
+    """Return the exception of a crash in one line."""
+    return ": ".join(part for part in (crash.error, crash.message) if part)
+
+
+def _error(last: str) -> tuple[str, str]:
+    """Return an exception's type and message: the first line that stands out, also in an exception group's frame."""
+    plain = [line for line in last.splitlines() if line.strip() and not line[0].isspace()]
+    framed = [line.strip().lstrip("|+- ") for line in last.splitlines() if line.strip().startswith("| ")]
+    for line in (*plain, *framed):
+        if told := ERROR.match(line.strip()):
+            return told["type"], (told["message"] or "").strip()
+    return "", ""
+
+
+def warnings_of(text: str, context: Context) -> Iterator[Warned]:
+    """Yield each warning that Python printed, once."""
+    seen = set()
+    for match in WARNING.finditer(text):
+        path = Path(match["path"])
+        where = Location(
+            path=context.shown(path if path.is_absolute() else context.root / path), line=max(int(match["line"]), 1)
+        )
+        warned = Warned(category=match["category"], message=match["message"][:LIMIT], location=where)
+        if warned not in seen:
+            seen.add(warned)
+            yield warned
+
+
+def is_ours(path: Path, context: Context) -> bool:
+    """Return whether a file is the project's own, not one that is installed inside its folder, nor `<string>`."""
+    inside = path.is_relative_to(context.root) and not {"site-packages", "dist-packages"} & set(path.parts)
+    return inside and not any(part.startswith("<") for part in path.relative_to(context.root).parts)
+
+
+def advice_on(error: str) -> str:
+    """Return what to do about a module that is not there, or nothing where an error says nothing of one."""
+    if unknown := re.search(r"unrecognized arguments: (--[\w-]+)", error):
+        plugin = "pytest-json-report" if "--json-report" in error else f"the pytest plugin that has {unknown[1]}"
+        return f"Install {plugin} for the interpreter that runs the project's code, or name one by --python."
+    found = re.search(r"No module named '?([^'.\s]+)", error)
+    if found is None:
+        return ""
+    if found[1] == "pytest":
+        return (
+            "Install pytest and pytest-json-report for the interpreter that runs the project's code, or name another "
+            "by --python."
+        )
+    return (
+        f"The interpreter that runs the project's code has no {found[1]}: install it there (the project itself: "
+        "`pip install -e .`), or name one that has it by --python. If there is no such module, fix the import."
+    )

@@ -1,12 +1,6 @@
-"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind.
+"""Run a command of the tested project in its own process, bounded in time and output, leaving nobody behind."""
 
-It may tell what happens in it on a pipe, which is drained into a file, whatever becomes of it.
-"""
-
-import fcntl
-import json
 import os
-import re
 import secrets
 import select
 import signal
@@ -16,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
@@ -32,78 +26,7 @@ KEEP_TAIL = 256 * 1024
 GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
-MAX_BYTES = 256 * 1024 * 1024
-ROOM = 1 << 20
-LOOK_S = 0.02
-STACKS_S = 0.8
-WRITER = re.compile(rb"^(\d+)[.+]", re.MULTILINE)
 OOM_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
-
-
-class Channel:
-    """What a child is handed beside its arguments: a pipe to tell on, a secret to tell it with, a file for stacks.
-
-    The secret is read from a pipe of its own, once; neither the environment nor the arguments of the child hold it.
-    """
-
-    def __init__(self, folder: Path, *, seed: str = "", taken: str = "") -> None:
-        self.nonce = secrets.token_hex(16)
-        self.told = folder / "witness.txt"
-        self.stacks = folder / "stacks.txt"
-        self._pipe, self._kept = os.pipe()
-        self._closing = threading.Event()
-        with suppress(OSError, AttributeError):  # only Linux, and only as far as it lets us
-            fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, ROOM)
-        secret, written = os.pipe()
-        again = f"/proc/{os.getpid()}/fd/{self._pipe}"  # for a child that closes all that it has, and for its workers
-        os.write(written, json.dumps({"nonce": self.nonce, "seed": seed, "again": again, "taken": taken}).encode())
-        os.close(written)
-        stacks = os.open(self.stacks, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self.theirs: tuple[int, ...] = (self._kept, secret, stacks)
-        self.env = {"GATES_WITNESS": ",".join(map(str, self.theirs))}
-        self._thread = threading.Thread(target=self._drain, daemon=True)
-
-    def started(self) -> None:
-        """Give up what the child has now, and listen; the pipe stays open, so that the child may open it again."""
-        self._give_up()
-        self._thread.start()
-
-    def ask_for_stacks(self, pid: int) -> None:
-        """Have the processes of the child that tell on the pipe write down where they are."""
-        with suppress(psutil.Error):
-            family = {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
-            telling = {int(found) for found in WRITER.findall(self.told.read_bytes())}
-            for member in family & telling if hasattr(signal, "SIGRTMAX") else ():
-                with suppress(ProcessLookupError):
-                    os.kill(member, signal.SIGRTMAX - 3)
-            limit, size = time.monotonic() + STACKS_S, -1
-            while time.monotonic() < limit and (size <= 0 or size != self.stacks.stat().st_size):
-                size = self.stacks.stat().st_size
-                time.sleep(0.05)
-
-    def close(self) -> None:
-        """Stop listening; everybody who could tell is gone."""
-        self._give_up()
-        self._closing.set()
-        os.close(self._kept)
-        if self._thread.ident is not None:
-            self._thread.join(2.0)
-        with suppress(OSError):
-            os.close(self._pipe)
-
-    def _give_up(self) -> None:
-        for number in self.theirs[1:]:
-            os.close(number)
-        self.theirs = ()
-
-    def _drain(self) -> None:
-        size = 0
-        with suppress(OSError), self.told.open("wb", buffering=0) as file:
-            while chunk := os.read(self._pipe, ROOM):
-                file.write(chunk[: MAX_BYTES - size])
-                size = min(MAX_BYTES, size + len(chunk))
-                if len(chunk) < ROOM // 4:
-                    self._closing.wait(LOOK_S)  # a reader that waits in the pipe makes each line of a test dear
 
 
 class Stream(Model):
@@ -162,62 +85,116 @@ def run(
     timeout_s: float,
     log: Path,
     env: Mapping[str, str] | None = None,
-    channel: Channel | None = None,
+    late: Callable[[int], None] = lambda _pid: None,
 ) -> ProcessRun:
     """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
 
     The process and everything that it starts are gone when this returns or raises, but for what clears its environment
-    and leaves its group. Raises `OSError` where the command cannot be started.
+    and leaves its group. One that is `late` is known by its id while it still runs. Raises `OSError` where the command
+    cannot be started.
     """
-    mark, started, killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
-    child: subprocess.Popen[bytes] | None = None
-    streams: list[_Reader] = []
+    with running(argv, cwd=cwd, log=log, env=env) as started:
+        started.wait(timeout_s)
+        if started.timed_out:
+            late(started.pid)
+    return started.result()
+
+
+@contextmanager
+def running(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Iterator["Running"]:
+    """Start a command; when the context is left, it and everything that it started are gone."""
+    started = Running(argv, log)
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            child = _start(argv, cwd, env or {}, channel, mark)
-            streams = _readers(child, log)
-        peak = _reaped(child, timeout_s, meanwhile=stop_if_interrupted)
-        duration, timed_out = time.monotonic() - started, child.returncode is None
-        if timed_out and channel:
-            channel.ask_for_stacks(child.pid)
+            started.start(cwd, env or {}, pass_fds)
+        yield started
     finally:
         with uninterrupted():
-            late, orphans = _sweep(child, mark) if child else (None, 0)
-            if channel:
-                channel.close()
-            for stream in streams:
+            started.end()
+
+
+class Running:
+    """A command in a session of its own, with a mark in its environment that all that it starts inherits."""
+
+    def __init__(self, argv: Sequence[str], log: Path) -> None:
+        self._argv, self._log = tuple(argv), log
+        self._mark, self._began, self._killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._streams: list[_Reader] = []
+        self._limit_s = self._duration_s = 0.0
+        self._peak: int | None = None
+        self._orphans = 0
+        self.timed_out = False
+
+    @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        assert self._child is not None
+        return self._child.pid
+
+    @property
+    def code(self) -> int | None:
+        """Return its exit code, or the negative number of the signal that ended it."""
+        return self._child.returncode if self._child else None
+
+    def start(self, cwd: Path, env: Mapping[str, str], pass_fds: Sequence[int]) -> None:
+        """Start it."""
+        marked = {MARK: f"{os.environ.get(MARK, '')}:{self._mark}"}
+        beside = Path(self._argv[0]).parent
+        if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
+            marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
+        self._child = child = subprocess.Popen(
+            self._argv,
+            cwd=cwd,
+            env={**environment(), **env, **marked},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+        pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
+        self._streams = [_Reader(pipe, self._log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for its end, so long at most."""
+        assert self._child is not None
+        self._limit_s = timeout_s
+        self._peak = _reaped(self._child, timeout_s, meanwhile=stop_if_interrupted)
+        self._duration_s, self.timed_out = time.monotonic() - self._began, self._child.returncode is None
+
+    def end(self) -> None:
+        """Stop it and all that it started."""
+        if self._child is not None:
+            peak, self._orphans = _sweep(self._child, self._mark)
+            self._peak = self._peak or peak
+            for stream in self._streams:
                 stream.close()
-    code = None if timed_out else child.returncode
-    by = _signal_name(-code) if code is not None and code < 0 else None
-    end = {"exit_code": None if by else code, "signal": by, "timed_out": timed_out, "timeout_s": timeout_s}
-    wrote = {"stdout": streams[0].result(), "stderr": streams[1].result()}
-    used = {"peak_memory_bytes": peak or late, "orphans": orphans, "out_of_memory": _oom_kills() > killed}
-    return ProcessRun.model_validate({"argv": tuple(argv), "duration_s": round(duration, 3), **end, **wrote, **used})
 
-
-def _readers(child: subprocess.Popen[bytes], log: Path) -> list["_Reader"]:
-    pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-    return [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
-
-
-def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], channel: Channel | None, mark: str
-) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, by a mark that all that it starts inherits."""
-    marked = {MARK: f"{os.environ.get(MARK, '')}:{mark}"}
-    child = subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env={**environment(), **env, **(channel.env if channel else {}), **marked},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        pass_fds=channel.theirs if channel else (),
-    )
-    if channel:
-        channel.started()
-    return child
+    def result(self) -> ProcessRun:
+        """Return how it ended, once it has."""
+        code = None if self.timed_out or self._child is None else self._child.returncode
+        by = _signal_name(-code) if code is not None and code < 0 else None
+        return ProcessRun(
+            argv=self._argv,
+            exit_code=None if by else code,
+            signal=by,
+            timed_out=self.timed_out,
+            timeout_s=self._limit_s,
+            duration_s=round(self._duration_s, 3),
+            stdout=self._streams[0].result(),
+            stderr=self._streams[1].result(),
+            orphans=self._orphans,
+            peak_memory_bytes=self._peak,
+            out_of_memory=_oom_kills() > self._killed,
+        )
 
 
 def _reaped(

@@ -8,10 +8,8 @@ from pathlib import Path
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claims.counts import counts
-from gates.claims.page import NUMBER, Claim, Standing, lines_of
-from gates.claims.quotes import Sources, quotes
-from gates.claims.sums import sums
+from gates.claimed_numbers import counts, sums
+from gates.claims import NUMBER, Claim, Sources, Standing, lines_of, quotes
 from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
@@ -93,8 +91,7 @@ def _evidence(project: Project, task: str | None) -> EvidenceSet:
 
 
 def _row(shown: str, one: Claim) -> tuple[str, ...]:
-    seen = f"{one.seen} ({one.where})" if one.where else one.seen
-    return one.standing.value, f"{shown}:{one.at}", one.text, one.claimed, seen
+    return one.standing.value, f"{shown}:{one.at}", one.text, one.claimed, one.seen
 
 
 def _text(shown: str, found: Audited) -> str:

@@ -1,7 +1,6 @@
 """What `gates check` does: apply the code rules to files and folders, without a task; SARIF in and out."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -87,7 +86,6 @@ def _line(run: Mapping[str, Any], result: Mapping[str, Any], base: Path) -> str:
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 SHOWN = 20  # functions that are not decided
-Place = tuple[str, int, str]
 
 
 def perform(
@@ -141,28 +139,17 @@ def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
         way = f" ({' -> '.join(site.trace)})" if site.trace else ""
         sure = "" if rule.is_certain else "likely "
         yield f"{site.path}:{site.line}: {sure}{rule.form.severity.value} {rule.id}: {site.message}{way}"
-    left, grave = _left(broken)
-    for place in sorted(left, key=lambda place: place not in grave)[:SHOWN]:
-        path, line, message = place
-        kinds = f", {grave[place]} of them critical or high" if place in grave else ""
-        yield f"{path}:{line}: not decided: {message} ({left[place]} of {len(found.sites)} rules{kinds})"
+    left = list(dict.fromkeys(f"{s.path}:{s.line}: not decided: {s.message}" for _, s in broken if s.undecided))
+    yield from left[:SHOWN]
     if len(left) > SHOWN:
         yield f"{len(left) - SHOWN} more functions are not decided"
     for problem in _unread(found):
         yield f"{problem} (not checked)"
     stopping = sum(rule.form.severity in BLOCKING for rule, _ in decided)
     rest = f", {len(left):,} of {found.functions:,} functions not decided" if left else ""
-    rest += f" ({len(grave):,} by a critical or high rule)" if grave else ""
     rest += f", {counted(len(set(found.unparsed)), 'file')} not checked" if found.unparsed else ""
     counts = f"{counted(found.files, 'file')}, {counted(len(decided), 'finding')}"
     yield f"{counts}, {stopping} of them critical or high{rest}"
-
-
-def _left(broken: Sequence[tuple[Rule, Site]]) -> tuple[Counter[Place], Counter[Place]]:
-    """Return the functions that are not decided, with the number of rules, and of those that are critical or high."""
-    left = [(rule, (site.path, site.line, site.message)) for rule, site in broken if site.undecided]
-    grave = Counter(place for rule, place in left if rule.form.severity in BLOCKING)
-    return Counter(place for _, place in left), grave
 
 
 def _record(rule: Rule, site: Site) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """What `gates diff` shows: what changed between two runs, from their results alone."""
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gates import store
@@ -29,7 +30,7 @@ def perform(before: Path, after: Path | None = None) -> str:
     parts = {
         "criteria": tuple(_criteria(old, new)),
         "findings": tuple(_findings(old, new)),
-        "numbers": tuple(_numbers(old, new)),
+        "numbers": tuple(f"{name}: {text}: {way or 'the intervals overlap'}" for name, text, way in numbers(old, new)),
     }
     return "\n".join([*lines, *_shown(parts), ""])
 
@@ -40,6 +41,8 @@ def _result(path: Path) -> Report:
     if name not in {store.RESULT, store.PREVIOUS}:
         raise UsageError(f"{path}: expected a folder of reports, or the {store.RESULT} in it")
     report = store.last(folder, name)
+    if report is None and name == store.PREVIOUS:
+        raise UsageError(f"{folder}: holds one run only; run the task again, then compare")
     if report is None:
         raise UsageError(f"{folder}: holds no {name}; `gates run TASK --out {folder}` makes one")
     return report
@@ -79,34 +82,27 @@ def _criteria(old: Report, new: Report) -> Iterator[str]:
 
 
 def _findings(old: Report, new: Report) -> Iterator[str]:
-    """Tell the findings that are open or bad in one of them only, or in both in another way."""
+    """Tell the findings that are open or bad in one of them only, the first few of each rule, or in both otherwise."""
     was, now = (_open_or_bad(report) for report in (old, new))
-    yield from _only("gone", was, now)
-    yield from _only("new", now, was)
+    for word, here, there in (("gone", was, now), ("new", now, was)):
+        only = [finding for key, finding in here.items() if key not in there]
+        for rule, count in Counter(finding.rule for finding in only).items():
+            yield from (f"{word}: {_finding(one)}" for one in [f for f in only if f.rule == rule][:NAMED])
+            if count > NAMED:
+                yield f"{word}: {count - NAMED} more of {rule}"
     for key in [key for key in was if key in now]:
         if (was[key].outcome, was[key].severity) != (now[key].outcome, now[key].severity):
             yield f"{was[key].outcome.value} -> {_finding(now[key])}"
 
 
-def _only(word: str, here: dict[tuple[str, int], Finding], there: Container[tuple[str, int]]) -> Iterator[str]:
-    """Tell the findings of one result that are not in the other, the first few of each rule."""
-    by_rule: dict[str, list[Finding]] = {}
-    for key, finding in here.items():
-        if key not in there:
-            by_rule.setdefault(finding.rule, []).append(finding)
-    for rule, findings in by_rule.items():
-        yield from (f"{word}: {_finding(finding)}" for finding in findings[:NAMED])
-        if len(findings) > NAMED:
-            yield f"{word}: {len(findings) - NAMED} more of {rule}"
-
-
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
     """Return them by fingerprint, and by their number among those of the same fingerprint."""
     found: dict[tuple[str, int], Finding] = {}
+    seen = Counter[str]()
     for finding in report.every_finding:
         if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
-            number = sum(name == finding.fingerprint for name, _ in found)
-            found[finding.fingerprint, number] = finding
+            found[finding.fingerprint, seen[finding.fingerprint]] = finding
+            seen[finding.fingerprint] += 1
     return found
 
 
@@ -114,12 +110,6 @@ def _finding(finding: Finding) -> str:
     place = f" {finding.location}" if finding.location else ""
     waived = ", waived" if finding.waived else ""
     return f"{finding.outcome.value} {finding.rule}{place} [{finding.severity.value}{waived}] {finding.message}"
-
-
-def _numbers(old: Report, new: Report) -> Iterator[str]:
-    """Tell each number with an interval that is in both, and whether the intervals leave it open which is greater."""
-    for name, text, way in numbers(old, new):
-        yield f"{name}: {text}: {way or 'the intervals overlap'}"
 
 
 def _shown(parts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

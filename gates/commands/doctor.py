@@ -1,7 +1,6 @@
 """What `gates doctor` does: tell what this machine can and cannot verify."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,10 @@ from typing import Any
 import psutil
 
 from gates.child import process
+from gates.child.asking import command
 from gates.child.guardian import guarded_folder
 from gates.measuring import machine
 from gates.words import printable
-
-HERE = Path(__file__).parents[1] / "measuring"
 
 
 def perform(python: str) -> str:
@@ -30,29 +28,19 @@ def _machine() -> Iterator[str]:
     yield f"processor    {machine.processor().name}, {now.cores} of {all_of_them} cores may be used"
     yield f"quota        {now.quota if now.quota not in {'', '-1', 'max 100000'} else 'none that can be seen'}"
     yield f"memory       {psutil.virtual_memory().total / 1024**3:.0f} GiB"
-    if now.pressure_s is None:
-        yield "pressure     not told by this system: a crowded processor shows in wall time over CPU time only"
-    else:
-        begun, before = time.monotonic(), now.pressure_s
-        time.sleep(0.5)
-        share = ((machine.pressure() or before) - before) / (time.monotonic() - begun)
-        yield f"pressure     something waited for a processor {min(share, 1):.0%} of the last half second"
 
 
 def _interpreter(python: str, folder: Path) -> dict[str, Any]:
     """Return what the project's interpreter tells of itself, or why it does not."""
-    argv = [python, "-W", "ignore", str(HERE / "_probe.py")]
+    argv = [python, "-W", "ignore", *command(python, "importing:about")[1:]]
     try:
         ended = process.run(argv, cwd=folder, timeout_s=120, log=folder / "probe")
+        told = json.loads(printable(ended.stdout.tail.strip().splitlines()[-1]))
     except OSError as error:
         return {"problem": f"{python!r} cannot be started: {error.strerror or error}"}
-    if ended.exit_code != 0:
-        return {"problem": f"{python!r} ended with {ended.ended}: {ended.last_words}"}
-    try:
-        told = json.loads(printable(ended.stdout.tail.strip().splitlines()[-1]))
     except (ValueError, IndexError):
         told = None
-    return told if isinstance(told, dict) else {"problem": f"{python!r} told nothing"}
+    return told if isinstance(told, dict) else {"problem": f"{python!r} ended with {ended.ended} and told nothing"}
 
 
 def _verifiable(python: str, told: dict[str, Any]) -> Iterator[str]:

@@ -1,13 +1,16 @@
-"""What `gates explain` and `gates rules` say: from verdict to rule to evidence to raw file, or what a rule means."""
+"""What `gates explain`, `list`, `rules` and `schema` say: from verdict to rule to evidence, and what there is."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gates import pipeline, store
+from gates.bundles import Bundle
 from gates.config import Project
 from gates.errors import UsageError
-from gates.model import Finding, RuleText
+from gates.measuring.samples import Samples
+from gates.model import Finding, Model, Outcome, RuleText
 from gates.report import CriterionReport, Report, Trace, ranked
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
@@ -32,11 +35,12 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
         raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
     task = spec.of_project(subject, project)
     report = store.last(out or project.reports / task.id)
+    folder = out or Path(project.settings.reports, task.id)
     if criterion in known:
         return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
     if criterion is None:
         stopping = _findings(report, lambda f: f.blocks or f.leaves_open, known)
-        return [*_verdict(task, report), "", *(stopping or map(visible, _foundation(report)))]
+        return [*_verdict(task, report, folder), "", *(stopping or map(visible, _foundation(report)))]
     asked = task.criterion(criterion)
     lines = [
         f"{task.id} {asked.id} ({asked.level.value}): {asked.text}",
@@ -45,7 +49,7 @@ def explain(subject: str, criterion: str | None, project: Project, out: Path | N
     stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
     if report is None or stood is None:
         return [*lines, f"  never judged; run `gates run {task.id}`"]
-    lines += [*_verdict(task, report), "", f"status: {stood.status.value}", *_standing(stood), ""]
+    lines += [*_verdict(task, report, folder), "", f"status: {stood.status.value}", *_standing(stood), ""]
     return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
 
 
@@ -59,12 +63,12 @@ def every_rule(project: Project) -> list[str]:
     return [*gates, "", *map(visible, code)]
 
 
-def _verdict(task: Task, report: Report | None) -> list[str]:
+def _verdict(task: Task, report: Report | None, folder: Path) -> list[str]:
     if report is None:
         return [f"{task.id} {task.title}: never judged; run `gates run {task.id}`"]
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
     commit = report.revision.commit or "no commit"
-    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}"]
+    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}", f"reports and evidence: {folder}"]
 
 
 def _foundation(report: Report | None) -> Iterator[str]:
@@ -72,15 +76,16 @@ def _foundation(report: Report | None) -> Iterator[str]:
     for criterion in report.criteria if report else ():
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
-        yield from _standing(criterion, LISTED)
+        yield from _standing(criterion)
 
 
-def _standing(criterion: CriterionReport, most: int | None = None) -> Iterator[str]:
-    """Say what stands for a criterion, so many of each kind at most."""
+def _standing(criterion: CriterionReport) -> Iterator[str]:
+    """Say what verifies a criterion, the first of each kind: what did not pass comes first."""
     for title, traces in _kinds(criterion).items():
-        yield from (f"  {title:<12} {_trace(trace)}" for trace in traces[:most])
-        if most and len(traces) > most:
-            yield f"  {title:<12} ... and {len(traces) - most} more"
+        shown = sorted(traces, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]
+        yield from (f"  {title:<12} {_trace(trace)}" for trace in shown)
+        if len(traces) > LISTED:
+            yield f"  {title:<12} ... and {len(traces) - LISTED} more"
 
 
 def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
@@ -95,20 +100,30 @@ def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
 def _trace(trace: Trace) -> str:
     where = f" at {trace.location}" if trace.location else ""
     told = trace.detail not in {"", trace.outcome.value}
-    return f"{trace.outcome.value:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
+    return f"{trace.outcome.words:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
 
 
 def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:
-    """Return the findings that fit, each with its rule and the raw file that it rests on."""
+    """Return the findings that fit, each with its rule and the raw file that it rests on; advice is given once."""
     if report is None:
         return []
-    lines = []
+    lines, given = [], set[tuple[str, str]]()
     for finding in ranked(filter(chosen, report.every_finding)):
+        if finding.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
+            lines.append(_in_one_line(finding))
+            continue
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
         lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
         lines.append(f"  {finding.message}")
-        lines += [f"  {name}: {value}" for name, value in _details(finding) if value]
+        details = [each for each in _details(finding) if each[1] and each not in given]
+        given.update(each for each in details if each[0] in {"impact", "fix", "command"})
+        lines += [f"  {name}: {value}" for name, value in details]
     return [visible(line) for line in lines]
+
+
+def _in_one_line(finding: Finding) -> str:
+    evidence = f" (evidence: evidence/{finding.evidence})" if finding.evidence else ""
+    return f"{finding.outcome.words:<8} {finding.rule} {finding.message}{evidence}"
 
 
 def _details(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -143,3 +158,57 @@ def _code_rule(rule: Rule) -> list[str]:
         *([f"  {more} more examples: {rule.source}"] if (more := len(form.good) + len(form.bad) - 2) > 0 else []),
     ]
     return [visible(line) for line in lines]
+
+
+def overview(project: Project) -> tuple[list[str], list[str]]:
+    """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
+    lines: list[str] = []
+    broken: list[str] = []
+    named: dict[str, list[str]] = {}
+    files = spec.task_files(project.tasks)
+    for path in files:
+        try:
+            task = spec.load(path, project.root)
+            report = store.last(project.reports / task.id)
+        except UsageError as error:
+            broken.append(str(error))
+            continue
+        lines += _task(task, report)
+        named.setdefault(task.id, []).append(task.path)
+    broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
+    if not files:
+        lines.append(f"no task file (*.yaml) in {project.settings.tasks!r}")
+    return lines, broken
+
+
+def _task(task: Task, report: Report | None) -> list[str]:
+    if report is None:
+        verdict = "never run"
+    else:
+        stale = "" if report.task.digest == task.digest else "; the task file has changed since"
+        verdict = f"{report.headline} on {report.started_at}{stale}"
+    status = {criterion.id: criterion.status.value for criterion in report.criteria} if report else {}
+    return [
+        f"{task.id}  {task.title}  [{verdict}]",
+        *(f"  {c.id:<6} {c.level.value:<9} {status.get(c.id, '-'):<16} {c.text}" for c in task.criteria),
+    ]
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+MODELS: dict[str, tuple[type[Model], str]] = {
+    "result": (Report, "serialization"),
+    "task": (Task, "validation"),
+    "samples": (Samples, "validation"),
+    "bundle": (Bundle, "validation"),
+}
+
+
+def schema_of(name: str) -> str:
+    """Return the JSON schema of a kind of file, as text."""
+    model, mode = MODELS[name]
+    schema = model.model_json_schema(by_alias=True, mode="serialization" if mode == "serialization" else "validation")
+    if name == "task":
+        for part in (schema, *schema.get("$defs", {}).values()):
+            properties = part.get("properties", {})
+            part["properties"] = {key: value for key, value in properties.items() if not value.get("readOnly")}
+    return json.dumps({"$schema": DIALECT, **schema}, indent=2, sort_keys=True)

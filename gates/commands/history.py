@@ -2,7 +2,6 @@
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -61,14 +60,15 @@ def log_run(root: Path, run: LoggedRun) -> str:
 
 def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
     """Return the runs of a task, the oldest first; a line that is no run is passed over."""
-    found = []
-    with suppress(OSError), (root / NAME).open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - MOST_BYTES))
-        for line in file.read().split(b"\n"):
-            with suppress(ValidationError):
-                found.append(LoggedRun.model_validate_json(line))
-    return tuple(run for run in found if run.task == task)
+    with suppress(OSError):
+        lines = (root / NAME).read_bytes()[-MOST_BYTES:].split(b"\n")
+        return tuple(run for line in lines for run in _logged(line) if run.task == task)
+    return ()
+
+
+def _logged(line: bytes) -> Iterator[LoggedRun]:
+    with suppress(ValidationError):
+        yield LoggedRun.model_validate_json(line)
 
 
 def perform(project: Project, task_id: str, *, form: str, last: int) -> str:

@@ -18,8 +18,7 @@ from gates import config
 from gates.code.syntax import defined, texts
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file, module_name
-from gates.project.history import History
-from gates.project.two_states import TwoStates, base_of
+from gates.project.history import History, TwoStates, base_of
 from gates.report import QUANTITY
 from gates.task import loading
 from gates.task.task import TASK_ID

@@ -4,7 +4,6 @@ import getpass
 import platform
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,20 +16,18 @@ from gates.errors import UsageError
 from gates.evidence.bundles import bind
 from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
-from gates.model import TaskIdentity
+from gates.model import Model, TaskIdentity
 from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, git
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 from gates.words import visible
 
 SILENT = Stream(bytes=0, tail="")
 
 
-@dataclass(frozen=True)
-class MeasureRequest:
+class MeasureRequest(Model):
     """What was asked for on the command line, defaults filled in."""
 
     task: str

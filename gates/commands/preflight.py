@@ -8,11 +8,9 @@ from pathlib import Path
 from gates import pipeline
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests
-from gates.project.history import History
-from gates.project.two_states import TwoStates, base_of
+from gates.project.history import History, TwoStates, base_of
 from gates.project.what_was_read import leads_nowhere
 from gates.task import yaml_source
-from gates.task.loading import is_typed
 from gates.task.task import Task
 from gates.task.yaml_source import Key, Problem, SourceError, did_you_mean
 
@@ -75,7 +73,7 @@ def check_waived_rules(task: Task, path: Path) -> None:
 def _refuse(task: Task, path: Path, wrong: Sequence[tuple[Key, str]]) -> None:
     """Raise `UsageError` for what is wrong, each with its place in the task file."""
     if wrong:
-        document = yaml_source.read(path, task.path, is_typed)
+        document = yaml_source.read(path, task.path)
         raise SourceError(task.path, document.text, [Problem(*document.place(key), text) for key, text in wrong])
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -12,25 +11,24 @@ from gates.check import writable
 from gates.child.guardian import guarded_folder
 from gates.config import Context, Project
 from gates.errors import EvidenceUnavailable
+from gates.model import Model
 from gates.project.files import near
 from gates.project.policy import TEMPLATES
 from gates.project.revision import environment, web_of
 from gates.project.revision import observe as observe_revision
 from gates.proving.bench import Bench, Told
 from gates.proving.cases import Baseline, Case, Trial, observe
-from gates.proving.mutants import Fault
 from gates.proving.proof import PROOF, PROOF_SCHEMA, CriterionProof, End, Proof, TriedFault, markdown, text
+from gates.proving.source import Fault
 from gates.task import loading as spec
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 from gates.words import printable
 
 PAGE = "proof.md"
 CHANGED = "files of the task changed during the proof: it speaks of what was there at its beginning"
 
 
-@dataclass(frozen=True)
-class ProveRequest:
+class ProveRequest(Model):
     """What was asked for on the command line, defaults filled in."""
 
     task: str

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -16,15 +16,14 @@ from typing import TypeVar
 from gates import kept, pipeline, registry, render, store
 from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
-from gates.child.guardian import guarded_folder
+from gates.child.guardian import every, guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import intervals, since
 from gates.commands.history import LoggedRun, log_run, this_machine
 from gates.commands.preflight import check_waived_rules, follow_moved, refuse_what_is_missing
 from gates.config import Context, Project
 from gates.errors import UsageError
-from gates.heartbeat import every
-from gates.model import Decision
+from gates.model import Decision, Model
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
 from gates.project.history import asked_once
@@ -34,16 +33,14 @@ from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
 from gates.stages import Gate
 from gates.task import loading as spec
-from gates.task.selection import Selection, narrowed, smoked
-from gates.task.task import Task
+from gates.task.task import Selection, Task, narrowed, smoked
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
 PARTIAL = "partial"
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Model):
     """What was asked for on the command line, defaults filled in."""
 
     task: str
@@ -63,6 +60,7 @@ class Request:
     fresh: bool = False
 
 
+@asked_once()
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Run a task and publish its reports; return the summary and the exit code of the verdict."""
     formats = [_named(name, registry.values(render, Format), "format") for name in request.formats]
@@ -151,13 +149,15 @@ def _judged(
         evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
         of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
-        with asked_once(), showing as progress:
+        with showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
         if taken:
             report = report.model_copy(update={"taken": kept.said(taken, evidence)})
         elif state and installed:
             report = report.model_copy(update={"taken": kept.tests_said(evidence)})
-            if kept.state_of(task, context, selection, reports) == state:  # it did not change meanwhile
+            with asked_once():  # anew: whether it changed meanwhile
+                after = kept.state_of(task, context, selection, reports)
+            if after == state:
                 name = kept.name_of(state, installed.result())
                 kept.keep(task, root, name, state, evidence, folder, report)
     return report

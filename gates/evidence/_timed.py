@@ -8,28 +8,28 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 
 from gates.child import process
+from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.answers import Source
-from gates.measuring.bench import Launch, launch
+from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read_times
 from gates.measuring.session import measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
-from gates.measuring.wire import ArmFailed
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
 from gates.task.measurement import Arm, Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Measure, Task
+from gates.task.task import Measure, Task, cut_short
 
 BEGUN, FAILED = "begun", "failed"
 KILLED = "it was stopped from outside"
@@ -107,6 +107,8 @@ def _drawn(samples: Samples) -> str:
     return digest_of(times) if len(set(values)) >= MANY else ""
 
 
+MAX_BYTES = 64 * 1024 * 1024
+COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 MANY = 10  # different times: fewer may be the same by chance
 
 
@@ -177,7 +179,10 @@ def run_again_and_again(measurement: Measurement, device: str, context: Context,
     """Run another tool's benchmark several times; each run gives one sample of each benchmark, paired by the run."""
     columns: dict[str, list[float]] = {}
     for number in turns(measurement):
-        for name, value in _run_once(measurement, device, context, folder, number).items():
+        handed = hand_over(measurement, device, context, folder, f"{measurement.id}-{device}-{number}")
+        if handed.problem:
+            raise BadSamples(handed.problem)
+        for name, value in read_times(handed.text, measurement.read).items():
             columns.setdefault(name, []).append(value)
     runs = max(map(len, columns.values()))
     short = [name for name, values in columns.items() if len(values) < runs]
@@ -204,27 +209,47 @@ def turns(measurement: Measurement) -> Iterator[int]:
         longest = max(longest, time.monotonic() - started)
 
 
-def _run_once(measurement: Measurement, device: str, context: Context, folder: Path, number: int) -> dict[str, float]:
+@dataclass(frozen=True)
+class Handed:
+    """How a command ended, and what it handed over, or why that is nothing."""
+
+    ended: ProcessRun | None = None
+    text: str = ""
+    problem: str = ""
+
+
+def hand_over(measurement: Measurement, device: str, context: Context, folder: Path, name: str) -> Handed:
+    """Run the command of a measurement, which writes into a folder whose name nothing before it could know."""
+    limit = measurement.timeout_s or context.timeout_s
     with tempfile.TemporaryDirectory(dir=folder) as fresh:
-        out = Path(fresh) / "benchmark.json"
+        out, begun = Path(fresh) / "samples.json", time.time()
         argv = context.argv(measurement.run or (), device=device, out=str(out))
-        launched = Launch(tuple(argv), context.root, {})
-        limit = measurement.timeout_s or context.timeout_s
-        log = folder / f"{measurement.id}-{device}-{number}"
-        return times_of("the measurement", launched, out, measurement.read, limit_s=limit, log=log)
+        try:
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / name)
+        except OSError as error:
+            return Handed(problem=f"the command cannot be started: {error.strerror or error}")
+        try:
+            return Handed(ended, _text_of(ended, out, begun))
+        except BadSamples as error:
+            return Handed(ended, problem=str(error))
 
 
-def times_of(who: str, launched: Launch, out: Path, form: str, *, limit_s: float, log: Path) -> dict[str, float]:
-    """Run another tool's benchmark once and read what it wrote; raise `BadSamples` where there is nothing to read."""
-    try:
-        ended = process.run(launched.argv, cwd=launched.cwd, timeout_s=limit_s, log=log, env=launched.env)
-    except OSError as error:
-        raise BadSamples(f"{who} cannot be started: {error.strerror or error}") from error
+def _text_of(ended: ProcessRun, out: Path, begun: float) -> str:
+    """Return what a run wrote that ended well; raise `BadSamples` with the reason otherwise."""
     if ended.exit_code != 0:
-        raise BadSamples(f"{who} ended with {ended.ended}: {ended.last_words}")
-    if out.is_symlink() or not out.is_file():
-        raise BadSamples(f"{who} ended well but wrote no file")
-    return read_times(out.read_text(encoding="utf-8", errors="replace"), form)
+        raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise BadSamples("the measurement left something else than a plain file as its samples")
+    if not out.is_file():
+        raise BadSamples("the measurement ended well but wrote no samples file")
+    if out.stat().st_mtime < begun - COARSE_S:
+        raise BadSamples("the samples file was written before the measurement began: it is an old one")
+    if out.stat().st_size > MAX_BYTES:
+        raise BadSamples(f"the samples file has {out.stat().st_size} bytes, more than {MAX_BYTES}")
+    try:
+        return out.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadSamples("the samples file is not UTF-8") from error
 
 
 def _started(arm: Arm, measurement: Measurement, device: str, python: str, paths: Sequence[Path], seed: int) -> Launch:

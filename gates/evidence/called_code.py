@@ -21,7 +21,6 @@ from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
 from gates.measuring.samples import BadSamples, read
-from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
@@ -141,7 +140,7 @@ def works(one: Standing, task: Task, copy: Context, env: dict[str, str], mark: P
                     if time.monotonic() - begun > LONG_S:
                         return None
                 worker.stop()
-        except ArmFailed:
+        except bench.ArmFailed:
             return None
     return False
 
@@ -151,7 +150,7 @@ def _begun(
     one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
 ) -> Iterator[bench.Worker]:
     start = bench.launch(arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
-    with bench.Bench(folder, timeout_s=limit_s) as running:
+    with bench.Bench(folder) as running:
         worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
         worker.hello(timeout_s=limit_s)
         yield worker
@@ -164,7 +163,7 @@ def _stepped(
         with _begun(one, arm, task, copy, env, folder, limit_s) as worker:
             took = worker.run(1, discard=0, timeout_s=limit_s)
             worker.stop()
-    except ArmFailed as error:
+    except bench.ArmFailed as error:
         return RunOnce(str(error))
     return RunOnce("one step taken", well=True, answered=True, duration_s=took.wall_s)
 

@@ -12,9 +12,8 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import command
-from gates.child.probing import Entry, Question
+from gates.child.probing import Entry, Question, crash_of, said, warnings_of, written
 from gates.child.process import ProcessRun
-from gates.child.tracebacks import crash_of, said, warnings_of, written
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import Warned

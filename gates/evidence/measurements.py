@@ -1,32 +1,24 @@
 """Measurements: commands of the project that hand over raw samples, once for each device that is asked for."""
 
 import os
-import shutil
-import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
-from gates.child import process
-from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import attempts_key, handed_over, measures_of, run_again_and_again, time_arms
+from gates.evidence._timed import attempts_key, hand_over, handed_over, measures_of, run_again_and_again, time_arms
 from gates.measuring import machine
+from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import BadSamples, Samples, read
 from gates.measuring.taken import MeasurementRun
-from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.task.measurement import Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Task
+from gates.task.task import Task, cut_short
 
-MAX_BYTES = 64 * 1024 * 1024
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLACK_S = 0.05
-COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 
 
 class Measurements(Evidence):
@@ -108,50 +100,21 @@ def _take(task: Task, measurement: Measurement, device: str, context: Context, f
 
 
 def _run(measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
-    """Run a measurement; the file that it writes lies in a folder whose name nothing before it could know."""
-    out = Path(tempfile.mkdtemp(dir=folder)) / "samples.json"
+    """Run a measurement that hands over its samples, and keep the file that it wrote."""
     kept = folder / f"{measurement.id}-{device}.json"
     kept.unlink(missing_ok=True)
-    argv = context.argv(measurement.run or (), device=device, out=str(out))
-    limit = measurement.timeout_s or context.timeout_s
-    ended, samples, problem, begun = None, None, "", time.time()
-    try:
-        ended = process.run(argv, cwd=context.root, timeout_s=limit, log=kept.with_suffix(""))
-        samples = _read(ended, out, device, begun)
-    except OSError as error:
-        problem = f"the command cannot be started: {error.strerror or error}"
-    except BadSamples as error:
-        problem = str(error)
-    regular = out.is_file() and not out.is_symlink()
-    if regular:
-        out.replace(kept)
-    shutil.rmtree(out.parent, ignore_errors=True)
-    raw = f"measurements/{kept.name}" if regular else f"measurements/{kept.stem}.stderr.txt"
-    return MeasurementRun(
-        id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw if ended else None
-    )
-
-
-def _read(ended: ProcessRun, out: Path, device: str, begun: float) -> Samples:
-    """Read the samples of a run that ended well; raise `BadSamples` with the reason otherwise."""
-    if ended.exit_code != 0:
-        raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
-    if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise BadSamples("the measurement left something else than a plain file as its samples")
-    if not out.is_file():
-        raise BadSamples("the measurement ended well but wrote no samples file")
-    if out.stat().st_mtime < begun - COARSE_S:
-        raise BadSamples("the samples file was written before the measurement began: it is an old one")
-    if out.stat().st_size > MAX_BYTES:
-        raise BadSamples(f"the samples file has {out.stat().st_size} bytes, more than {MAX_BYTES}")
-    try:
-        text = out.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadSamples("the samples file is not UTF-8") from error
-    samples = read(text)
-    _refuse_other(samples, device)
-    _refuse_impossible(samples, ended.duration_s)
-    return samples
+    handed = hand_over(measurement, device, context, folder, kept.stem)
+    samples, problem, ended = None, handed.problem, handed.ended
+    if ended and not problem:
+        kept.write_text(handed.text, encoding="utf-8")
+        try:
+            samples = read(handed.text)
+            _refuse_other(samples, device)
+            _refuse_impossible(samples, ended.duration_s)
+        except BadSamples as error:
+            samples, problem = None, str(error)
+    raw = f"measurements/{kept.name if kept.is_file() else f'{kept.stem}.stderr.txt'}" if ended else None
+    return MeasurementRun(id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw)
 
 
 def _refuse_other(samples: Samples, device: str) -> None:

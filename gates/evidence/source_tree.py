@@ -1,6 +1,8 @@
-"""The implementation as it stands: which lines each criterion's symbols and rules come to."""
+"""The implementation as it stands: the lines of each criterion's symbols, and what code rules and patterns found."""
 
 import ast
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
@@ -8,12 +10,187 @@ from gates.code.sources import Sources
 from gates.code.symbols import Resolver, SymbolTrace
 from gates.code.syntax import SourceModule
 from gates.config import Context
-from gates.errors import EvidenceUnavailable
-from gates.evidence.code_rules import PatternTrace, RuleTrace, bound_rules, trace_patterns
-from gates.model import Location, Model
-from gates.project.files import files_of
+from gates.errors import EvidenceUnavailable, UsageError
+from gates.model import Location, Model, Severity
+from gates.project.files import files_of, is_under
+from gates.scan.checking import Checked, check
+from gates.scan.form import RuleForm
+from gates.scan.loading import load_rules, named, unknown
+from gates.scan.pattern import Pattern
+from gates.scan.rule import Piece, Rule, Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
+
+MAX_SITES = 1000
+
+
+class RuleSite(Model):
+    """A place that a code rule speaks of; `trace` is the path of events that leads to it."""
+
+    location: Location
+    ok: bool
+    message: str
+    trace: tuple[str, ...] = ()
+    undecided: bool = False
+
+
+class RuleTrace(Model):
+    """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing."""
+
+    rule: str
+    sites: tuple[RuleSite, ...]
+    problem: str = ""
+    severity: Severity | None = None
+    problem_text: str = ""
+    impact: str = ""
+    fix: str = ""
+
+
+class AppliedRule(RuleTrace):
+    """A rule that the task asks for, by id or by tag."""
+
+    asked: tuple[str, ...]
+    severity: Severity
+    source: str
+
+
+class CodeRules(Evidence):
+    """The rules that the task asks for by id or by tag, applied to the whole implementation."""
+
+    files: int
+    applied: tuple[AppliedRule, ...]
+    unknown: tuple[tuple[str, str], ...] = ()
+    unparsed: tuple[str, ...] = ()
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Apply every rule that the task names."""
+        if not task.rules:
+            raise EvidenceUnavailable("the task names no code rules")
+        known = rules_of(context)
+        asked = {name: named(name, known) for name in task.rules}
+        rules = list({rule.id: rule for found in asked.values() for rule in found}.values())
+        files = python_files(task, context)
+        if not files:
+            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+        checked = check(rules, files, context.root)  # no memory: tests may have written into it
+        by = {rule.id: tuple(n for n in task.rules if rule in asked[n]) for rule in rules}
+        return cls(
+            how="the implementation's syntax trees",
+            files=checked.files,
+            applied=tuple(_applied(rule, by[rule.id], checked) for rule in sorted(rules, key=lambda r: r.id)),
+            unknown=tuple((name, unknown(name, known)) for name, found in asked.items() if not found),
+            unparsed=tuple(checked.unparsed),
+        )
+
+
+def rules_of(context: Context) -> dict[str, Rule]:
+    """Return the shipped rules and those of the project; raise `EvidenceUnavailable` for broken ones."""
+    folder: Path | None = context.rules
+    try:
+        return load_rules(folder, context.root)
+    except UsageError as error:
+        raise EvidenceUnavailable(" ".join(str(error).split())) from error
+
+
+def python_files(task: Task, context: Context) -> list[Path]:
+    """Return the Python files of the implementation."""
+    return [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
+
+
+def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[RuleTrace, ...]:
+    """Apply the rules that criteria are bound to."""
+    if not names:
+        return ()
+    try:
+        known = rules_of(context)
+    except EvidenceUnavailable as error:
+        return tuple(RuleTrace(rule=name, sites=(), problem=str(error)) for name in names)
+    rules = [known[name] for name in names if name in known]
+    checked = check(rules, python_files(task, context), context.root)
+    return tuple(
+        RuleTrace.model_validate(_told(known[name], checked))
+        if name in known
+        else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
+        for name in names
+    )
+
+
+def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRule:
+    return AppliedRule.model_validate({**_told(rule, checked), "asked": asked, "source": rule.source})
+
+
+def _told(rule: Rule, checked: Checked) -> dict[str, object]:
+    """Return what a rule says and what it found."""
+    form, seen = rule.form, {"sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, "")}
+    words = {"severity": form.severity, "problem_text": form.problem, "impact": form.impact, "fix": form.fix}
+    return {"rule": rule.id, **words, **seen}
+
+
+def _sites(found: list[Site]) -> tuple[RuleSite, ...]:
+    """Return the places, broken ones first where there are too many to keep."""
+    kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
+    return tuple(map(_site, kept))
+
+
+def _site(site: Site) -> RuleSite:
+    place = Location(path=site.path, line=site.line, last_line=site.last_line)
+    return RuleSite(location=place, ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)
+
+
+MAX_PLACES = 1000
+
+
+class PatternTrace(Model):
+    """The places of live code that fit a pattern, or why it was not applied."""
+
+    pattern: str
+    within: str | None
+    at_least: int
+    places: tuple[Location, ...] = ()
+    problem: str = ""
+    checked: bool = True
+
+
+def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple[PatternTrace, ...]:
+    """Apply the patterns of a task to its implementation, all at once."""
+    asked = list({(one.pattern, one.in_, one.at_least): one for one in bindings if one.pattern}.values())
+    if not asked:
+        return ()
+    files = resolver.python_files()
+    rules = {text: _finding(str(i), text) for i, text in enumerate(dict.fromkeys(b.pattern or "" for b in asked))}
+    checked = check(list(rules.values()), files, resolver.root)
+    return tuple(_traced(binding, rules[binding.pattern or ""], checked, resolver) for binding in asked)
+
+
+def _finding(name: str, text: str) -> Rule:
+    """Return a rule that finds a pattern."""
+    words = {"problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": ()}
+    form = RuleForm.model_validate({"id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text, **words})
+    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
+
+
+def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
+    found = PatternTrace(pattern=binding.pattern or "", within=binding.in_, at_least=binding.at_least)
+    if binding.in_ and not any(_is_in(resolver.shown(path), binding.in_) for path in resolver.python_files()):
+        return found.model_copy(update={"problem": f"no Python file of the implementation is in {binding.in_}"})
+    sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
+    lines = dict.fromkeys(Location(path=site.path, line=site.line, last_line=site.last_line) for site in sites)
+    places = tuple(lines)[:MAX_PLACES]
+    if len(lines) >= binding.at_least:
+        return found.model_copy(update={"places": places})
+    unread = [text for text in checked.unparsed if _is_in(text.partition(":")[0], binding.in_)]
+    if why := checked.problems.get(rule.id) or next(iter(unread), ""):
+        return found.model_copy(update={"places": places, "problem": f"not checked, {why}", "checked": False})
+    where, count = binding.in_ or "the implementation", len(lines)
+    few = f"{count} place{'s' if count > 1 else ''} of {where} fit it, not {binding.at_least}"
+    problem = few if count else f"no live code of {where} fits it"
+    return found.model_copy(update={"places": places, "problem": problem})
+
+
+def _is_in(path: str, folder: str | None) -> bool:
+    return folder is None or is_under(path, folder)
+
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
 VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})

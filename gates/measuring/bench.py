@@ -1,18 +1,22 @@
 """The processes of the arms: started, asked, timed and ended, whatever they do."""
 
 import json
+import os
+import select
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from gates.child.asking import command
-from gates.child.process import ProcessRun
-from gates.measuring.samples import Device
-from gates.measuring.wire import ArmEnded, ArmFailed, Told, Wire
+from gates.child.process import Running, running
+from gates.measuring.samples import Collected, Ended, Hello, Ran
 from gates.model import Model
 from gates.task.measurement import Arm
 from gates.words import printable, visible
@@ -22,6 +26,10 @@ PROTOCOL = "gates.worker/1"
 START_S = 120.0
 POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SLACK_S = 0.001
+CHUNK, LONGEST = 1 << 16, 1 << 20
+ENDED_S, GONE_S = 0.5, 5.0  # from the end of what an arm says to its own, to that of what started it
+NO_ENV: Mapping[str, str] = MappingProxyType({})
+Told = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,11 @@ class Launch:
     asked: Mapping[str, Any] | None = None
 
     @property
+    def order(self) -> Told:
+        """Return what is asked of the process that starts it."""
+        return {"argv": [*self.argv], "env": {**self.env}, "cwd": str(self.cwd)}
+
+    @property
     def module(self) -> str:
         """Return the module that makes the step of a call."""
         return str(self.asked["call"]).partition(":")[0] if self.asked else ""
@@ -47,180 +60,186 @@ class Launch:
         return bool(self.module) and shared == (other.argv[:-1], other.cwd, other.env, other.module)
 
 
-class Hello(Model):
-    """What a worker tells of itself before it is asked for anything."""
+class ArmFailed(Exception):
+    """An arm that could not be measured, and why; it becomes an unknown, never a number. It had taken so many pairs."""
 
-    hello: str
-    device: Device
-    environment: dict[str, str] = Field(default_factory=dict)
-    threads: int | None = None
+    pairs = 0
 
 
-class Ran(Model):
-    """One segment, as the worker timed it; `first_s` is what came before the timed steps, after a switch of arms.
-
-    `passed_s` is the gate's own: what passed between question and answer, the part of the timed steps.
-    """
-
-    ran: int = Field(ge=1)
-    wall_s: float = Field(gt=0)
-    cpu_s: float | None = Field(default=None, gt=0)
-    device_s: float | None = Field(default=None, gt=0)
-    first_s: float | None = Field(default=None, ge=0)
-    halves_s: tuple[float, float] | None = None
-    items: float | None = Field(default=None, gt=0)
-    digest: str = ""
-    switches: int | None = None
-    passed_s: float | None = None
-
-    @property
-    def step_s(self) -> float:
-        """Return the seconds of a step, by the device's own clock where it has one."""
-        return (self.device_s or self.wall_s) / self.ran
+class ArmEnded(ArmFailed):
+    """An arm whose process ended when it should not; what it wrote last may say why."""
 
 
-class Collected(Model):
-    """What a worker tells of its memory since its steps began."""
+class Lines:
+    """Lines of JSON from a pipe."""
 
-    collected: bool
-    peak_memory_bytes: float | None = Field(default=None, gt=0)
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.over = False
+        self._rest = b""
+
+    def has_one(self, timeout_s: float = 0.0, *others: int) -> bool:
+        """Wait for something to read, here or on another pipe; return whether a line, or the end, is here."""
+        return b"\n" in self._rest or self.number in select.select([self.number, *others], [], [], timeout_s)[0]
+
+    def next(self, limit: float, *others: int) -> str | None:
+        """Return the next line, or `None` at the end, at a time limit, or where another pipe has something to read."""
+        while b"\n" not in self._rest:
+            if not self.has_one(max(limit - time.monotonic(), 0), *others):
+                return None
+            chunk = os.read(self.number, CHUNK)
+            self._rest += chunk
+            if not chunk:
+                self.over = True
+                return None
+            if len(self._rest) > LONGEST:
+                raise ArmFailed(f"an arm answered {self._rest[:60]!r}, a line without an end")
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "backslashreplace")
 
 
-class Ended(Model):
-    """How a process of an arm ended, and what it and all that it waited for used, as the system counted it."""
+class Start:
+    """The process that starts arms, and the pipe on which it tells how they ended."""
 
-    arm: str
-    ended: int
-    wall_s: float
-    cpu_s: float
-    peak_memory_bytes: int
+    def __init__(self, started: Running, ends: int) -> None:
+        self._started, self._lines = started, Lines(ends)
+        self.told: dict[str, Told] = {}
 
     @property
-    def words(self) -> str:
-        """Return the end in words."""
-        return f"exit code {self.ended}" if self.ended >= 0 else f"signal {-self.ended}"
+    def ends(self) -> int:
+        """Return the pipe on which it tells how arms ended."""
+        return self._lines.number
+
+    def end_of(self, key: str, timeout_s: float = 0.0) -> Ended | None:
+        """Return how an arm ended, if it does in time; as this process did, where that is gone."""
+        limit = time.monotonic() + timeout_s
+        while key not in self.told and self._lines.has_one(max(limit - time.monotonic(), 0)):
+            line = self._lines.next(limit)
+            told: Told = json.loads(line) if line else {"arm": key, **self._own_end()}
+            self.told[str(told["arm"])] = told
+        told = self.told.get(key, {})
+        if "not_started" in told:
+            raise ArmFailed(f"{key} cannot be started: {told['not_started']}")
+        return Ended.model_validate(told) if told else None
+
+    def _own_end(self) -> Told:
+        self._started.wait(GONE_S)
+        return {"ended": self._started.code, "wall_s": 0, "cpu_s": 0, "peak_memory_bytes": 0}
 
 
 class Bench:
-    """The processes of a measurement behind one host; use it as a context."""
+    """The processes of a measurement; use it as a context, after which they are gone."""
 
-    def __init__(self, folder: Path, *, timeout_s: float) -> None:
-        self._wire = Wire(folder, timeout_s=timeout_s)
-        self._log = folder / "workers.stderr.txt"
-        self._waiting: dict[str, list[Told]] = {}
-        self._ends: dict[str, Ended] = {}
-        self._within: dict[str, str] = {}  # the process that carries the lines of an arm that it has forked
-        self._count = 0
-        self.process: ProcessRun | None = None
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = ExitStack()
+        self._running: Running | None = None
+        self._commands: tuple[int, Start] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process = self._wire.hang_up()
+        self.end()
+
+    def end(self) -> None:
+        """End all processes."""
+        self._stack.close()
+        self._commands = None
 
     @property
     def last_words(self) -> str:
         """Return what is known of why a process ended, once all is over: for want of memory, and the last line."""
-        if self.process is None:
+        if self._running is None:
             return ""
-        wrote = self.process.stdout.bytes + self.process.stderr.bytes
-        words = ["out of memory"] if self.process.out_of_memory else []
-        words += [f"the last line written is {visible(self.process.last_words)!r:.300}"] if wrote else []
+        ended = self._running.result()
+        wrote = ended.stdout.bytes + ended.stderr.bytes
+        words = ["out of memory"] if ended.out_of_memory else []
+        words += [f"the last line written is {visible(ended.last_words)!r:.300}"] if wrote else []
         return f" ({'; '.join(words)})" if words else ""
 
     def start(self, name: str, launch: Launch) -> "Worker":
         """Start a worker; it has said nothing yet."""
-        return Worker(self, name, self._launched(name, launch, talks=True))
+        return self.start_all({name: launch})[name]
 
     def start_all(self, launches: Mapping[str, Launch]) -> dict[str, "Worker"]:
         """Start workers, all from one process that has imported what they need, where they need the same."""
         first = next(iter(launches.values()))
-        if not all(first.shares_with(other) for other in launches.values()):
-            return {name: self.start(name, launch) for name, launch in launches.items()}
-        keys = {name: self._key(name) for name in launches}
-        arms = {keys[name]: launch.asked for name, launch in launches.items()}
-        asked = {"module": first.module, "paths": first.asked["paths"] if first.asked else [], "arms": arms}
-        argv = (*first.argv[:-2], "arms", json.dumps(asked))
-        carrier = self._launched("the arms", Launch(argv, first.cwd, first.env), talks=True)
-        self._within |= dict.fromkeys(keys.values(), carrier)
-        return {name: Worker(self, name, key) for name, key in keys.items()}
+        shared = len(launches) > 1 and all(first.shares_with(other) for other in launches.values())
+        arms, ours, theirs = {}, dict[str, tuple[int, int]](), list[int]()
+        for name, launch in launches.items():
+            orders, told = os.pipe()
+            heard, answers = os.pipe()
+            ours[name] = told, heard
+            theirs += [orders, answers]
+            arms[name] = {
+                **launch.order,
+                "asked": launch.asked if shared else None,
+                "orders": orders,
+                "answers": answers,
+            }
+            self._closed_with_it(told, heard)
+        asked = {"module": "", "paths": [], "arms": arms}
+        if shared and first.asked:
+            asked |= {"module": first.module, "paths": first.asked["paths"]}
+        python = first.argv[0] if shared else sys.executable
+        start = self._started(python, "arms", asked, theirs, first.env if shared else {}, first.cwd)
+        return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
-        key = self._launched(name, launch, talks=False)
-        self.next_line(key, name, timeout_s, what="end")
-        ended = self._ends[key]
+        if self._commands is None:
+            theirs, told = os.pipe()
+            self._commands = told, self._started(sys.executable, "arms:commands", {"orders": theirs}, [theirs])
+            self._closed_with_it(told)
+        told, start = self._commands
+        start.told.pop(name, None)
+        with suppress(OSError):  # where nobody reads it, its end says so
+            os.write(told, json.dumps({"key": name, "asked": None, **launch.order}).encode() + b"\n")
+        ended = start.end_of(name, timeout_s)
+        if ended is None:
+            raise ArmFailed(f"{name} did not end within {timeout_s:g} s")
         if ended.ended != 0:
             raise ArmEnded(f"{name} ended with {ended.words}")
         if ended.wall_s <= 0 or ended.cpu_s < 0:
             raise ArmFailed(f"{name}: the clock says that it took {ended.wall_s:g} s, expected above 0")
         return ended
 
-    def say(self, key: str, told: Told) -> None:
-        """Hand a worker a line; raise `ArmFailed` where it has spoken without being asked."""
-        while not self._has_spoken(key) and (early := self._wire.receive(0)) is not None:
-            self._take(early)
-        if self._has_spoken(key):
-            raise ArmFailed(f"{key.rpartition(' ')[0]} spoke without being asked")
-        carrier = self._within.get(key)
-        line = json.dumps({"arm": key, **told} if carrier else told)
-        self._wire.send({"do": "say", "arm": carrier or key, "line": line})
+    def _started(
+        self,
+        python: str,
+        program: str,
+        asked: Told,
+        theirs: list[int],
+        env: Mapping[str, str] = NO_ENV,
+        cwd: Path | None = None,
+    ) -> Start:
+        """Start what starts arms; the ends of pipes that are its own are given up."""
+        heard, ends = os.pipe()
+        self._closed_with_it(heard)
+        argv = command(python, program, json.dumps({**asked, "ends": ends}))
+        folder, log = cwd or self._folder, self._folder / "workers"
+        try:
+            started = running(argv, cwd=folder, log=log, env=env, pass_fds=(*theirs, ends))
+            self._running = self._stack.enter_context(started)
+        except OSError as error:
+            raise ArmFailed(f"the arms cannot be started: {error.strerror or error}") from error
+        finally:
+            for number in (*theirs, ends):
+                os.close(number)
+        return Start(self._running, heard)
 
-    def _has_spoken(self, key: str) -> bool:
-        return any("said" in line for line in self._waiting.get(key, ()))
-
-    def next_line(self, key: str, name: str, timeout_s: float, *, what: str = "answer") -> str | None:
-        """Return the next line of a process, or `None` at its end; raise `ArmFailed` where none comes in time."""
-        limit = time.monotonic() + timeout_s
-        while not self._waiting.get(key):
-            told = self._wire.receive(max(limit - time.monotonic(), 0))
-            if told is None:
-                self.kill(key)
-                raise ArmFailed(f"{name} did not {what} within {timeout_s:g} s")
-            self._take(told)
-        first = self._waiting[key].pop(0)
-        if "not_started" in first:
-            raise ArmFailed(f"{name} cannot be started: {first['not_started']}")
-        return printable(str(first["said"])) if "said" in first else None
-
-    def end_of(self, key: str) -> Ended | None:
-        """Return how a process ended, where it did."""
-        return self._ends.get(key)
-
-    def kill(self, key: str) -> None:
-        """Have a process and its group killed."""
-        self._wire.send({"do": "kill", "arm": self._within.get(key, key)})
-
-    def _take(self, told: Told) -> None:
-        key = str(told["arm"])
-        within = [arm for arm, carrier in self._within.items() if carrier == key and arm not in self._ends]
-        if within and "said" in told:
-            self._take(_carried(str(told["said"]), within))
-            return
-        for arm in within:
-            self._take({**told, "arm": arm})
-        if "ended" in told:
-            self._ends[key] = Ended.model_validate(told)
-        self._waiting.setdefault(key, []).append(told)
-
-    def _launched(self, name: str, launch: Launch, *, talks: bool) -> str:
-        key = self._key(name)
-        order: Told = {"do": "start", "arm": key, "argv": list(launch.argv), "env": {**launch.env}, "talks": talks}
-        self._wire.send({**order, "cwd": str(launch.cwd)})
-        return key
-
-    def _key(self, name: str) -> str:
-        self._count += 1
-        return f"{name} {self._count}"
+    def _closed_with_it(self, *numbers: int) -> None:
+        for number in numbers:
+            self._stack.callback(os.close, number)
 
 
 class Worker:
     """A process that takes the steps of one arm when asked; every answer of it is checked before it is believed."""
 
-    def __init__(self, bench: Bench, name: str, key: str) -> None:
+    def __init__(self, start: Start, name: str, orders: int, answers: int) -> None:
         self.name = name
-        self._bench, self._key = bench, key
+        self._start, self._orders, self._lines = start, orders, Lines(answers)
 
     def hello(self, *, timeout_s: float = START_S) -> Hello:
         """Wait until it is ready, and return what it tells of itself."""
@@ -241,33 +260,40 @@ class Worker:
             raise ArmFailed(f"{self.name} says that {claimed:.4g} s passed, our clock says {observed:.4g} s")
         if ran.halves_s and min(ran.halves_s) < 0:
             raise ArmFailed(f"the clock of {self.name} went backwards")
-        return ran.model_copy(update={"passed_s": observed * ran.ran / (ran.ran + discard)})
+        passed_s = observed * ran.ran / (ran.ran + discard)
+        return ran.model_copy(update={"passed_s": passed_s, "peak_memory_bytes": None})
 
     def collect(self, *, timeout_s: float = START_S) -> Collected:
         """Have it collect garbage and tell its memory."""
         return self._asked({"do": "collect"}, Collected, timeout_s)
 
     def stop(self, *, timeout_s: float = 10.0) -> Ended | None:
-        """Have it end; one that does not is killed."""
-        self._bench.say(self._key, {"do": "stop"})
-        limit = time.monotonic() + timeout_s
-        try:
-            while self._bench.end_of(self._key) is None:
-                self._bench.next_line(self._key, self.name, max(limit - time.monotonic(), 0))
-        except ArmFailed:
-            return None
-        return self._bench.end_of(self._key)
+        """Have it end; return how it did, or `None` where it does not."""
+        self._say({"do": "stop"})
+        return self._start.end_of(self.name, timeout_s)
 
     def _asked(self, order: Told, form: type[M], timeout_s: float) -> M:
-        self._bench.say(self._key, order)
+        if self._lines.next(time.monotonic()) is not None:
+            raise ArmFailed(f"{self.name} spoke without being asked")
+        self._say(order)
         return self._answer(form, timeout_s)
 
+    def _say(self, order: Told) -> None:
+        with suppress(OSError):  # where it is gone, its end says so
+            os.write(self._orders, json.dumps(order).encode() + b"\n")
+
     def _answer(self, form: type[M], timeout_s: float) -> M:
-        line = self._bench.next_line(self._key, self.name, timeout_s)
-        if line is None:
-            ended = self._bench.end_of(self._key)
-            raise ArmEnded(f"{self.name} ended with {ended.words if ended else 'no word'} when asked")
-        return _read(line, form, self.name)
+        limit = time.monotonic() + timeout_s
+        while (line := self._lines.next(limit, self._start.ends)) is None:
+            ended = self._start.end_of(self.name, ENDED_S if self._lines.over else 0.0)
+            if ended is not None:
+                line = self._lines.next(time.monotonic())  # it may have answered before
+                if line is None:
+                    raise ArmEnded(f"{self.name} ended with {ended.words} when asked")
+                break
+            if time.monotonic() > limit:
+                raise ArmFailed(f"{self.name} did not answer within {timeout_s:g} s")
+        return _read(printable(line), form, self.name)
 
 
 def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device: str = "", seed: int = 0) -> Launch:
@@ -280,7 +306,7 @@ def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device
     asked = Arm.model_validate_json(filled)
     if asked.call:
         told = {"call": asked.call, "args": asked.args, "paths": [str(path) for path in paths], "threads": threads}
-        return Launch(tuple(command(python, "arm", json.dumps(told))), paths[0], env, told)
+        return Launch(tuple(command(python, "arms:alone", json.dumps(told))), paths[0], env, told)
     words = asked.run or asked.time or ()
     argv = (python, *words[1:]) if words[0] in {"python", "python3"} else words
     return Launch(argv, paths[0], env)

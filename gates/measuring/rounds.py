@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-from gates.measuring.bench import START_S, Collected, Ended, Launch, Ran
-from gates.measuring.samples import Device, Metric, Samples
+from gates.measuring.bench import START_S, Launch
+from gates.measuring.samples import Collected, Device, Ended, Metric, Ran, Samples
 from gates.measuring.taken import Clock
 from gates.task.measurement import Measurement
 
@@ -92,15 +92,19 @@ class Gathered:
         """Return how many whole rounds there are."""
         return len(next(iter(self.values.values()), {}).get(self.arms[0], ()))
 
-    def take_segments(self, ran: Mapping[str, Ran], restart: int) -> None:
-        """Take a round of segments."""
-        self.restarts.append(restart)
+    def take(self, ran: Mapping[str, Ran], restart: int | None) -> None:
+        """Take a round of segments of one start, or of commands, each of which was started for itself."""
+        of = "run" if restart is None else "step"
+        if restart is not None:
+            self.restarts.append(restart)
         for arm in self.arms:
             one = ran[arm]
-            self._add("step_time_s", arm, one.step_s)
+            self._add(f"{of}_time_s", arm, one.step_s)
             if one.cpu_s is not None and one.device_s is None:
-                self._add("step_cpu_time_s", arm, one.cpu_s / one.ran)
+                self._add(f"{of}_cpu_time_s", arm, one.cpu_s / one.ran)
                 self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-9))
+            if one.peak_memory_bytes is not None:
+                self._add("peak_memory_bytes", arm, one.peak_memory_bytes)
             if one.passed_s is not None and one.device_s is None:
                 self.whole.setdefault(arm, []).append(one.passed_s / one.wall_s)
             if one.items is not None:
@@ -114,25 +118,11 @@ class Gathered:
             if one.digest:
                 self.digests.setdefault(arm, set()).add(one.digest)
 
-    def take_copied_segments(self, own: Ran, copy: Ran) -> None:
+    def take_copied(self, own: Ran, copy: Ran) -> None:
         """Take a round of the baseline and its copy."""
         self.copies.append((own.step_s, copy.step_s))
         if own.cpu_s and copy.cpu_s and own.device_s is None:
             self.cpu_copies.append((own.cpu_s / own.ran, copy.cpu_s / copy.ran))
-
-    def take_runs(self, ended: Mapping[str, Ended]) -> None:
-        """Take a round of commands that were run from start to end."""
-        for arm in self.arms:
-            one = ended[arm]
-            self._add("run_time_s", arm, one.wall_s)
-            self._add("run_cpu_time_s", arm, max(one.cpu_s, 1e-6))
-            self._add("peak_memory_bytes", arm, float(one.peak_memory_bytes))
-            self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-6))
-
-    def take_copied_runs(self, own: Ended, copy: Ended) -> None:
-        """Take a round of the baseline's command and a copy of it."""
-        self.copies.append((own.wall_s, copy.wall_s))
-        self.cpu_copies.append((max(own.cpu_s, 1e-6), max(copy.cpu_s, 1e-6)))
 
     def take_memory(self, collected: Mapping[str, Collected], ended: Mapping[str, Ended | None]) -> None:
         """Take what the processes of one start say of their memory, and what the system says."""

@@ -1,4 +1,4 @@
-"""The samples file: how a benchmark hands over what it measured; and the files of other tools."""
+"""How a benchmark hands over what it measured: the samples file, what a worker tells, and files of other tools."""
 
 import json
 import statistics
@@ -58,6 +58,68 @@ class Samples(Model):
     settings: dict[str, str] = Field(default_factory=dict)
     timing: str = ""
     metrics: Annotated[dict[str, Metric], Field(min_length=1)]
+
+
+class Hello(Model):
+    """What a worker tells of itself before it is asked for anything."""
+
+    hello: str
+    device: Device
+    environment: dict[str, str] = Field(default_factory=dict)
+    threads: int | None = None
+
+
+class Ran(Model):
+    """One segment, as the worker timed it; `first_s` is what came before the timed steps, after a switch of arms.
+
+    `passed_s` is the gate's own: what passed between question and answer, the part of the timed steps. Of a command
+    `peak_memory_bytes` is known.
+    """
+
+    ran: int = Field(ge=1)
+    wall_s: float = Field(gt=0)
+    cpu_s: float | None = Field(default=None, gt=0)
+    device_s: float | None = Field(default=None, gt=0)
+    first_s: float | None = Field(default=None, ge=0)
+    halves_s: tuple[float, float] | None = None
+    items: float | None = Field(default=None, gt=0)
+    digest: str = ""
+    switches: int | None = None
+    passed_s: float | None = None
+    peak_memory_bytes: float | None = None
+
+    @property
+    def step_s(self) -> float:
+        """Return the seconds of a step, by the device's own clock where it has one."""
+        return (self.device_s or self.wall_s) / self.ran
+
+
+class Collected(Model):
+    """What a worker tells of its memory since its steps began."""
+
+    collected: bool
+    peak_memory_bytes: float | None = Field(default=None, gt=0)
+
+
+class Ended(Model):
+    """How a process of an arm ended, and what it and all that it waited for used, as the system counted it."""
+
+    arm: str
+    ended: int
+    wall_s: float
+    cpu_s: float
+    peak_memory_bytes: int
+
+    @property
+    def words(self) -> str:
+        """Return the end in words."""
+        return f"exit code {self.ended}" if self.ended >= 0 else f"signal {-self.ended}"
+
+    @property
+    def as_step(self) -> Ran:
+        """Return a command as one step, from its start to its end."""
+        used = {"cpu_s": max(self.cpu_s, 1e-6), "peak_memory_bytes": float(self.peak_memory_bytes)}
+        return Ran(ran=1, wall_s=self.wall_s, **used)
 
 
 class BadSamples(Exception):

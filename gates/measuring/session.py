@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import Bench, Collected, Ended, Hello, Ran, Worker
-from gates.measuring.interval import MANY, looks_until
+from gates.measuring.bench import ArmEnded, ArmFailed, Bench, Worker
+from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
 from gates.measuring.machine import Gpu
 from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
-from gates.measuring.samples import Device, Samples
+from gates.measuring.samples import Collected, Device, Hello, Ran, Samples
 from gates.measuring.taken import SPLIT, End, Taken
-from gates.measuring.wire import ArmEnded, ArmFailed
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -44,8 +43,7 @@ class _Running:
 
 def measure(plan: Plan, folder: Path, settled: Settled) -> tuple[Samples, Taken]:
     """Measure until the samples decide, or all pairs are taken, or the budget is spent; raise `ArmFailed`."""
-    limit = plan.budget_s + (plan.restarts + 60) * plan.start_s
-    bench = Bench(folder, timeout_s=limit)
+    bench = Bench(folder)
     session = Session(plan, bench)
     try:
         with bench:
@@ -102,12 +100,13 @@ class Session:
         if self._plan.talks:
             self._restart_where_due()
         elif not number:
-            self._run_commands(names)  # what comes first finds cold caches: it is not counted
+            self._turn(names)  # what comes first finds cold caches: it is not counted
         begun, waited = time.monotonic(), machine.pressure()
-        self._take(turn(names, number))
+        self._got.take(self._turn(turn(names, number)), self._running.number if self._running else None)
         if self._are_copies_due(self._got.pairs):
-            for order in ((names[0], self._copy), (self._copy, names[0])):
-                self._take_copied(order)
+            for order in ((names[0], self._copy), (self._copy, names[0])):  # as two arms: who follows whom matters
+                ran = self._turn(order)
+                self._got.take_copied(ran[names[0]], ran[self._copy])
         if self._running:
             self._running.left -= 1
         self._measured_s += time.monotonic() - begun
@@ -118,26 +117,14 @@ class Session:
         """Return whether the baseline and its copy take their turns after so many pairs."""
         return copies_until(pairs, apart(len(self._plan.names), self._split)) > len(self._got.copies)
 
-    def _take(self, order: tuple[str, ...]) -> None:
+    def _turn(self, order: tuple[str, ...]) -> dict[str, Ran]:
+        """Take a segment of each arm, or run its command from start to end."""
         if self._running:
-            self._got.take_segments(self._segments(order), self._running.number)
-        else:
-            self._got.take_runs(self._run_commands(order))
-
-    def _take_copied(self, order: tuple[str, ...]) -> None:
-        """Take the baseline and its copy in turn, as two arms are: who follows whom makes a difference of its own."""
-        own, copy = self._plan.names[0], self._copy
-        if self._running:
-            ran = self._segments(order)
-            self._got.take_copied_segments(ran[own], ran[copy])
-        else:
-            ended = self._run_commands(order)
-            self._got.take_copied_runs(ended[own], ended[copy])
-
-    def _segments(self, order: tuple[str, ...]) -> dict[str, Ran]:
-        assert self._running is not None
-        workers, steps = self._running.workers, self._running.steps
-        return {name: workers[name].run(steps[name], timeout_s=self._patience) for name in order}
+            workers, steps = self._running.workers, self._running.steps
+            return {name: workers[name].run(steps[name], timeout_s=self._patience) for name in order}
+        seed = self._source.randrange(1, 2**32)
+        arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in order}
+        return {name: self._bench.time(name, arm(seed), timeout_s=self._patience).as_step for name, arm in arms.items()}
 
     @property
     def _copy(self) -> str:
@@ -157,17 +144,17 @@ class Session:
         segment_s = self._measured_s / max(got.pairs * arms + 2 * len(got.copies), 1)
         return self._left_s < segment_s * (arms + 4 * self._are_copies_due(got.pairs + 1))
 
-    def _run_commands(self, names: tuple[str, ...]) -> dict[str, Ended]:
-        seed = self._source.randrange(1, 2**32)
-        arms = {name: self._plan.arms[name.removeprefix(COPY)] for name in names}
-        return {name: self._bench.time(name, arm(seed), timeout_s=self._patience) for name, arm in arms.items()}
-
     def _end_block_where_due(self) -> None:
-        """End the processes where a block is over, unless to start them anew takes most of the time that is left."""
+        """End the processes where a block is over, unless to start them anew takes most of the time that is left.
+
+        As long as there were too few starts to see how they differ, it may take all but that of a round.
+        """
         running = self._running
         if running is None or running.left > 0:
             return
-        if self._starting_s / running.number > self._left_s / 2:
+        few = running.number < min(LEAST_RESTARTS, self._plan.restarts)
+        left_s = self._left_s - running.round_s if few else self._left_s / 2
+        if self._starting_s / running.number > left_s:
             running.left = self._most
         else:
             self._end_processes()
@@ -253,6 +240,7 @@ class Session:
             name: running.workers[name].collect(timeout_s=self._patience) for name in self._plan.names
         }
         ended = {name: worker.stop() for name, worker in running.workers.items()}
+        self._bench.end()
         self._got.take_memory(collected, ended)
         self._running = _Running(running.number, 0)
 

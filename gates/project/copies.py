@@ -33,23 +33,22 @@ def give_history(repository: Path, copy: Path) -> None:
     """
     if not (repository / ".git").exists() or _run(repository, "rev-parse", "--show-prefix").stdout.strip():
         return
-    _borrow(repository, copy, "refs")
-    head = _run(repository, "symbolic-ref", "--quiet", "HEAD").stdout
-    if head:
-        _ask(copy, "symbolic-ref", "HEAD", os.fsdecode(head).strip())
-    else:
+    head = os.fsdecode(_run(repository, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
+    _borrow(repository, copy, "refs", head.removeprefix("refs/heads/"))
+    if not head:
         (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
     index = _run(repository, "ls-files", "--stage", "-z").stdout
     run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
 
 
-def _borrow(repository: Path, target: Path, refs: str) -> None:
+def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None:
     """Make a repository that has the project's objects and some of its references, packed into one file."""
-    objects = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-path", "objects"))
-    common = Path(_ask(repository, "rev-parse", "--path-format=absolute", "--git-common-dir"))
-    form = _ask(repository, "rev-parse", "--show-object-format")
+    places = ("--path-format=absolute", "--git-path", "objects", "--git-common-dir", "--show-object-format")
+    objects, folder, form = _ask(repository, "rev-parse", *places).split("\n")
+    common = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", ".")
+    on = [f"--initial-branch={branch}"] if branch else []
+    _ask(target, "init", "--quiet", "--template=", f"--object-format={form}", *on, ".")
     own = target / ".git"
     (own / "objects" / "info").mkdir(parents=True, exist_ok=True)
     (own / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
@@ -81,6 +80,7 @@ HEADS = {"result.json": b'"schema": "gates.result/', "proof.json": b'"schema": "
 HEAD = 64
 COMPILED = frozenset({".so", ".pyd", ".dylib", ".dll", ".pyc"})
 SPARE_BYTES = 256 * 1024**2
+LARGE_BYTES = 4 * 1024**2  # no settings are
 
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
@@ -111,16 +111,18 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
 def _place_for(root: Path, folder: Path) -> Path:
     """Return where in a folder the copy of a project is to lie: as deep as in its repository, with what lies above it.
 
-    Files above it, such as pytest's settings or a conftest, are copied; folders beside it are linked to.
+    Files above it, such as pytest's settings or a conftest, are copied; folders beside it and large files are linked.
     """
     top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
     inside = root.relative_to(top)
     for step in reversed(inside.parents):
         (folder / step).mkdir(parents=True, exist_ok=True)
         for each in (top / step).iterdir():
-            if each.is_dir() and not is_left_out(each) and not root.is_relative_to(each):
+            is_beside = each.is_dir() and not is_left_out(each) and not root.is_relative_to(each)
+            is_file = each.is_file() and each.name != ".git"
+            if is_beside or (is_file and each.stat().st_size > LARGE_BYTES):
                 (folder / step / each.name).symlink_to(each)
-            elif each.is_file() and each.name != ".git":
+            elif is_file:
                 shutil.copy2(each, folder / step / each.name)
     return folder / inside
 

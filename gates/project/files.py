@@ -2,15 +2,15 @@
 
 import ast
 import os
-import shutil
-import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from gates.config import Context
 from gates.task.task import Task
+
+SUPPORT = ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg")  # what bends every test
 
 
 def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
@@ -54,6 +54,13 @@ def is_test_file(path: Path) -> bool:
     return path.suffix == ".py" and (path.stem.startswith("test_") or path.stem.endswith("_test"))
 
 
+def is_code(path: str, implementation: Iterable[str]) -> bool:
+    """Return whether a file, which may lie among tests, is of the implementation and no test or help of tests."""
+    file = PurePosixPath(path)
+    is_test = is_test_file(Path(path)) or file.name in SUPPORT or {"tests", "test"}.intersection(file.parts)
+    return is_among(path, implementation) and not is_test
+
+
 def is_byproduct(path: Path) -> bool:
     """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
     return any(map(is_aside, path.parts))
@@ -62,11 +69,6 @@ def is_byproduct(path: Path) -> bool:
 def is_aside(name: str) -> bool:
     """Return whether a name is that of a cache, or hidden."""
     return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
-
-
-def copy_package(source: Path, target: Path) -> None:
-    """Copy a package of ours to where the project's interpreter finds it, byproducts left out."""
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def near(path: Path) -> Path:
@@ -118,19 +120,17 @@ def packages_of(path: Path) -> set[str]:
 
 
 LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
-HEAD = struct.Struct("<4sLLL")  # PEP 552: magic number, flags, then time and size of the source, or its hash
-CHECKED = 2  # the flag of bytecode that Python compares with the hash of its source
 
 
 def of_its_sources(root: Path) -> None:
-    """Remove bytecode that Python would take for a source that was changed since: it tells by second and size."""
+    """Remove bytecode older than its source: Python tells the two apart by second and size alone."""
     for path in outdated(root):
         with suppress(OSError):
             path.unlink(missing_ok=True)
 
 
 def outdated(root: Path) -> Iterator[Path]:
-    """Yield the bytecode that Python would load although its source was written later."""
+    """Yield the bytecode whose source was written later; nobody can set the time at which a file was changed."""
     for here, folders, names in os.walk(root):
         if Path(here).name == "__pycache__":
             yield from (path for name in names if name.endswith(".pyc") and _is_outdated(path := Path(here, name)))
@@ -140,10 +140,6 @@ def outdated(root: Path) -> Iterator[Path]:
 def _is_outdated(path: Path) -> bool:
     source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
     try:
-        at, compiled = source.stat(), path.stat()
-        with path.open("rb") as file:
-            _, flags, *words = HEAD.unpack(file.read(HEAD.size))
-    except (OSError, struct.error):
+        return source.stat().st_ctime_ns > path.stat().st_ctime_ns
+    except OSError:
         return False
-    same = words == [int(at.st_mtime) & 0xFFFFFFFF, at.st_size & 0xFFFFFFFF] if flags == 0 else not flags & CHECKED
-    return same and at.st_ctime_ns > compiled.st_ctime_ns  # nobody can set the time at which a file was changed

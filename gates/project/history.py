@@ -1,7 +1,7 @@
-"""The project's history, read through git's plumbing only: nothing that a repository configures is run.
+"""The project's history, and its work tree beside the base, read through git's plumbing only.
 
-Revisions and trees are looked up by git; files are read as blobs, so that no filter, hook, external diff or file
-monitor of the repository has a say, and nothing is checked out or fetched.
+Nothing that a repository configures is run. Revisions and trees are looked up by git; files are read as blobs, so that
+no filter, hook, external diff or file monitor has a say, and nothing is checked out or fetched.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable
+from gates.project.files import files_of, is_under
 
 TIMEOUT_S = 60
 OF_NAMES = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remote"})
@@ -52,18 +53,11 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        inside, _, prefix = self._ask(
-            "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE, others=OWNER
-        ).partition(b"\n")
+        told = _ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
+        inside, _, prefix = told.partition(b"\n")
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
         self.prefix = os.fsdecode(prefix)  # the project's folder in it: nothing for its top, or it ends in a slash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, History) and other._root == self._root
-
-    def __hash__(self) -> int:
-        return hash(self._root)
 
     def commit(self, revision: str) -> str | None:
         """Return the commit that a name stands for, or `None` where there is none."""
@@ -101,23 +95,12 @@ class History:
 
     def whole_tree(self, commit: str) -> dict[str, Blob]:
         """Return every file of a commit, by its path in the repository."""
-        return _tree(self, commit)
-
-    def listed(self, commit: str) -> Iterator[tuple[str, Blob]]:
-        """Yield every file of a commit with its path in the repository."""
-        done = self._ask(
-            "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed"
-        )
-        for row in done.split(b"\0"):
-            head, tab, path = row.partition(b"\t")
-            if tab:
-                mode, _, oid = head.split(b" ")[:3]
-                yield os.fsdecode(path), Blob(oid.decode(), plain=mode in FILE_MODES, link=mode == LINK_MODE)
+        return _tree(self._root, commit)
 
     def differing(self, commit: str) -> list[str]:
         """Return the files of a commit that are others in the work tree, or gone, as git's own filters see them."""
         asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
-        told = self._ask(*asked, why=f"the work tree cannot be compared with {commit[:12]}")
+        told = _ask(self._root, *asked, why=f"the work tree cannot be compared with {commit[:12]}")
         return [path for path in os.fsdecode(told).split("\0") if path]
 
     def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
@@ -141,21 +124,30 @@ class History:
             raise EvidenceUnavailable(PARTIAL if b"promisor" in done.stderr else why)
         return done.stdout
 
-    def _ask(self, *words: str, why: str, others: str = "") -> bytes:
-        done = self._run(*words)
-        if done.returncode != 0 and others and b"dubious ownership" in done.stderr:
-            raise EvidenceUnavailable(others)
-        if done.returncode != 0:
-            raise EvidenceUnavailable(f"{why} ({_last_line(done.stderr)})")
-        return done.stdout.strip(b"\n")
-
     def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         return run_git(self._root, words, given=given)
 
 
 @lru_cache(maxsize=8)
-def _tree(history: History, commit: str) -> dict[str, Blob]:
-    return dict(history.listed(commit))
+def _tree(root: Path, commit: str) -> dict[str, Blob]:
+    rows = _ask(root, "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed")
+    found = {}
+    for row in rows.split(b"\0"):
+        head, tab, path = row.partition(b"\t")
+        if tab:
+            mode, _, oid = head.split(b" ")[:3]
+            found[os.fsdecode(path)] = Blob(oid.decode(), plain=mode in FILE_MODES, link=mode == LINK_MODE)
+    return found
+
+
+def _ask(root: Path, *words: str, why: str) -> bytes:
+    """Return what git says, without its last line's end; raise `EvidenceUnavailable` where it says no."""
+    done = run_git(root, words)
+    if done.returncode != 0:
+        raise EvidenceUnavailable(
+            OWNER if b"dubious ownership" in done.stderr else f"{why} ({_last_line(done.stderr)})"
+        )
+    return done.stdout.strip(b"\n")
 
 
 _answers: ContextVar[dict[object, subprocess.CompletedProcess[bytes]] | None] = ContextVar("_answers", default=None)
@@ -224,3 +216,127 @@ def _last_line(stderr: bytes) -> str:
     lines = [line for line in stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
     said = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it said nothing")
     return said.removeprefix("fatal: ")[:200]
+
+
+ORIGIN, OWN = "refs/remotes/origin", "refs/heads"
+GUESSES = (f"{ORIGIN}/HEAD", f"{ORIGIN}/main", f"{ORIGIN}/master", f"{OWN}/main", f"{OWN}/master")
+REMEDY = "fetch it (`git fetch --unshallow`, or fetch-depth: 0 in the checkout), or name another with --base"
+
+
+@dataclass(frozen=True)
+class Base:
+    """The revision compared with: its name and its commit."""
+
+    name: str
+    commit: str
+
+
+def base_of(history: History, asked: str | None) -> Base:
+    """Return the merge base of HEAD and the base branch; raise `EvidenceUnavailable` with what to do where none is."""
+    head = history.commit("HEAD")
+    if head is None:
+        raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
+    name, tip = _tip(history, asked)
+    base = history.merge_base(head, tip)
+    if base is None:
+        cut = "the history is shallow" if history.shallow else "they have no common commit"
+        raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
+    if base == head and name == "HEAD" and history.shallow:  # where it came from is not here
+        raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
+    return Base(name, base)
+
+
+def _tip(history: History, asked: str | None) -> tuple[str, str]:
+    """Return the name and the commit of the base branch; one that was named must be there."""
+    target = os.environ.get("GITHUB_BASE_REF", "")
+    named = (asked,) if asked else (f"refs/remotes/origin/{target}", f"refs/heads/{target}") if target else ()
+    for name in named:
+        if commit := history.commit(name):
+            return _short(name), commit
+    if named:
+        raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
+    there = history.refs(GUESSES)
+    for name in GUESSES:
+        if name in there:
+            return _short(name), there[name]
+    head = history.commit("HEAD")
+    assert head is not None
+    return "HEAD", head
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("refs/remotes/").removeprefix("refs/heads/")
+
+
+class TwoStates:
+    """A commit and the work tree, by path relative to the project."""
+
+    def __init__(self, history: History, commit: str, root: Path) -> None:
+        self._history = history
+        self._commit = commit
+        self._root = root
+        self._prefix = history.prefix
+        self._tree = history.tree(commit, self._prefix)
+        self.skipped: list[str] = []
+        self._same: dict[str, bool] = {}
+
+    def has(self, path: str) -> bool:
+        """Return whether the commit has a plain file of this path."""
+        return path in self._tree and self._tree[path].plain
+
+    @cached_property
+    def gone(self) -> frozenset[str]:
+        """Return the paths that the commit has and the work tree has not."""
+        return frozenset(path for path in self._tree if not os.path.lexists(self._root / path))
+
+    def before(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Return the contents that files have in the commit."""
+        blobs = {path: self._tree[path] for path in paths if self.has(path)}
+        same = {self._tree[path].oid: self._now(path) for path in blobs if self._is_same(path)}
+        contents = same | self._history.read(blob for blob in blobs.values() if blob.oid not in same)
+        found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
+        self.skipped += [f"{path} (too large, at the base)" for path in blobs.keys() - found.keys()]
+        return found
+
+    def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the contents of some files in the commit and in the work tree, for those that are there."""
+        paths = tuple(paths)
+        now = {path: content for path in paths if (content := self._now(path)) is not None}
+        return self.before(paths), now
+
+    def changed(
+        self, folders: Iterable[str], suffixes: str | tuple[str, ...]
+    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
+        folders = tuple(dict.fromkeys(folder.split("::")[0] for folder in folders))
+        found = files_of(folders, self._root)
+        paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
+        old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
+        now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
+        return self.before(p for p in sorted(old) if not self._is_same(p)), now
+
+    def _is_same(self, path: str) -> bool:
+        if path not in self._same:
+            self._same[path] = self._compared(path)
+        return self._same[path]
+
+    def _compared(self, path: str) -> bool:
+        blob: Blob | None = self._tree.get(path)
+        if blob is None or not blob.plain:
+            return False
+        content = self._now(path)
+        return content is not None and object_name(content, blob.oid) == blob.oid
+
+    def _now(self, path: str) -> bytes | None:
+        """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""
+        file = self._root / path
+        try:
+            if file.is_symlink() or not file.is_file():
+                return None
+            if file.stat().st_size > MAX_BLOB_BYTES:
+                self.skipped.append(f"{path} (too large)")
+                return None
+            return file.read_bytes()
+        except OSError as error:
+            self.skipped.append(f"{path} ({error.strerror or error})")
+            return None

@@ -31,16 +31,6 @@ class Policy:
     name: str
 
 
-@contextmanager
-def judging(root: Path, settings: Settings, revision: str | None) -> Iterator[Policy]:
-    """Yield the policy that judges: the project's own as it lies there, or that of another revision."""
-    if revision is None:
-        yield Policy(root, settings, "")
-        return
-    with taken(root, revision) as policy:
-        yield policy
-
-
 def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
     """Return the history, and the commit of a revision that was asked for; raise `UsageError` where there is none."""
     try:
@@ -56,8 +46,14 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
 
 
 @contextmanager
-def taken(root: Path, revision: str, *more: str) -> Iterator[Policy]:
-    """Lay the policy of a revision, and what lies under `more`, out; raise `UsageError` where it cannot be had."""
+def judging(root: Path, settings: Settings, revision: str | None, *more: str) -> Iterator[Policy]:
+    """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`.
+
+    Raises `UsageError` where it cannot be had.
+    """
+    if revision is None:
+        yield Policy(root, settings, "")
+        return
     history, commit = found_at(root, revision, "--policy-from")
     tree = history.tree(commit)
     with tempfile.TemporaryDirectory(prefix="gates-policy-") as folder:
@@ -82,7 +78,7 @@ class TaskAtBase:
 def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBase:
     """Find the task of the same id at a commit; then the one of the same path."""
     try:
-        with taken(root, commit, path_now) as base:
+        with judging(root, Settings(), commit, path_now) as base:
             try:
                 path = loading.find(name, base.root / base.settings.tasks, base.root)
             except UsageError:

@@ -97,7 +97,7 @@ def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
     for loose in loose_paths(task.spots, task.path, root):
         where = partial(Finding, rule="GT006", check="paths", location=loose.location, subject=loose.path)
         said = partial(where, outcome=Outcome.UNKNOWN, expected="a file, or a folder with files", actual=loose.why)
-        impact, fix = "Nothing of what it means was looked at.", "Mend the path, write the file, or take the path out."
+        impact, fix = "Nothing of what it means was looked at.", "Fix the path, write the file, or take the path out."
         yield said(message=f"{loose.said}.", impact=impact, remediation=fix)
 
 

@@ -14,16 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
+from gates.child.asking import HERE
+from gates.child.guardian import every
+from gates.child.trying.keeping import Copy
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
-from gates.heartbeat import every
 from gates.project.copies import copy_project, relocated
-from gates.project.files import copy_package, files_of, import_roots, packages_of
-from gates.proving._worker.keeping import Copy
+from gates.project.files import files_of, import_roots, packages_of
 from gates.task.task import Task
 
-PACKAGE = "gates_prove_worker"
-WORKER = Path(__file__).with_name("_worker")
 EXTRA_S = 60.0
 NO_FILES: Mapping[str, str] = MappingProxyType({})
 TELL_S = 10.0
@@ -46,7 +45,8 @@ class Bench:
         self._copies = tuple(self._folder / name / inside for name in names)
         self._looked = Copy(self.look.root, self.pristine)
         self._plugin = self._folder / "plugin"
-        copy_package(WORKER, self._plugin / PACKAGE)
+        self._plugin.mkdir()
+        (self._plugin / "gates_probe").symlink_to(HERE)
 
     @property
     def packages(self) -> list[str]:
@@ -80,7 +80,7 @@ class Bench:
         """Let a worker try faults in its copy until none is left."""
         asked = Path(plan["scratch"], "plan.json")
         asked.write_text(json.dumps(plan), encoding="utf-8")
-        argv = [self.look.python, "-m", f"{PACKAGE}.work", str(asked)]
+        argv = [self.look.python, "-m", "gates_probe.trying.work", str(asked)]
         env = {**plan["env"], "TMPDIR": plan["temporary"]}
         process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 

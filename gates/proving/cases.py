@@ -16,8 +16,7 @@ from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, TestOutcome
 from gates.model import Location
 from gates.proving.bench import Bench, Told
-from gates.proving.mutants import Fault, distinct, mutants, spread
-from gates.proving.source import Text
+from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gates.child.trying.values import KINDS
 from gates.code.stub import is_stub, last_name
 from gates.code.syntax import own_nodes
 from gates.model import Location
-from gates.proving._worker.values import KINDS
 from gates.proving.source import Text, is_docstring, is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -30,7 +30,7 @@ IMPORTING = (
     'for f, _ in __import__("traceback").walk_stack(frame)))'
     '(__import__("sys")._getframe(), __import__("sys")._getframe().f_code.co_filename, {file!r}, {places!r})'
 )
-VALUES = '__import__("gates_prove_worker.values").values'
+VALUES = '__import__("gates_probe.trying.values").trying.values'
 REFUSED = 'raise RuntimeError("taken away to see who calls it")'
 MARK = "{mark}"
 

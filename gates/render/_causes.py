@@ -133,11 +133,6 @@ STRAYS = 5
 UNSEEN = "Whether the change lowers what judges it was not seen: "
 
 
-def waived(report: Report) -> list[Finding]:
-    """Return the findings that a waiver covers, worst first."""
-    return [finding for finding in ranked(report.every_finding) if finding.waived]
-
-
 def waivers(report: Report) -> list[str]:
     """Return how each waiver stands on the day of the run, what does not work any more or soon will not first."""
     return list(dict.fromkeys(f.message for f in ranked(report.every_finding) if f.rule == "BL012"))
@@ -161,4 +156,4 @@ def strays(report: Report) -> str:
     return f"{first_of(ran, STRAYS)} ran and {'is' if len(ran) == 1 else 'are'} not in it" if ran else ""
 
 
-OFFERED = (causes, deciding, weak, waived, waivers, goalposts, uncompared, strays)  # to templates
+OFFERED = (causes, deciding, weak, waivers, goalposts, uncompared, strays)  # to templates

@@ -1,9 +1,9 @@
 """What a reader asks of a report first: what failed and why, what to do, how each criterion stands."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from gates.model import SEVERITIES, Finding, Level, Outcome, Severity, Status
+from gates.model import Finding, Level, Outcome, Planned, Status
 from gates.render import _causes
 from gates.render._causes import folded, told_once
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
@@ -11,6 +11,7 @@ from gates.words import counted, in_order
 
 GAPS = 3
 CRITERIA = 12  # on the summary
+LACKING = {Outcome.FAILED, Outcome.UNKNOWN}
 SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
@@ -68,10 +69,12 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
     if not gate.ran:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
-    standing_ = standing(report, gate)
-    said += [f"{id_} {status}: {_sentence(why)}" for id_, status, why in standing_[:GAPS]]
-    if len(standing_) > GAPS:
-        said.append(f"{len(standing_) - GAPS} more criteria are not verified: see below.")
+    lacking = [*_lacking(report, gate.findings)]
+    for criterion, found in lacking[:GAPS]:
+        why = reason(found[0]).replace(f" {criterion.id} ", " ", 1)
+        said.append(f"{criterion.id} {criterion.status.value}: {_sentence(why)}")
+    if len(lacking) > GAPS:
+        said.append(f"{len(lacking) - GAPS} more criteria are not verified: see below.")
     return " ".join(said)
 
 
@@ -181,8 +184,12 @@ def next_step(report: Report) -> tuple[str, str]:
     return f"gates explain {task}", "to see what the verdict rests on"
 
 
-def unchecked(report: Report) -> list[tuple[str, str]]:
-    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged."""
+def unchecked(report: Report, told: Iterable[_causes.Cause] = ()) -> list[tuple[str, str]]:
+    """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged.
+
+    What causes explain that a page has `told`, and what only follows from them, is left out.
+    """
+    known = {finding for cause in told for finding in cause.findings}
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     unknown: list[Finding] = []
     for gate in report.gates:
@@ -190,6 +197,7 @@ def unchecked(report: Report) -> list[tuple[str, str]]:
             unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
             unknown += [f for f in gate.findings if _was_not_judged(f)]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
+    unknown = [f for f in unknown if not (known and (f in known or f.follows))]
     bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
     rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
@@ -201,39 +209,25 @@ def _was_not_judged(finding: Finding) -> bool:
     return partly or (finding.outcome is Outcome.NOT_APPLICABLE and finding.actual == "not judged")
 
 
-def severities(findings: Iterable[Finding]) -> list[tuple[str, int]]:
-    """Count the findings that failed by severity; what is open has none."""
-    counts = Counter(f.severity for f in told_once(findings) if f.outcome is Outcome.FAILED and not f.waived)
-    return [(s.value, counts[s]) for s in SEVERITIES if s is not Severity.INFO]
-
-
 def checks(gate: GateReport) -> list[tuple[str, ...]]:
     """Return each check of a gate: what was asked and seen, how it ended, and its points."""
     lines = list(gate.score.lines)
-    worst_of = _worst(gate)
     rows: list[tuple[str, ...]] = []
-    for check in {check.id: check for check in gate.checks}.values():
-        got, of = "0", "0"
-        if lines and lines[0].title == check.title:
-            line = lines.pop(0)
-            got, of = str(line.got), str(line.of)
-        if check.id in worst_of:
-            finding = worst_of[check.id]
-            level = "" if check.level is Level.MUST else f" ({check.level.value})"
-            seen = (finding.actual or "-") if gate.ran else "not run"
-            rows.append((check.title + level, finding.expected or "-", _ended(finding), got, of, seen))
+    for check, finding in _decided(gate):
+        line = lines.pop(0) if lines and lines[0].title == check.title else ScoreLine(title="", got=0, of=0)
+        level = "" if check.level is Level.MUST else f" ({check.level.value})"
+        seen = (finding.actual or "-") if gate.ran else "not run"
+        title = check.title + level
+        rows.append((title, finding.expected or "-", _ended(finding), str(line.got), str(line.of), seen))
     return rows
 
 
 def score_by_kind(gate: GateReport) -> Score:
     """Return the points of a gate, those of the checks of one kind in one line."""
-    lines = list(gate.score.lines)
+    kinds_ = {check.title: check.kind or check.title for check in gate.checks}
     points: dict[str, list[ScoreLine]] = {}
-    for check in {check.id: check for check in gate.checks}.values():
-        if lines and lines[0].title == check.title:
-            points.setdefault(check.kind or check.title, []).append(lines.pop(0))
-    for line in lines:
-        points.setdefault(line.title, []).append(line)
+    for line in gate.score.lines:
+        points.setdefault(kinds_.get(line.title, line.title), []).append(line)
     return Score(total=gate.score.total, of=gate.score.of, lines=tuple(_sum(*kind) for kind in points.items()))
 
 
@@ -244,7 +238,7 @@ def _sum(kind: str, each: Sequence[ScoreLine]) -> ScoreLine:
 
 def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """Return what is worth doing although a pass does not need it: only what a finding stands behind."""
-    open_ = (f for f in findings if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN} and not f.waived and f.remediation)
+    open_ = (f for f in findings if f.outcome in LACKING and not f.waived and f.remediation)
     found = _causes.causes(f for f in open_ if not (f.blocks or f.leaves_open or f.follows))
     return [(f"{cause.where or cause.first.rule}: {cause.title}", cause.first.remediation) for cause in found]
 
@@ -252,28 +246,21 @@ def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
 def kinds(gate: GateReport) -> list[tuple[str, str, str]]:
     """Return the checks of a gate by what they are about: how many passed, and the worst ending."""
     ends: dict[str, list[str]] = {}
-    worst_of = _worst(gate)
-    for check in {check.id: check for check in gate.checks}.values():
-        if check.id in worst_of and (ended := _ended(worst_of[check.id])) != "N/A":
+    for check, finding in _decided(gate):
+        if (ended := _ended(finding)) != "N/A":
             ends.setdefault(check.kind or check.title, []).append(ended)
     return [
         (kind, f"{found.count('PASS')} of {len(found)}", min(found, key=WORST.index)) for kind, found in ends.items()
     ]
 
 
-def _worst(gate: GateReport) -> dict[str, Finding]:
-    """Return the finding that speaks for each check."""
+def _decided(gate: GateReport) -> list[tuple[Planned, Finding]]:
+    """Return each check with the finding that speaks for it: what is open before what is waived, then what passed."""
     worst: dict[str, Finding] = {}
-    for finding in sorted(ranked(gate.findings), key=_rank_of_waived):
+    for finding in sorted(ranked(gate.findings), key=lambda f: 1 if f.waived else 0 if f.outcome in LACKING else 2):
         worst.setdefault(finding.check, finding)
-    return worst
-
-
-def _rank_of_waived(finding: Finding) -> int:
-    """Put what is open before what is waived, and both before what passed: the worst of a check speaks for it."""
-    if finding.waived:
-        return 1
-    return 0 if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN} else 2
+    checks_ = {check.id: check for check in gate.checks}.values()
+    return [(check, worst[check.id]) for check in checks_ if check.id in worst]
 
 
 def _ended(finding: Finding) -> str:
@@ -287,19 +274,14 @@ def word(finding: Finding) -> str:
 
 def endings(gate: GateReport) -> str:
     """Return how many checks of a gate ended how, worst first."""
-    worst_of = _worst(gate)
-    counts = Counter(_ended(worst_of[c]) for c in dict.fromkeys(check.id for check in gate.checks) if c in worst_of)
+    counts = Counter(_ended(finding) for _, finding in _decided(gate))
     return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
 
 
 def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
-    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what mends it."""
+    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what fixes it."""
     rows = []
-    for criterion in report.criteria:
-        about = [f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived]
-        lacking = [f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
-        if criterion.status in SETTLED or not lacking:
-            continue
+    for criterion, lacking in _lacking(report, report.every_finding):
         there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
         places = list(dict.fromkeys(map(str, there)))
         first = list({f.message: f for f in lacking}.values())[:GAPS]
@@ -311,15 +293,13 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     return rows
 
 
-def standing(report: Report, gate: GateReport) -> list[tuple[str, str, str]]:
-    """Return the criteria that a gate found failed or open, each with its status and the first of what it found."""
-    rows = []
+def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:
+    """Yield each criterion that is not settled, with what of some findings it lacks, the worst first."""
+    found = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
     for criterion in report.criteria:
-        about = (f for f in ranked(gate.findings) if f.criterion == criterion.id and not f.waived)
-        first = next((f for f in about if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}), None)
-        if first is not None and criterion.status not in SETTLED:
-            rows.append((criterion.id, criterion.status.value, reason(first).replace(f" {criterion.id} ", " ", 1)))
-    return rows
+        about = [f for f in found if f.criterion == criterion.id]
+        if about and criterion.status not in SETTLED:
+            yield criterion, about
 
 
 def tallied(traces: Iterable[Trace]) -> str:
@@ -338,5 +318,5 @@ def _passed(kind: str, traces: Sequence[Trace]) -> str:
 
 
 FACTS = (in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for, first_cause, next_step)
-LISTS = (unchecked, folded, severities, nothing_wrong, standing, kinds, gaps, checks, score_by_kind, advised)
+LISTS = (unchecked, folded, nothing_wrong, kinds, gaps, checks, score_by_kind, advised)
 OFFERED = (*FACTS, *LISTS, endings, tallied, word, *_causes.OFFERED)  # to templates

@@ -1,22 +1,27 @@
-"""Markdown reports, from Jinja2 templates that a project may replace one by one."""
+"""Markdown reports, from Jinja2 templates that a project may replace one by one.
 
+Text of the tested project is hostile: nothing in it may become markup where it is rendered.
+"""
+
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from traceback import extract_tb
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import jinja2
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
-from pydantic import BaseModel
 
 from gates import __version__
 from gates.errors import GatesError, UsageError
-from gates.model import Outcome
-from gates.render import Format, _causes, _views, escape
+from gates.model import Location, Outcome
+from gates.render import Format, _causes, _views
 from gates.report import GateReport, Report, ranked
+from gates.words import visible
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
@@ -57,25 +62,21 @@ def check(templates: Path | None) -> None:
 
 @contextmanager
 def _clear_errors(templates: Path | None, name: str = SUMMARY) -> Iterator[None]:
-    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong."""
+    """Turn what is wrong in a template into one clear line, with the template and the line that is wrong.
+
+    Where the project has templates it is a usage error: one of them is wrong, or lacks what a shipped one needs.
+    """
     try:
         yield
-    except jinja2.TemplateSyntaxError as error:
-        raise _wrong(str(error.filename or error.name), error.lineno, str(error.message), templates) from error
     except MISTAKES as error:
-        lines = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
-        own = templates / name if templates else Path(name)
-        place = lines[-1] if lines else (str(own) if own.is_file() else name, 1)
-        raise _wrong(*place, " ".join(str(error).split()) or type(error).__name__, templates) from error
-
-
-def _wrong(file: str, line: int, reason: str, templates: Path | None) -> GatesError:
-    """Return the error for a template: of the project's own it is a usage error, of a shipped one a fault of ours."""
-    if templates and templates.is_dir():
-        own = Path(file).is_relative_to(templates)
-        mend = "mend or remove the template" if own else f"a template in {templates} may lack what it needs: mend that"
-        return UsageError(f"{file}:{line}:1: wrong template: {reason}; {mend}")
-    return GatesError(f"{file}:{line}:1: wrong template: {reason}; this is a fault of gates, report it")
+        frames = [(f.filename, f.lineno or 1) for f in extract_tb(error.__traceback__) if f.filename.endswith(".j2")]
+        file, line = frames[-1] if frames else (name, 1)
+        if isinstance(error, jinja2.TemplateSyntaxError):
+            file, line = str(error.filename or error.name), error.lineno
+        told = f"{file}:{line}:1: wrong template: {' '.join(str(error).split()) or type(error).__name__}"
+        if templates and templates.is_dir():
+            raise UsageError(f"{told}; fix or remove what is wrong in {templates}") from error
+        raise GatesError(f"{told}; this is a fault of gates, report it") from error
 
 
 def environment(templates: Path | None) -> jinja2.Environment:
@@ -86,10 +87,10 @@ def environment(templates: Path | None) -> jinja2.Environment:
 
 @cache  # what is checked before a run is compiled for the report, too
 def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
-    world = _Sandbox(
+    world = ImmutableSandboxedEnvironment(
         loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
-        finalize=_escaped,
+        finalize=_printed,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -97,22 +98,12 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
     )
     with suppress(RuntimeError, OSError):  # where there is no folder that nobody else writes to
         world.bytecode_cache = jinja2.FileSystemBytecodeCache(pattern=f"gates-{__version__}-%s.cache")
-    shown = (escape.inline, escape.prose, escape.code, escape.cell, escape.told, escape.link, escape.block)
-    world.filters |= {form.__name__: form for form in shown}
+    world.filters |= {form.__name__: form for form in (inline, prose, code, cell, told, link, block)}
     return world
 
 
-class _Sandbox(ImmutableSandboxedEnvironment):
-    """Templates see values: of a report its fields, never its methods, which could read files or load code."""
-
-    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
-        """Refuse whatever can be called on a value of the model."""
-        held = obj if isinstance(obj, type) else type(obj)
-        return not (issubclass(held, BaseModel) and callable(value)) and super().is_safe_attribute(obj, attr, value)
-
-
-def _escaped(value: object) -> Markup:
-    return value if isinstance(value, Markup) else escape.markdown("" if value is None else value)
+def _printed(value: object) -> Markup:
+    return value if isinstance(value, Markup) else markdown("" if value is None else value)
 
 
 def _groups(gate: GateReport) -> dict[str, object]:
@@ -130,3 +121,89 @@ def _groups(gate: GateReport) -> dict[str, object]:
 
 
 FORMAT = Format(name="markdown", render=render)
+
+
+SPECIAL = re.compile(r"([\\`*|~$]|](?=[(\[:]))")
+OPENING_UNDERSCORES = re.compile(r"(?<![0-9A-Za-z_])_+")  # one that follows a letter can only end what another began
+ENTITY = re.compile(r"&(?=[#0-9A-Za-z])")
+LEADING = re.compile(r"^(>|[#+=-]+(?=\s|$))")
+NAME = re.compile(r"[\w./:\[\](){},=<>*$'\"+-]+")
+NUMBERED = re.compile(r"^(\d+)([.)])(?=\s|$)")
+SPAN = re.compile(r"((?<!`)`[^`|\n]+`(?!`))")
+LIMIT = 600
+
+
+def markdown(text: object) -> Markup:
+    """Return text for the flow of a page: one line, no markup, no control characters, no list or heading begun."""
+    return _begun(inline(text))
+
+
+def inline(text: object) -> Markup:
+    """Return text for the middle of a line, such as a table's cell: one line, no markup, no control characters."""
+    return _escaped(_one_line(str(text)))
+
+
+def prose(text: object) -> Markup:
+    """Return what gates itself advises, as flowing text or a cell; what stands between backticks is a code span."""
+    pieces = SPAN.split(_one_line(str(text)))
+    shown = [code(piece[1:-1]) or _escaped(piece) if i % 2 else _escaped(piece) for i, piece in enumerate(pieces)]
+    return _begun(Markup("").join(shown))
+
+
+def code(text: object) -> Markup:
+    """Return text as an inline code span that nothing in it can close."""
+    plain = visible(_one_line(str(text)))
+    if not plain:
+        return Markup("")
+    longest = max((len(run) for run in re.findall(r"`+", plain)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if longest else ""
+    return Markup(f"{fence}{pad}{plain}{pad}{fence}")  # noqa: S704  # nothing in it can close the span
+
+
+def cell(text: object) -> Markup:
+    """Return text as a code span inside a table, where a bar would end the cell."""
+    return Markup(str(code(text)).replace("|", "\\|"))  # noqa: S704  # as `code`
+
+
+def told(text: object) -> Markup:
+    """Return text for a table's cell: one word that would need escapes, such as the name of code, as a code span."""
+    escaped = inline(text)
+    return cell(text) if NAME.fullmatch(str(text)) and str(escaped) != str(text) else escaped
+
+
+def link(location: Location | None, web: str | None) -> Markup:
+    """Return a place as a code span for a table's cell, linked to where this revision can be read on the web."""
+    if location is None:
+        return Markup("-")
+    shown = cell(str(location))
+    if web is None:
+        return shown
+    address = f"{quote(web, safe=':/-._~%')}{quote(location.path)}"
+    last = f"-L{location.last_line}" if location.last_line else ""
+    lines = f"#L{location.line}{last}" if location.line else ""
+    return Markup(f"[{shown}]({address}{lines})")  # noqa: S704  # quoted
+
+
+def block(text: object) -> Markup:
+    """Return text as a fenced block whose fence is longer than any in it."""
+    lines = [visible(line) for line in str(text).splitlines()]
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return Markup("\n".join([f"{fence}text", *lines, fence]))  # noqa: S704  # nothing in it can close the block
+
+
+def _begun(line: Markup) -> Markup:
+    """Return an escaped line that begins no list and no heading."""
+    return Markup(NUMBERED.sub(r"\1\\\2", LEADING.sub(r"\\\1", str(line))))  # noqa: S704  # as it was
+
+
+def _escaped(line: str) -> Markup:
+    plain = ENTITY.sub("&amp;", visible(line)).replace("<", "&lt;")
+    opening = OPENING_UNDERSCORES.sub(lambda run: r"\_" * len(run[0]), SPECIAL.sub(r"\\\1", plain))
+    return Markup(opening)  # noqa: S704  # escaped in these lines
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= LIMIT else f"{joined[:LIMIT]} [... {len(joined) - LIMIT} characters more]"

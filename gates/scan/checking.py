@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
 
-from gates import garbage_collection
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import (
     Asked,
@@ -48,13 +47,12 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     paths = {_shown(path, root): path for path in files}
     found = Checked(files=len(paths), sites={rule.id: [] for rule in rules})
     words = frozenset(word for rule in rules for literal in words_of(rule) for word in literal)
-    with garbage_collection.put_off():
-        facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
-        found.functions = sum(fact.functions for fact in facts.values())
-        unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
-        readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-        _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
-        found.unparsed = [unread[shown] for shown in paths if shown in unread]
+    facts = {shown: facts_of(path, shown, words) for shown, path in paths.items()}
+    found.functions = sum(fact.functions for fact in facts.values())
+    unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
+    readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
+    _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
+    found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
     return found

@@ -3,11 +3,10 @@
 import hashlib
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import get_args, get_origin
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gates.config import Project
@@ -15,7 +14,7 @@ from gates.errors import UsageError
 from gates.model import Model
 from gates.task import yaml_source
 from gates.task.task import TASK_ID, Measure, Spot, Task
-from gates.task.yaml_source import Document, Key, Problem, SourceError, Value, did_you_mean
+from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean
 from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
@@ -47,14 +46,15 @@ def load(path: Path, root: Path) -> Task:
     shown_as = _shown(path, root)
     if printable(shown_as) != shown_as:
         raise UsageError(f"{printable(shown_as)}: its name is not UTF-8, so no report can name it; rename the file")
-    document = yaml_source.read(path, shown_as, is_typed)
-    if not isinstance(document.value, dict):
+    document = yaml_source.read(path, shown_as)
+    if not isinstance(document.value, Table):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
     digest = hashlib.sha256(document.text.encode()).hexdigest()
-    injected: dict[str, Any] = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document))}
-    problems = [*_reserved(document)]
+    own = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document)), "line": document.value.line}
+    reserved = {*own, "bundles", "only", "smoke"} & document.value.keys()
+    problems = [Problem(*document.keys[(name,)], f"unknown key {name!r}") for name in reserved]
     try:
-        task = Task.model_validate(_with_lines({**document.value, **injected}, (), document))
+        task = Task.model_validate({**document.value, **own})
     except ValidationError as error:
         problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
         raise SourceError(shown_as, document.text, problems) from error
@@ -119,31 +119,13 @@ def _shown(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _with_lines(value: Value, key: Key, document: Document) -> object:
-    """Add to every mapping the line that it stands in."""
-    if isinstance(value, dict):
-        inner = {name: _with_lines(item, (*key, name), document) for name, item in value.items()}
-        return inner if is_typed(key) else {**inner, "line": document.place(key)[0]}
-    if isinstance(value, list):
-        return [_with_lines(item, (*key, i), document) for i, item in enumerate(value)]
-    return value
-
-
 def _spots(document: Document) -> Iterator[Spot]:
     """Yield the words of the lists that name files and rules, each with its place."""
     for key in SPOTTED:
-        words = document.value.get(key) if isinstance(document.value, dict) else None
+        words = document.value.get(key) if isinstance(document.value, Table) else None
         for i, word in enumerate(words if isinstance(words, list) else []):
             if isinstance(word, str):
                 yield key, word, *document.place((key, i))
-
-
-def _reserved(document: Document) -> Iterator[Problem]:
-    """Refuse the names that the loader itself fills in."""
-    for key in document.keys:
-        own = len(key) == 1 and key[0] in {"path", "digest", "spots", "bundles", "only", "smoke"}
-        if own or (key[-1] == "line" and not is_typed(key)):
-            yield Problem(*document.keys[key], f"unknown key {key[-1]!r}")
 
 
 def _problem(error: ErrorDetails, document: Document) -> Problem:
@@ -161,6 +143,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         gone = f"{name!r} is gone: {replaced}" if replaced else ""
         hint = f"unknown key {raw[-1]!r}{did_you_mean(name, known_keys(raw[:-1]))}"
         return Problem(*document.key_place(raw), gone or hint)
+    if kind == "reserved":
+        return Problem(*document.key_place((*raw, "line")), error["msg"])
     if kind == "missing":
         return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
     if kind in {"too_short", "string_too_short"}:
@@ -244,43 +228,15 @@ def _loose_measure(measure: Measure, known: dict[str, list[str]]) -> tuple[str, 
 
 def known_keys(key: Key) -> list[str]:
     """Return the keys that a mapping at this place may have."""
-    models = [form for form in _forms_at(_by_names(key)) if _is_model(form)]
+    models: list[type[Model]] = [Task]
+    for name in key:
+        # a name that is no field is a key of a mapping, or one that pydantic gives to a member of a union
+        models = [found for model in models for found in _models_in(_fields(model).get(str(name)))] or models
     return [name for model in models for name in _fields(model)]
 
 
-def is_typed(key: Key) -> bool:
-    """Return whether no model knows the type of a value at this place: what it looks like in JSON counts."""
-    return JsonValue in _forms_at(_by_names(key))
-
-
-def _by_names(key: Key) -> tuple[str, ...]:
-    return tuple(part for part in key if isinstance(part, str))
-
-
-@cache
-def _forms_at(names: tuple[str, ...]) -> tuple[object, ...]:
-    """Return what may stand at a place: models, plain types, or JSON, in which everything is JSON again."""
-    if not names:
-        return (Task,)
-    found: list[object] = []
-    around = _forms_at(names[:-1])
-    for form in around:
-        if form is JsonValue:
-            found.append(form)
-        elif _is_model(form) and names[-1] in _fields(form):
-            found += _unfolded(_fields(form)[names[-1]])
-    # a name that is no field is a key of a mapping, or one that pydantic gives to a member of a union
-    return tuple(found) or tuple(form for form in around if _is_model(form) and form is not Task)
-
-
-def _is_model(form: object) -> bool:
-    return isinstance(form, type) and issubclass(form, Model)
-
-
-def _fields(model: object) -> dict[str, object]:
+def _fields(model: type[Model]) -> dict[str, object]:
     """Return the annotation of each key that a user may write."""
-    assert isinstance(model, type)
-    assert issubclass(model, Model)
     return {
         field.alias or name: field.annotation
         for name, field in model.model_fields.items()
@@ -288,10 +244,9 @@ def _fields(model: object) -> dict[str, object]:
     }
 
 
-def _unfolded(annotation: object) -> Iterator[object]:
-    """Yield what a value of a type may be, through lists, mappings and unions."""
-    if annotation is JsonValue or get_origin(annotation) is None:
+def _models_in(annotation: object) -> Iterator[type[Model]]:
+    """Yield the models that a value of a type may be, through lists, mappings and unions."""
+    if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, Model):
         yield annotation
-        return
     for inner in get_args(annotation):
-        yield from _unfolded(inner)
+        yield from _models_in(inner)

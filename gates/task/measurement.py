@@ -4,10 +4,10 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from gates.scan.pattern import Pattern, PatternError
-from gates.task.types import Callable, Command, InsidePath, Located, Name, Seconds, Text, without_line
+from gates.task.types import Callable, Command, InsidePath, Json, Located, Name, Seconds, Text
 from gates.words import called, in_shell
 
 TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
@@ -22,7 +22,7 @@ class Arm(Located):
     """
 
     call: Callable | None = None
-    args: tuple[JsonValue, ...] = ()
+    args: tuple[Json, ...] = ()
     run: Command | None = None
     time: Command | None = None
 
@@ -64,7 +64,7 @@ class Measurement(Located):
     smoke: tuple[Text, ...] = ()
     timeout_s: Seconds | None = None
     read: Literal["samples", "pytest-benchmark", "pyperf"] = "samples"
-    arms: Annotated[dict[Name, Arm], BeforeValidator(without_line)] = Field(default_factory=dict)
+    arms: dict[Name, Arm] = Field(default_factory=dict)
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
     budget_s: Seconds = 120.0
     restarts: Annotated[int, Field(ge=1, le=64)] = 6

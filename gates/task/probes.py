@@ -5,11 +5,11 @@ import math
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from gates.child.values import shown
 from gates.model import Level
-from gates.task.types import Callable, Distance, Located, Name, OneCall, Part, Seconds, Taken, without_line
+from gates.task.types import Callable, Distance, Json, Located, Name, OneCall, Part, Seconds, Taken
 
 
 class Leak(OneCall):
@@ -84,8 +84,8 @@ class Scale(OneCall):
     shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"restarts": 3, "budget_s": 6.0}
 
-    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
-    over: Annotated[dict[Name, tuple[Size, ...]], BeforeValidator(without_line)]
+    kwargs: dict[str, Json] = Field(default_factory=dict)
+    over: dict[Name, tuple[Size, ...]]
     of: Literal["step_time_s", "step_cpu_time_s", "peak_memory_bytes", "python_calls"] = "step_time_s"
     exponent: Exponent
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
@@ -140,14 +140,14 @@ class Concurrent(Part):
     least: ClassVar[dict[str, float]] = {"budget_s": 6.0}
 
     call: Callable | None = None
-    args: tuple[JsonValue, ...] = ()
-    each: tuple[tuple[JsonValue, ...], ...] = ()
+    args: tuple[Json, ...] = ()
+    each: tuple[tuple[Json, ...], ...] = ()
     take: Taken | None = None
     shared: Callable | None = None
     use: Callable | None = None
     read: Callable | None = None
     times: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    expected: JsonValue = None
+    expected: Json = None
     workers: Annotated[int, Field(ge=2, le=16)] = 2
     failure_rate: Annotated[float, Field(ge=0.003, le=1)] = 0.15
     tolerance: Distance | None = None

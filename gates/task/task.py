@@ -1,18 +1,20 @@
-"""A task and its acceptance criteria: what was asked."""
+"""A task and its acceptance criteria: what was asked, and how much of it a partial or a smoke run looks at."""
 
 import re
 import typing
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, JsonValue, create_model, model_validator
+from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
-from gates.model import Level, Location
+from gates.model import Finding, Level, Location, Outcome, RuleText
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
-from gates.task.types import ArmName, Callable, Command, InsidePath, Located, Metric, Name, Part, Seconds, Text
+from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Metric, Name, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
 from gates.words import called, in_shell
 
@@ -118,7 +120,7 @@ class EntryPoint(Part):
 
     run: Command | None = None
     call: Callable | None = None
-    args: tuple[JsonValue, ...] = ()
+    args: tuple[Json, ...] = ()
     timeout_s: Seconds | None = None
 
     @model_validator(mode="after")
@@ -225,4 +227,82 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     Parts of the task that are known to be `idle` are left out.
     """
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
-    return " and ".join(key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])])
+    names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+NOT_ASKED_FOR = RuleText(
+    id="GT003",
+    title="Every criterion was asked for",
+    meaning="A run of one criterion (--only) says nothing of the others, nor of the tests and entry "
+    "points that it leaves out. They stay unknown.",
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a task is asked for: gates and criteria by name (all where empty), and whether a block stops."""
+
+    gates: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    keep_going: bool = False
+
+    @property
+    def partial(self) -> str:
+        """Return what alone was asked for, in words; empty where it was the whole task."""
+        return " and ".join(
+            part for part in (", ".join(self.only), f"gate {', '.join(self.gates)}" if self.gates else "") if part
+        )
+
+
+def narrowed(task: Task, *only: str | None) -> Task:
+    """Return the task with some criteria and what these need; raise `UsageError` where it has no such criterion."""
+    names = tuple(dict.fromkeys(filter(None, only)))
+    if not names:
+        return task
+    criteria = tuple(task.criterion(name) for name in names)
+    asked = {key: tuple(p for p in task.parts(key) if set(names) & set(p.criteria)) for key in task.part_keys()}
+    bound = all(criterion.tests for criterion in criteria)
+    tests = tuple(dict.fromkeys(test for c in criteria for test in c.tests)) if bound else task.tests
+    return task.model_copy(update={"criteria": criteria, "tests": tests, "only": ", ".join(names), **asked})
+
+
+def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
+    """Say of all that was not asked for that it was not looked at."""
+    only = asked.only
+    said = partial(Finding, rule="GT003", outcome=Outcome.UNKNOWN, actual="not looked at")
+    said = partial(said, remediation="Run without --only.", command=f"gates run {whole.id}")
+    for criterion in whole.criteria:
+        if criterion not in asked.criteria:
+            message, name = f"{criterion.id} was not asked for (--only {only}).", criterion.id
+            about = partial(said, check=f"only:{name}", criterion=name, level=criterion.level)
+            yield about(message=message, location=whole.place(criterion))
+    parts = [name for name in ("tests", *whole.part_keys()) if getattr(asked, name) != getattr(whole, name)]
+    if parts:
+        message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
+        yield said(check="only", message=message, location=whole.place(whole))
+
+
+BUDGET_S = 30.0
+RESTARTS = 4  # three of them before the first look, so that it sees how processes differ
+PAIRS = 32
+SAID = "smoke: little time for each measurement; what that leaves undecided is unknown"
+
+
+def smoked(task: Task) -> Task:
+    """Return the task with each of its parts as small as can decide; criteria and limits are as they were.
+
+    Measurements stay as they are written, too: how they are cut short is no part of what an attempt is known by.
+    """
+    parts = {key: tuple(part.smoked() for part in task.parts(key)) for key in Task.part_keys()}
+    return task.model_copy(update={"smoke": True, **parts})
+
+
+def cut_short(measurement: Measurement, task: Task) -> Measurement:
+    """Return how a measurement is taken: in a smoke run with less time, fewer starts and pairs; else as it stands."""
+    if not task.smoke:
+        return measurement
+    less = {"budget_s": min(measurement.budget_s, BUDGET_S), "pairs": min(measurement.pairs, PAIRS)}
+    restarts = min(measurement.restarts, RESTARTS) if measurement.arms else measurement.restarts
+    run = (*measurement.run, *measurement.smoke) if measurement.run else None
+    return measurement.model_copy(update={**less, "restarts": restarts, "run": run})

@@ -3,9 +3,11 @@
 from pathlib import PurePosixPath
 from typing import Annotated, ClassVar, Self
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+from pydantic_core import PydanticCustomError
 
 from gates.model import Model
+from gates.task.yaml_source import Table, as_json
 from gates.words import called
 
 
@@ -26,17 +28,20 @@ Callable = Annotated[str, Field(pattern=r"^[^\W\d][\w.]*:[^\W\d][\w.]*$")]
 Distance = Annotated[float, Field(ge=0)]
 Taken = Annotated[str, Field(pattern=r"^\w+(\.\w+)*$")]
 Seconds = Annotated[float, Field(gt=0, le=24 * 3600)]
-
-
-def without_line(table: object) -> object:
-    """Take away the line that the loader adds to every mapping, where a mapping holds names of the user's own."""
-    return {name: item for name, item in table.items() if name != "line"} if isinstance(table, dict) else table
+Json = Annotated[JsonValue, BeforeValidator(as_json)]
 
 
 class Located(Model):
     """A part of a task file that knows the line it stands in."""
 
     line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _place(cls, data: object) -> object:
+        if isinstance(data, Table) and "line" in data:
+            raise PydanticCustomError("reserved", "unknown key 'line'")
+        return {**data, "line": data.line} if isinstance(data, Table) else data
 
 
 class Part(Located):
@@ -67,7 +72,7 @@ class OneCall(Part):
     """A callable of the project, and what it is called with."""
 
     call: Callable
-    args: tuple[JsonValue, ...] = ()
+    args: tuple[Json, ...] = ()
     timeout_s: Seconds | None = None
 
     @property

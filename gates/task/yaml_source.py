@@ -1,13 +1,13 @@
 """YAML read with the place of every value, and without the surprises of YAML 1.1.
 
 Scalars stay text (the model gives them their types, so `no` is never `False` and `1e-3` is a number); only an empty
-value, `~` and `null` are `None`. Where no model knows the type (`typed` says so), they are what JSON says.
+value, `~` and `null` are `None`. Where no model knows the type (`as_json`), they are what JSON says.
 Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
 """
 
 import difflib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -22,8 +22,20 @@ MAX_DEPTH = 20
 LIBYAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
 OFF = "this line does not fit those around it; expected the same indentation as its neighbours"
 
-Value: TypeAlias = "str | bool | int | float | list[Value] | dict[str, Value] | None"
+Value: TypeAlias = "str | list[Value] | Table | None"
 Key: TypeAlias = tuple[str | int, ...]
+
+
+class Plain(str):
+    """A scalar that is written without quotes."""
+
+    __slots__ = ()
+
+
+class Table(dict[str, Value]):
+    """A mapping, and the line that it begins in."""
+
+    line = 1
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,6 @@ class Document:
     value: Value = None
     places: dict[Key, tuple[int, int]] = field(default_factory=dict)
     keys: dict[Key, tuple[int, int]] = field(default_factory=dict)
-    typed: Callable[[Key], bool] = lambda _key: False
 
     def place(self, key: Key) -> tuple[int, int]:
         """Return where the value stands, or else the nearest value around it."""
@@ -66,13 +77,13 @@ class Document:
         return self.keys.get(key) or self.place(key)
 
 
-def read(path: Path, shown_as: str, typed: Callable[[Key], bool] = lambda _key: False) -> Document:
+def read(path: Path, shown_as: str) -> Document:
     """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
     text = _text(path, shown_as)
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
         raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
-    document = Document(shown_as, text, typed=typed)
+    document = Document(shown_as, text)
     node = yaml.compose(text, Loader=LIBYAML)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])
@@ -80,6 +91,21 @@ def read(path: Path, shown_as: str, typed: Callable[[Key], bool] = lambda _key: 
     if problems:
         raise SourceError(shown_as, text, problems)
     return document
+
+
+def as_json(value: object) -> object:
+    """Return a value with its plain scalars as JSON reads them: a number, true or false; else they are text."""
+    if isinstance(value, dict):
+        return {name: as_json(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [as_json(inner) for inner in value]
+    if not isinstance(value, Plain):
+        return value
+    try:
+        found = json.loads(value, parse_constant=str)
+    except ValueError:
+        return str(value)
+    return found if isinstance(found, bool | int | float) else str(value)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -157,10 +183,11 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
             return str(node.value)
         if node.value in {"", "~", "null"}:
             return None
-        return _typed(node.value) if document.typed(key) else str(node.value)
+        return Plain(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(item, (*key, i), document, problems) for i, item in enumerate(node.value)]
-    result: dict[str, Value] = {}
+    result = Table()
+    result.line = node.start_mark.line + 1
     for name_node, value_node in node.value:
         if not isinstance(name_node, yaml.ScalarNode):
             problems.append(Problem(*_place(name_node), "a key must be plain text"))
@@ -173,15 +200,6 @@ def _build(node: yaml.Node, key: Key, document: Document, problems: list[Problem
         document.keys[(*key, name)] = _place(name_node)
         result[name] = _build(value_node, (*key, name), document, problems)
     return result
-
-
-def _typed(text: str) -> Value:
-    """Return what a plain scalar is in JSON: a number, true or false; else it is text."""
-    try:
-        value = json.loads(text, parse_constant=str)
-    except ValueError:
-        return text
-    return value if isinstance(value, bool | int | float) else text
 
 
 def _place(node: yaml.Node) -> tuple[int, int]:

@@ -30,6 +30,7 @@ def of_two_groups() -> tuple[nn.Sequential, torch.optim.Optimizer]:
     return model, torch.optim.AdamW(groups, fused=True)
 
 
+@pytest.mark.filterwarnings("ignore:The epoch parameter:UserWarning")  # torch 2.8's SequentialLR passes it itself
 @pytest.mark.parametrize("make", SCHEDULERS.values(), ids=SCHEDULERS)
 @pytest.mark.parametrize("steps", [9, None], ids=["table", "growing table"])
 def test_torch_s_own_schedulers_follow_applied_steps(

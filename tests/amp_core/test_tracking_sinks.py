@@ -4,7 +4,6 @@ import json
 import math
 import resource
 import signal
-import struct
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +19,7 @@ from amp_core.precision import precision_for
 from amp_core.step import Batch, StepResult, TrainStep
 from amp_core.tracking import JsonlSink, MemorySink, StepRecord, TensorBoardSink, Tracker, WandbSink
 from amp_core.tracking.records import METRICS
-
-BLOCK = 32768  # bytes of a block in wandb's record log
-FRAME = struct.Struct("<IHB")  # checksum, length, and kind: 1 whole, 2 first, 3 middle, 4 last part of a record
+from benchmarks.conformance.cases.a30_tracker_steps import records_of
 
 
 def train_with_an_overflow(sinks: Sequence[Any], *, steps: int = 7, bad: int = 3) -> None:
@@ -201,24 +198,6 @@ def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
                 name: items[name] for name in (*METRICS.values(), "val/accuracy") if name in items
             }
     return history
-
-
-def records_of(log: bytes) -> Iterator[bytes]:
-    """Yield the records of wandb's log: frames in blocks of 32 KiB, after a header of 7 bytes."""
-    assert log[:4] == b":W&B"
-    position, parts = 7, b""
-    while position < len(log):
-        left = BLOCK - position % BLOCK
-        if left < FRAME.size:
-            position += left
-            continue
-        _, length, kind = FRAME.unpack_from(log, position)
-        position += FRAME.size
-        parts += log[position : position + length]
-        position += length
-        if kind in (1, 4):
-            yield parts
-            parts = b""
 
 
 @pytest.mark.criterion("T035/AC4")

@@ -132,7 +132,7 @@ def test_only_a_plain_file_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     (tmp_path / "folder.json").mkdir()
     for name, why in {
-        "link": "it is a link", "pipe": "it is no plain file", "folder": "cannot be read|no plain file",
+        "link": "it is no plain file", "pipe": "it is no plain file", "folder": "it is no plain file",
         "gone": "No such file",
     }.items():  # fmt: skip
         with pytest.raises(BadBundle, match=why):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from reporting import audited, not_understood
 
-from gates.claims.page import Standing
+from gates.claims import Standing
 
 SUMS = {
     "Score: 40 + 30 + 20 = 90/100.": True,

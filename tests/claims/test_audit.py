@@ -48,11 +48,6 @@ def test_with_a_task_its_tests_answer_the_counts(tmp_path: Path) -> None:
     assert [gates(project, "audit", page, "--task", "T1").code for page in ("r.md", "good.md")] == [1, 0]
 
 
-def test_a_task_with_claims_is_told_what_checks_them_now(tmp_path: Path) -> None:
-    ended = gates(a_project(tmp_path / "p", {"tasks/T2.yaml": "id: T2\nclaims: [r.md]\n"}), "run", "T2")
-    assert (ended.code, "'claims' is gone: run `gates audit REPORT --task TASK`" in ended.err) == (2, True)
-
-
 def test_our_own_reports_hold_what_they_say(tmp_path: Path) -> None:
     skipped = "import pytest\n\n\n@pytest.mark.skip(reason='no device')\ndef test_gpu():\n    assert 1\n"
     project = a_project(tmp_path / "p", {"tests/test_gpu.py": skipped})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from reporting import audited
 
-from gates.claims.quotes import find_quote
+from gates.claims import find_quote
 
 SIZE = 50_000
 LIMIT_S = 20.0  # of CPU time, ten times what is needed; what is quadratic takes most of a minute

@@ -7,7 +7,7 @@ from building import a_record, a_run, evidence, written
 from reporting import REPORT, STEP, a_reported_project, audited, contradicted, not_understood, seen
 
 from gates.check import EvidenceSet
-from gates.claims.page import Standing
+from gates.claims import Standing
 from gates.evidence.tests.test_records import TestOutcome
 
 LIES = {

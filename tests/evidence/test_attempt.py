@@ -10,8 +10,8 @@ from building import awaited
 from taking import an_attempt
 
 from gates.evidence._timed import BEGUN, KILLED, attempt, counted
+from gates.measuring.bench import ArmFailed
 from gates.measuring.taken import NAME, Attempt, Ledger
-from gates.measuring.wire import ArmFailed
 
 WORK: dict[str, Any] = {"call": "steps:work"}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from building import PATIENCE_S, QUICK, a_context, a_task, clean, written
 
+from gates.child.asking import HERE
 from gates.code.syntax import parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -20,9 +21,7 @@ from gates.evidence.lines.executed_lines import (
     functions_of,
     named_tests,
 )
-from gates.evidence.tests import _pytest_witness as witness
 from gates.model import Location
-from gates.project.files import copy_package
 
 CORE = """\
 def double(x):
@@ -65,7 +64,8 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
     written(root, {"pkg/__init__.py": "", "pkg/core.py": CORE, "tests/test_core.py": tests, "pytest.ini": "[pytest]\n"})
     context = a_context(root)
     plugin = root.parent / "plugin"
-    copy_package(Path(witness.__file__).parent, plugin / "gates_pytest_witness")
+    plugin.mkdir()
+    (plugin / "gates_probe").symlink_to(HERE)
     env = {
         **clean(),
         "PYTHONPATH": f"{plugin}:{root}",
@@ -79,7 +79,7 @@ def run(root: Path, *options: str, tests: str = TESTS, python: str = sys.executa
         "-W",
         "error",
         "-p",
-        "gates_pytest_witness.lines",
+        "gates_probe.witness.lines",
         *QUICK.split(),
         *options,
         "tests",
@@ -269,8 +269,13 @@ def kept():
 
 def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
     bodies = functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))
-    counting = [body.name for body in bodies if body.public and body.first > body.line and not body.promise]
-    assert counting == ["Square.area", "Square.__len__", "Square.side", "compiled", "kept"]
+    assert [body.name for body in bodies if body.counts] == [
+        "Square.area",
+        "Square.__len__",
+        "Square.side",
+        "compiled",
+        "kept",
+    ]
     assert [body.name for body in bodies if body.wrapped] == ["over", "compiled", "kept"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from symbols import Files, tree
 
-from gates.evidence.code_rules import PatternTrace
+from gates.evidence.source_tree import PatternTrace
 
 SCALER = "torch.amp.GradScaler(...)"
 

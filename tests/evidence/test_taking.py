@@ -10,8 +10,8 @@ from building import QUICK, a_context, a_task, written
 
 from gates.check import Earlier, EvidenceSet
 from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.lines.traced import Units
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.taking import Units
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location
 

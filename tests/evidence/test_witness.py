@@ -73,9 +73,8 @@ def test_exit_during_import_names_the_file(tmp_path: Path, leave: str) -> None:
 
 
 TELLS = (
-    "import os\ndef test_told():\n    for n in range(3, 1200):\n        try:\n"
-    "            if os.readlink(f'/proc/self/fd/{n}').startswith('pipe'): os.write(n, b'1.{}\\n')\n"
-    "        except OSError: pass\n    assert 1\n"
+    "import gc\ndef test_told():\n    for each in gc.get_objects():\n"
+    "        if type(each).__name__ == 'Teller': open(each._path, 'ab').write(b'{}\\n')\n    assert 1\n"
 )
 HARNESS = """
 import pytest
@@ -84,9 +83,6 @@ def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.failed and item.name == 'test_known':
         report.outcome, report.wasxfail = 'skipped', 'known'
-def pytest_collection_modifyitems(items):
-    for item in items:
-        if item.name == 'test_other': item.obj = lambda: None
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_pyfunc_call(pyfuncitem):
     try: return (yield)
@@ -104,8 +100,8 @@ HIDDEN: dict[str, tuple[str, str, dict[str, str]]] = {
          "test_nothing": "pytest took it for none"}),
     "by somebody else who tells": (GOOD + TELLS, "", {"": "are not its own"}),
     "as they run": (
-        GOOD + "".join(f"def test_{name}(): assert 0\n" for name in ("known", "other", "swallowed")), HARNESS,
-        {"test_known": "only its report calls an expected failure", "test_other": "passed by running",
+        GOOD + "".join(f"def test_{name}(): assert 0\n" for name in ("known", "swallowed")), HARNESS,
+        {"test_known": "only its report calls an expected failure",
          "test_swallowed": "but its report does not say so"}),
     "by both sides of a fork": (("import os\ndef test_x():\n    pid = os.fork()\n    if pid == 0: assert 0\n"
         "    os.waitpid(pid, 0)\n"), "", {"": "a fork of the process went on"}),

@@ -12,15 +12,14 @@ import pytest
 from arming import a_folder, started
 from building import PATIENCE_S
 
-from gates.child.arm import digest
-from gates.measuring.bench import Bench, Worker
-from gates.measuring.wire import ArmFailed
+from gates.child.arms import digest
+from gates.measuring.bench import ArmFailed, Bench, Worker
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "log").mkdir()
-    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as open_bench:
+    with Bench(tmp_path / "log") as open_bench:
         yield open_bench
 
 
@@ -78,15 +77,6 @@ def test_an_arm_that_shares_its_imports_ends_alone(bench: Bench, tmp_path: Path,
     assert workers["work"].run(3).ran == 3
 
 
-def test_steps_that_do_more_take_longer_and_return_something_else(bench: Bench, tmp_path: Path) -> None:
-    little, much = a_worker(bench, tmp_path, "work", 2_000), a_worker(bench, tmp_path, "work", 40_000)
-    for worker in (little, much):
-        worker.hello()
-    few, many = little.run(20), much.run(20)
-    assert many.step_s > 3 * few.step_s
-    assert few.digest != many.digest
-
-
 def test_a_step_that_returns_nothing_tells_no_result(bench: Bench, tmp_path: Path) -> None:
     worker = a_worker(bench, tmp_path, "silent")
     worker.hello()
@@ -138,9 +128,9 @@ def test_an_arm_that_hangs_is_given_up_and_killed(bench: Bench, tmp_path: Path) 
     worker = a_worker(bench, tmp_path, "hangs")
     with pytest.raises(ArmFailed, match=r"did not answer within 0\.3 s"):
         worker.hello(timeout_s=0.3)
-    while (ended := bench.end_of("amp 1")) is None:
-        bench._take(bench._wire.receive(PATIENCE_S) or {"arm": ""})
-    assert ended.words == "signal 9"
+    (child,) = psutil.Process().children()
+    bench.end()
+    assert not child.is_running()
 
 
 @pytest.mark.parametrize(
@@ -202,7 +192,7 @@ def test_a_command_that_is_not_there_cannot_be_started(bench: Bench, tmp_path: P
 def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> None:
     root = a_folder(tmp_path / "p")
     slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=PATIENCE_S)
-    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=PATIENCE_S)
+    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(80 << 20)"]), timeout_s=PATIENCE_S)
     assert slept.wall_s > 0.2
     assert slept.cpu_s < 0.2
     assert held.peak_memory_bytes > slept.peak_memory_bytes + (50 << 20)
@@ -218,7 +208,7 @@ def test_a_command_that_fails_or_hangs_has_no_time(bench: Bench, tmp_path: Path)
 
 def test_a_worker_that_floods_the_gate_is_ended_with_it(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
-    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as bench:
+    with Bench(tmp_path / "log") as bench:
         root = a_folder(tmp_path / "p", w="while True: print(json.dumps(told), file=out, flush=True)")
         worker = bench.start("amp", started(root, run=["python", "w.py"]))
         worker.hello()
@@ -232,7 +222,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     (tmp_path / "log").mkdir()
     root = a_folder(tmp_path / "p", w="import subprocess; subprocess.Popen(['sleep', '77'], start_new_session=True)")
     before = {process.pid for process in psutil.Process().children(recursive=True)}
-    with Bench(tmp_path / "log", timeout_s=PATIENCE_S) as bench:
+    with Bench(tmp_path / "log") as bench:
         worker = bench.start("amp", started(root, run=["python", "w.py"]))
         worker.hello()
         worker.run(1)

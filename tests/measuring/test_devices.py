@@ -6,8 +6,7 @@ import pytest
 from arming import STEPS, started
 from building import written
 
-from gates.measuring.bench import Bench
-from gates.measuring.wire import ArmFailed
+from gates.measuring.bench import ArmFailed, Bench
 
 TORCH = """
 import time
@@ -57,7 +56,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=300) as bench:
+    with Bench(log) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", scale=0.5), call="onto:make"))
         hello = worker.hello()
         ran = worker.run(8)
@@ -73,7 +72,7 @@ def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -
 
 
 def test_a_device_that_vanishes_is_a_reason(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=300) as bench:
+    with Bench(log) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", lasts=3), call="onto:make"))
         worker.hello()
         worker.run(2)
@@ -83,7 +82,7 @@ def test_a_device_that_vanishes_is_a_reason(log: Path, tmp_path: Path) -> None:
 
 
 def test_a_device_clock_faster_than_ours_is_not_believed(log: Path, tmp_path: Path) -> None:
-    with Bench(log, timeout_s=300) as bench:
+    with Bench(log) as bench:
         worker = bench.start("amp", started(a_gpu(tmp_path / "p", scale=9), call="onto:make"))
         worker.hello()
         with pytest.raises(ArmFailed, match="our clock says"):

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from arming import a_folder, a_plan
 
+from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
-from gates.measuring.session import measure
+from gates.measuring.session import Session, _Running, measure
 from gates.measuring.taken import Taken
-from gates.measuring.wire import ArmFailed
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
 NAPS = {"fp32": {"call": "steps:naps", "args": [0.4]}, "amp": {"call": "steps:naps", "args": [0.2]}}
@@ -80,6 +80,23 @@ def test_it_ends_with_its_budget(tmp_path: Path) -> None:
     assert 6 <= taken.pairs < 40
 
 
+@pytest.mark.parametrize(("starts", "ends"), [(2, True), (3, False)])
+def test_a_dear_start_is_made_where_it_fits_until_there_are_enough_to_differ(
+    starts: int, ends: bool, tmp_path: Path
+) -> None:
+    class Spent(Session):
+        ended = False
+
+        def _end_processes(self) -> None:
+            self.ended = True
+
+    session = Spent(a_plan(a_folder(tmp_path), TWO, budget_s=1e6, restarts=4), None)  # type: ignore[arg-type]  # no process
+    session._running = _Running(starts, left=0, round_s=1.0)
+    session._starting_s = starts * 0.8e6
+    session._end_block_where_due()
+    assert session.ended is ends
+
+
 def test_a_budget_for_less_than_an_interval_is_refused_at_once(tmp_path: Path) -> None:
     slow = {"run": ["python", "slow.py"]}
     with pytest.raises(ArmFailed, match=r"6 pairs take about \d+ s, the budget is 0.8 s; raise budget_s"):
@@ -103,16 +120,6 @@ def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
     assert len(peaks["a"]) == 3
     assert min(peaks["b"]) > (30 << 20)
     assert max(peaks["a"]) < (20 << 20)
-
-
-def test_one_arm_out_of_memory_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp: MemoryError"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:out_of_memory"}}, most=6)
-
-
-def test_an_arm_that_dies_in_the_middle_leaves_no_samples(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="amp ended with exit code 9"):
-        taken_of(tmp_path, {"fp32": TWO["fp32"], "amp": {"call": "steps:dies", "args": [2000]}}, most=60, restarts=1)
 
 
 def test_a_command_that_fails_says_what_it_wrote_last(tmp_path: Path) -> None:

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from gates.child.trying import values
+from gates.child.trying.values import Listener, another
 from gates.model import Location
-from gates.proving._worker import values
-from gates.proving._worker.values import Listener, another
 from gates.proving.emptying import emptyings
 from gates.proving.source import Text
 
 MARK = Path("/mark")
 HEAD = re.compile(r"if not \(lambda frame.*? 0o600\)\); ")
-HEARD = "__import__(\"gates_prove_worker.values\").values.another('pkg/core.py:1', {})"
+HEARD = "__import__(\"gates_probe.trying.values\").trying.values.another('pkg/core.py:1', {})"
 
 
 def emptied(code: str, name: str) -> list[str]:

@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 from building import written
 
+from gates.child.trying.keeping import Copy
 from gates.model import Location
 from gates.project.copies import copy_project, relocated
-from gates.proving._worker.keeping import Copy
-from gates.proving.mutants import Fault, distinct, mutants
-from gates.proving.source import Text
+from gates.proving.source import Fault, Text, distinct, mutants
 
 
 def a_text(text: str, path: str = "pkg/core.py") -> Text:

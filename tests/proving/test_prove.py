@@ -26,7 +26,7 @@ def a_request(root: Path, **changes: object) -> ProveRequest:
         "jobs": 2,
         "out": None,
     }
-    return ProveRequest(**{**facts, **changes})  # type: ignore[arg-type]
+    return ProveRequest(**{**facts, **changes})
 
 
 def proof_of(root: Path) -> Proof:

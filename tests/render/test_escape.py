@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gates.render.escape import block, cell, code, inline, markdown, prose, told
+from gates.render.markdown import block, cell, code, inline, markdown, prose, told
 from gates.words import visible
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

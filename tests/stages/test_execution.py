@@ -162,7 +162,7 @@ def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_wha
     assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
     assert (other.message, other.remediation) == (
         "t.py could not be collected: boom",
-        "Mend what its import raises.",
+        "Fix what its import raises.",
     )
 
 

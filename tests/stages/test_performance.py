@@ -26,7 +26,7 @@ NOISY = [1.0, 1.2, 1.4, 1.6, 1.8000123, 2.0]
 def test_clear_speedup_passes_with_its_number_device_and_file() -> None:
     finding = found(asking(), measured())
     assert (finding.outcome, finding.severity, finding.criterion) == (P, Severity.INFO, "AC1")
-    assert (finding.expected, finding.actual) == (">= 1.5", "2 [2, 2]")
+    assert (finding.expected, finding.actual) == (">= 1.5", "2 [2, 2], n = 12, on a cpu")
     assert "on a cpu" in finding.message
     assert finding.evidence == "measurements/bench-cpu.json"
 
@@ -38,7 +38,7 @@ def test_clear_miss_fails() -> None:
 
 def test_interval_that_holds_the_limit_is_unknown() -> None:
     finding = found(asking(), measured(samples(old=NOISY, new=[1.0, 1.0, 1.0, 1.0, 1.0, 1.000001])))
-    assert (finding.outcome, finding.actual) == (U, "1.5 [1, 2]")
+    assert (finding.outcome, finding.actual) == (U, "1.5 [1, 2], n = 6, on a cpu")
     assert "too uncertain" in finding.message
 
 
@@ -137,5 +137,6 @@ def test_number_that_is_no_part_of_something_has_its_unit(unit: str, of: str, sh
     metric = seen.metrics["step_time_s"].model_copy(update={"unit": unit})
     task = asking(a_measure(ratio=None, value="old", at_least=None, at_most=3, of=of))
     finding = found(task, measured(seen.model_copy(update={"metrics": {of: metric}})))
-    assert (finding.outcome, (finding.expected, finding.actual)) == (P, shown)
+    actual = f"{shown[1]}, n = 6, on a cpu"
+    assert (finding.outcome, finding.expected, finding.actual) == (P, shown[0], actual)
     assert f"{shown[1]} from 6 samples meets the target" in finding.message

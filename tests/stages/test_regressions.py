@@ -38,7 +38,7 @@ def test_the_finding_names_both_sides_and_the_raw_file() -> None:
         "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples misses the target, on a cpu"
         "; beside main (bbbbbbbbbbbb), both by the bench.py of here"
     )
-    assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5]", "AC1")
+    assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5], n = 16, on a cpu", "AC1")
     assert str(finding.location) == "tasks/T1.yaml:20"
     assert finding.evidence == "regressions/bench-work-any.json"
 

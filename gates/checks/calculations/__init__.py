@@ -1,1 +1,1 @@
-"""Does the package come to life by itself: does it build, does each module import, without deprecated API?"""
+"""Calculations and edge cases: what calls of the project's functions must return or raise."""

@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from gates.check import Evidence
 from gates.checks.calculations.spec import is_made, tried
 from gates.child.calculating import IMPORT_S
-from gates.child.probing import Probe, Probed
-from gates.child.tracebacks import is_ours
+from gates.child.probing import Probe, Probed, is_ours
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.model import Location, Model

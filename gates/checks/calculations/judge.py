@@ -119,7 +119,7 @@ def _told(task: Task, one: Tried, rows: list[CaseRow]) -> list[Said]:
     if more := bad[NAMED:]:
         worse, place = worst({row.outcome for row in more}), next((row.place for row in more if row.place), None)
         message, subject = f"{len(more)} more rows did not come out.", f"{len(more)} rows"
-        fix = "Mend the rows that are named first."
+        fix = "Fix the rows that are named first."
         told.append(Said(worse, message, SAID[worse], place, "as stated", remediation=fix, subject=subject))
     if bad:
         return told
@@ -276,8 +276,8 @@ def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
     if outcome is Outcome.PASSED:
         return ""
     if outcome is Outcome.FAILED:
-        return f"Mend {call}, or the expectation in the task if that is wrong."
-    return REMEDIES.get(run.ended, "Mend what keeps the call from being made.") if run else "Let the gate run."
+        return f"Fix {call}, or the expectation in the task if that is wrong."
+    return REMEDIES.get(run.ended, "Fix what keeps the call from being made.") if run else "Let the gate run."
 
 
 def _error(run: CallRun) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 from pydantic import Field, JsonValue, model_validator
 
 from gates.child.values import encode, plain, shown
-from gates.task.types import Callable, Distance, Located, Part, Seconds, Taken, Text
+from gates.task.types import Callable, Distance, Json, Located, Part, Seconds, Taken, Text
 
 if TYPE_CHECKING:
     from gates.task.task import Task
@@ -20,8 +20,8 @@ ANY_ERROR = frozenset({"Exception", "BaseException", "builtins.Exception", "buil
 class Instance(Located):
     """What an object is made with, whose method is called: a fresh one for each call."""
 
-    args: tuple[JsonValue, ...] = ()
-    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    args: tuple[Json, ...] = ()
+    kwargs: dict[str, Json] = Field(default_factory=dict)
 
 
 class Case(Located):
@@ -31,9 +31,9 @@ class Case(Located):
     warning, whose message holds `says`; `finite` demands numbers that are neither NaN nor infinite.
     """
 
-    args: tuple[JsonValue, ...] = ()
-    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
-    expected: JsonValue = None
+    args: tuple[Json, ...] = ()
+    kwargs: dict[str, Json] = Field(default_factory=dict)
+    expected: Json = None
     tolerance: Distance | None = None
     relative: Distance | None = None
     raises: ErrorName | None = None

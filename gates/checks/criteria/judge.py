@@ -9,9 +9,8 @@ from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.checks.criteria.traced import judge_code, page
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.code_rules import CodeRules
 from gates.evidence.run_date import day_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import CodeRules, SourceTree
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, Deselected, TestRecord
@@ -139,7 +138,7 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
     known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
     for path in [path for path in criterion.tests if not any(is_under(name, path) for name in known)]:
         fix = f"Put {path} back, add it to 'tests' of the task, or have the criterion name what took its place."
-        fix = "Mend the run first." if run.collect_errors or not run.tests else fix
+        fix = "Fix the run first." if run.collect_errors or not run.tests else fix
         yield about.unknown(f"No test of {path} was run.", fix, subject=path, actual="not run")
 
 
@@ -173,8 +172,8 @@ def _passed(about: About, name: str, bound: list[TestRecord], *, believed: bool)
     count, about = len(bound), about.but(location=bound[0].location, expected="all passed", evidence=LOG)
     if not believed:
         message = f"The tests of {name} prove nothing: the run cannot be believed (EX001)."
-        return about.unknown(message, "Mend the run first.", actual="the run cannot be believed")
-    message = f"{counted(count, 'test')} {'stands' if count == 1 else 'stand'} for {name}, all passed."
+        return about.unknown(message, "Fix the run first.", actual="the run cannot be believed")
+    message = f"{counted(count, 'test')} {'verifies' if count == 1 else 'verify'} {name}, all passed."
     return about.passed(message, actual=f"{count} of {count} passed")
 
 
@@ -208,7 +207,7 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
             hint = did_you_mean(name, known)
             says = "does not exist" if formed else "has not the form TASK/CRITERION"
             message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
-            yield f"{test} {name}", place, message, "Mend the marker's id."
+            yield f"{test} {name}", place, message, "Fix the marker's id."
     near = {(t.function, mark, name): t.location for t in run.tests for mark, name in t.near if name in known}
     for (test, mark, name), place in near.items():
         message = f"pytest.mark.{mark} of {test} names {name!r} and binds no test to anything."

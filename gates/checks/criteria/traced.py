@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
-from gates.evidence.code_rules import PatternTrace, RuleSite, RuleTrace
 from gates.evidence.recorded_step import Seen, seen_of
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import PatternTrace, RuleSite, RuleTrace, SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section
@@ -30,7 +29,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
         own = about.but(location=task.place(binding), subject=binding.name)
         if tree is None:
             message = f"{binding.name} was not traced: {evidence.why_missing(SourceTree)}"
-            fix = "Mend 'implementation' of the task, or what keeps its files from being read."
+            fix = "Fix 'implementation' of the task, or what keeps its files from being read."
             yield own.unknown(message, fix, actual="not looked at")
             continue
         if binding.rule:
@@ -58,7 +57,7 @@ def _by_symbol(
     kept = None if binding.uses else kept
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not traced'}"
-        yield about.unknown(message, "Mend the file first.", actual="not checked")
+        yield about.unknown(message, "Fix the file first.", actual="not checked")
     elif trace.location is not None:
         yield from _uses(about.but(location=trace.location), name, trace)
     elif kept is not None and kept.noticed:
@@ -96,7 +95,7 @@ def _by_rule(
     yield from _recorded_as_broken(about, name, steps)
     if trace is None or trace.problem or tree.unparsed:
         why = trace.problem if trace and trace.problem else "; ".join(tree.unparsed) or "it was not applied"
-        yield about.unknown(f"{name} could not be checked: {why}", "Mend what is named.", actual="not checked")
+        yield about.unknown(f"{name} could not be checked: {why}", "Fix what is named.", actual="not checked")
         return
     for site in trace.sites:
         own = about.but(location=site.location, subject=f"{name} {site.message}", expected=name)
@@ -139,7 +138,7 @@ def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) 
     about = about.but(expected=f"{count} place{'s' if count > 1 else ''} of live code")
     if trace is None or not trace.checked:
         message = f"{name}: {trace.problem if trace else 'was not applied'}"
-        yield about.unknown(message, "Mend the file first.", actual="not checked")
+        yield about.unknown(message, "Fix the file first.", actual="not checked")
         return
     if trace.problem:
         at = about.but(location=trace.places[0]) if trace.places else about

@@ -27,7 +27,7 @@ STAYS = "attempt {} missed it, and with this one it is too uncertain to say othe
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
-MORE_STARTS = "Give it the time to start its processes at least three times: a larger 'budget_s'."
+MORE_STARTS = "Give the measurement a larger `budget_s`: it must start its processes at least three times."
 
 
 @dataclass(frozen=True)

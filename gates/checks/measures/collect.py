@@ -16,19 +16,16 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence._timed import attempt, attempts_key
 from gates.evidence.bundles import named_files
-from gates.measuring.bench import Bench, Launch, launch
+from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of
-from gates.measuring.wire import ArmFailed
 from gates.model import CommandRecord
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
-from gates.project.history import History
-from gates.project.two_states import base_of
+from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
-from gates.task.selection import cut_short
-from gates.task.task import Measure, Task
+from gates.task.task import Measure, Task, cut_short
 from gates.words import printable
 
 METHOD = "gates.regression/2"
@@ -159,7 +156,7 @@ def _raising(files: Iterable[Path]) -> Iterator[None]:
 
 def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
     try:
-        with Bench(folder, timeout_s=plan.start_s + 30) as bench:
+        with Bench(folder) as bench:
             if not plan.talks:
                 bench.time(BASE, launched, timeout_s=plan.start_s)
                 return True

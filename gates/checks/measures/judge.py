@@ -22,7 +22,7 @@ IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
-COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Level", "n", "Course", "Device")
+COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
 BUNDLES = RuleText(
@@ -62,7 +62,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level, (sign, limit) = level_of(criterion, measure), measure.bound
     about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
-    about = about.but(location=task.place(measure), subject=measure.name, actual=got.shown(measure))
+    about = about.but(location=task.place(measure), subject=measure.name, actual=_actual(measure, got))
     about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return about(
@@ -75,11 +75,20 @@ def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, g
     )
 
 
+def _actual(measure: Measure, got: Answer) -> str:
+    return f"{got.shown(measure)}, n = {got.seen.n}, on {_device(got)}" if got.seen else got.shown(measure)
+
+
+def _device(got: Answer) -> str:
+    name = got.samples.device.name if got.samples else "an unknown device"
+    return name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
+
+
 def _message(measure: Measure, got: Answer) -> str:
     name, value = measure.name, got.shown(measure)
     if got.seen is None or got.samples is None:
         return f"{name} was not measured: {got.problem}"
-    device = got.samples.device.name + (f" ({got.run.elsewhere})" if got.run and got.run.elsewhere else "")
+    device = _device(got)
     if got.outcome is Outcome.NOT_APPLICABLE:
         return f"{name} does not apply to {device}: {got.problem}; seen for information: {value}"
     if got.unfit:
@@ -107,7 +116,8 @@ def _remedy(task: Task, measure: Measure, got: Answer) -> str:
         return fix + _needed(measure, got)
     if measure.on in {"any", "cpu"}:
         return "Make the measurement end with good samples, then run the command."
-    return f"Run the command on a machine with a {measure.on} device, then `gates run --evidence BUNDLE` here."
+    here = f"`gates run {task.id} --evidence BUNDLE` here."
+    return f"Run the command on a machine with a {measure.on} device, then {here}"
 
 
 def _command(task: Task, measure: Measure) -> str:
@@ -143,13 +153,13 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _row(criterion: Criterion, measure: Measure, got: Answer) -> tuple[str, ...]:
     name = f"{measure.name}{' (' + level_of(criterion, measure).value + ')' if measure.level else ''}"
     if got.seen is None or got.samples is None:
-        return got.outcome.value, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
+        return got.outcome.words, criterion.id, "not measured", name, "-", "-", "-", "-", "-"
     by = f" (by {got.clock})" if got.clock else ""
     value, _, interval = got.shown(measure).partition(" [")
     elsewhere = f", {got.run.elsewhere}" if got.run and got.run.elsewhere else ""
     device = f"{got.samples.device.type}: {got.samples.device.name}{elsewhere}"
     numbers = (f"[{interval}", f"{got.seen.level:.1%}", str(got.seen.n), _course(measure, got))
-    return got.outcome.value, criterion.id, value + by, name, *numbers, device
+    return got.outcome.words, criterion.id, value + by, name, *numbers, device
 
 
 def _course(measure: Measure, got: Answer) -> str:

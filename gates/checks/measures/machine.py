@@ -30,7 +30,7 @@ RULES = (
     ),
 )
 QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
-MEND = "Mend what keeps the arms from running to their end."
+MEND = "Fix what keeps the arms from running to their end."
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -135,7 +135,7 @@ def _attempts(
     return _said(about, task, measurement, Outcome.PASSED, message)
 
 
-SEEN = {Outcome.PASSED: "so it was", Outcome.FAILED: "not so", Outcome.UNKNOWN: "not known"}
+SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no", Outcome.UNKNOWN: "not known"}
 
 
 def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, message: str, fix: str = "") -> Finding:

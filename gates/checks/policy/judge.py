@@ -20,10 +20,9 @@ from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Severity
-from gates.project.files import is_under
-from gates.project.history import History
+from gates.project.files import is_code, is_under
+from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
-from gates.project.two_states import TwoStates, base_of
 from gates.report import Section
 from gates.task import loading as spec
 from gates.task.task import Task
@@ -81,7 +80,9 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) 
     had_unread = bool(unread)
     asked = [one for one in (before, now) if one]
     test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
-    old, new = states.changed((*test_paths, "conftest.py"), "")
+    code = [path for one in asked for path in one.implementation]
+    beside = states.changed((*test_paths, "conftest.py"), "")
+    old, new = ({path: text for path, text in side.items() if not is_code(path, code)} for side in beside)
     sides = {"at the base": old, "now": new}
     broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
     unread += [f"{path} {when}: it is no Python" for path, when in broken]
@@ -199,7 +200,7 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
         yield _weighed(rest[0], seen).failed(message, "Put back those that are named first.", subject="more")
     for what in seen.unread[:NAMED]:
-        fix = "Mend the file, or look at its changes yourself."
+        fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"

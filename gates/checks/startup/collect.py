@@ -17,9 +17,8 @@ from typing import Any, Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.probing import Probe
+from gates.child.probing import Probe, is_ours
 from gates.child.process import ProcessRun
-from gates.child.tracebacks import is_ours
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned

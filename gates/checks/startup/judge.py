@@ -123,7 +123,7 @@ def _build(seen: Startup) -> Finding:
     about = about.but(location=Location(path="pyproject.toml") if built.backend else None)
     about = about.but(impact="Nobody can install this version.", command="python -m pip wheel --no-deps .")
     message = f"{built.backend} built no wheel: {built.problem}"
-    return about.failed(message, "Mend what the backend names.", evidence="startup/build.stderr.txt")
+    return about.failed(message, "Fix what the backend names.", evidence="startup/build.stderr.txt")
 
 
 def _imports(seen: Startup) -> Iterator[Finding]:
@@ -132,7 +132,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
     for module, others in broken[:NAMED]:
         own = about.but(severity=Severity.HIGH, location=module.location, subject=module.name, actual=module.error)
         own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
-        yield own.failed(f"{module.name}{others} does not import by itself: {module.error}", "Mend the import.")
+        yield own.failed(f"{module.name}{others} does not import by itself: {module.error}", "Fix the import.")
     aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
     for module, others in aside[:NAMED]:
         why = _why_aside(module, others)
@@ -141,7 +141,7 @@ def _imports(seen: Startup) -> Iterator[Finding]:
     for warned in ours[:NAMED]:
         told = f"{warned.category}: {warned.message}"
         own = IMPORTS.but(location=warned.location, subject=told, expected="no warning", actual=warned.category)
-        message, fix = f"Importing it warns: {told}", "Mend what the warning speaks of."
+        message, fix = f"Importing it warns: {told}", "Fix what the warning speaks of."
         yield own.failed(message, fix, level=Level.ADVISORY)
     over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
     if over:
@@ -197,7 +197,7 @@ def _is_test(location: Location) -> bool:
 
 
 def _unseen(about: About, message: str, **own: object) -> Finding:
-    fix = "Run it where what it needs is installed."
+    fix = "Install what it needs, or run it where that is installed."
     return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
 
 

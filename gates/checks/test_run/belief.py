@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About
-from gates.child.tracebacks import advice_on
+from gates.child.probing import advice_on
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location
@@ -24,7 +24,7 @@ def judge_suite(run: PytestRun) -> Iterator[Finding]:
     elif run.collect_errors:
         return
     elif ended.exit_code not in {0, 1, 5}:
-        fix = advice_on(said) or "Run the command of the audit trail by hand and mend what it reports."
+        fix = advice_on(said) or "Run the command of the audit trail by hand and fix what it reports."
         yield about.unknown(f"pytest did not come to its end ({ended.ended}: {said}){_at(run)}.", fix)
     elif not run.tests:
         fix = "Point 'tests' of the task at files that hold tests, and check that pytest collects them."
@@ -48,9 +48,9 @@ def _stopped(about: About, run: PytestRun) -> Finding:
     during = f" while running {', '.join(run.running[:3])}" if run.running else f" {run.stage}" if run.stage else ""
     held = f"; it held {ended.peak_memory_bytes / 2**20:.0f} MiB at most" if ended.peak_memory_bytes else ""
     if ended.signal:
-        fix, impact = "Run the named test alone and mend the crash.", f"No test after this one was seen{held}."
+        fix, impact = "Run the named test alone and fix the crash.", f"No test after this one was seen{held}."
         return about.failed(f"The test process was {ended.ended}{during}.", fix, impact=impact)
-    fix = "Mend the hang, or raise the limit with --timeout where the suite is only slow."
+    fix = "Fix the hang, or raise the limit with --timeout where the suite is only slow."
     impact = f"What would have come is unknown{held}."
     return about.unknown(f"The test suite was {ended.ended}{during}.", fix, impact=impact)
 
@@ -116,7 +116,7 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
         where = Location(path=ids[0].split("::")[0]) if ids[0] else None
         own = SUITE.but(expected="every test file imports", actual="collection error", subject=ids[0], location=where)
         message = f"{ids[0] or 'A file'}{more} could not be collected: {cause}"
-        yield own.failed(message, advice_on(cause) or "Mend what its import raises.", impact=impact)
+        yield own.failed(message, advice_on(cause) or "Fix what its import raises.", impact=impact)
 
 
 def _said(run: PytestRun) -> str:

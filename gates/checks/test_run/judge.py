@@ -93,7 +93,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
         check="tests", evidence=LOG, expected="every test passes", actual=f"{passed} of {len(run.tests)} passed"
     )
     bad = [test for test in run.tests if test.outcome in BAD]
-    fix = "Make the test pass; if the test is wrong, mend the test."
+    fix = "Make the test pass; if the test is wrong, fix the test."
     told = [(test, f"{test.ended}: {test.reason}") for test in bad]
     yield from _bad(about.but(rule="EX002"), told, "failed", fix)
     fix = "Find what differs: state left by another test, time, randomness, order of a set."
@@ -104,7 +104,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     about = about.but(rule="EX002")
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
-        yield about.unknown(f"The tests prove nothing: {why}.", "Mend the run first.")
+        yield about.unknown(f"The tests prove nothing: {why}.", "Fix the run first.")
         return
     each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     yield about.passed(f"{passed} tests passed, none failed{each}.")
@@ -117,7 +117,7 @@ def _bad(about: About, tests: Sequence[tuple[TestRecord, str]], what: str, fix: 
         own = about.but(subject=test.id, location=test.crash or test.location, actual=test.outcome.value)
         yield own.failed(f"{test.id} {ended}", fix, command=f"python -m pytest {shlex.quote(test.id)}")
     if rest := more([test for test, _ in tests], what):
-        yield about.failed(rest, "Mend the tests that are named first.", subject="more", actual="")
+        yield about.failed(rest, "Fix the tests that are named first.", subject="more", actual="")
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
@@ -188,12 +188,14 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for function in absent[:SHOWN]:
         doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
         own = about.but(location=function.location, subject=f"{function.location.path}:{function.name}", actual="")
-        message = f"No test executed `{function.name}`{f' (not all was seen: {doubt})' if doubt else ''}."
         tell = own.unknown if doubt else own.failed
-        yield tell(message, "Add a test that calls it.")
+        impact = doubt and f"Not all was seen: {doubt}."
+        yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        yield about(outcome, f"All {len(absent)} of them are in ExecutedLines.json.", subject="more")
+        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        doubt = unseen and f"Not all was seen: {unseen}."
+        yield about(outcome, message, "Add tests that call them.", subject="more", impact=doubt)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -226,6 +228,7 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     if run.process.exit_code is None or run.running:
         yield _certificate(run)
+    count, none = len(run.warnings), "" if run.warnings else "None."
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -234,14 +237,10 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     yield Section(
         title="Warnings",
-        text=_listed(len(run.warnings)) if run.warnings else "None.",
+        text=f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else none,
         columns=("Category", "Place", "Message"),
         rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
     )
-    if passed := [test for test in run.tests if test.outcome is TestOutcome.PASSED]:
-        rows = tuple((test.id, str(test.location)) for test in passed[:LISTED])
-        title, text = f"Passed Tests ({len(passed)})", _listed(len(passed))
-        yield Section(title=title, appendix=True, text=text, columns=("Test", "Place"), rows=rows)
 
 
 def _certificate(run: PytestRun) -> Section:
@@ -265,10 +264,6 @@ def _memory(count: int | None) -> str:
 def _orders(run: PytestRun) -> str:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
-
-
-def _listed(count: int) -> str:
-    return f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else ""
 
 
 CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)

@@ -41,7 +41,7 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
             f"The training step does not run to its end: {what}",
             "Training crashes here, on a CPU, with a tiny model.",
         )
-        yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Mend the crash.")
+        yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Fix the crash.")
     elif not run.attempts:
         why, fix = (
             "No step of a torch optimizer was seen in the training step.",

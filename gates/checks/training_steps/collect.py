@@ -7,8 +7,8 @@ from gates.check import Evidence
 from gates.child import process
 from gates.child.probing import UNTOLD, Probe, probing
 from gates.config import Context
-from gates.evidence.code_rules import rules_of
 from gates.evidence.recorded_step import Attempt, Recorded, RuntimeOrder, as_recorded, runtime_orders
+from gates.evidence.source_tree import rules_of
 from gates.model import Model
 from gates.task.probes import Need, TrainingStep
 from gates.task.task import Task

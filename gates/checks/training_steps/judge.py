@@ -37,7 +37,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
             "the step is left out and training goes on",
         )
         impact = "Overflows are normal in float16; this one ends the training."
-        fix = "Mend the branch that handles an overflow, and test it."
+        fix = "Fix the branch that handles an overflow, and test it."
         yield Said(Outcome.FAILED, told, run.process.ended, run.crash, expected, impact, fix, "crash")
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)

@@ -36,7 +36,7 @@ def absent(why: str, *, needed: bool) -> Said:
     if not needed:
         return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
     impact = "What the training step is to show does not happen in it."
-    fix = "Mend the training step, or take this out of its 'needs'."
+    fix = "Fix the training step, or take this out of its 'needs'."
     wanted = "what the training step 'needs'"
     return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -26,6 +26,11 @@ def nothing(*_args: object, **_kwargs: object) -> None:
     """Say nothing of a call before it is made."""
 
 
+def _listed(given: object) -> object:
+    """Return what can be gone through once as what can be gone through again."""
+    return list(given) if isinstance(given, Iterator) else given
+
+
 def around(
     scene: Scene,
     owner: Any,  # noqa: ANN401  # a class or a module
@@ -44,6 +49,8 @@ def around(
         if scene.paused or own in scene.active:
             return original(*args, **kwargs)
         scene.active.add(own)
+        args = tuple(map(_listed, args))
+        kwargs = {word: _listed(value) for word, value in kwargs.items()}
         try:
             safely(scene.journal, name, lambda: before(*args, **kwargs), None)
             result = original(*args, **kwargs)
@@ -92,30 +99,12 @@ class Calls:
         """Wrap each clip in both places where it can be had, as one and the same function."""
         for name in ("clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grads_with_norm_"):
             if hasattr(nn.utils, name):
-                clip = self._clip(name, getattr(nn.utils, name))
-                setattr(nn.utils, name, clip)
+                around(self._scene, nn.utils, name, self._clipping, key=("clip", 0))
                 if hasattr(nn.utils.clip_grad, name):
-                    setattr(nn.utils.clip_grad, name, clip)
+                    setattr(nn.utils.clip_grad, name, getattr(nn.utils, name))
 
-    def _clip(self, name: str, original: Call) -> Call:
-        scene = self._scene
-
-        @functools.wraps(original)
-        def wrapped(parameters: Tensor | Iterable[Tensor], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if scene.paused or ("clip", 0) in scene.active:
-                return original(parameters, *args, **kwargs)
-            given = parameters if isinstance(parameters, Tensor) else list(parameters)  # a generator is read only once
-            scene.active.add(("clip", 0))
-            try:
-                safely(scene.journal, name, lambda: self._clipping(given), None)
-                return original(given, *args, **kwargs)
-            finally:
-                scene.active.discard(("clip", 0))
-
-        return wrapped
-
-    def _clipping(self, given: Tensor | list[Tensor]) -> None:
-        params = [given] if isinstance(given, Tensor) else given
+    def _clipping(self, parameters: Tensor | list[Tensor], *_args: object, **_kwargs: object) -> None:
+        params = [parameters] if isinstance(parameters, Tensor) else parameters
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
         self._scene.let_know("before_clip", params)
         self._scene.journal.tell("clip", optimizers=optimizers)

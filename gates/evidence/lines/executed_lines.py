@@ -4,8 +4,7 @@ import ast
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -39,53 +38,54 @@ PLAIN = {
 MANAGING = {"no_grad", "inference_mode", "enable_grad", "autocast", "contextmanager", "asynccontextmanager", "wraps"}
 
 
-@dataclass(frozen=True)
-class Body:
-    """A function and its own lines, from the first statement after the docstring to the last.
+class FunctionLines(Model):
+    """A function of the implementation, and the lines that run only when it is called: those of `body`.
 
-    `head` is the first line of its definition, that of its first decorator if it has any.
-    `public` says whether no name on the way to it starts with one underscore, `promise` whether it has nothing to run
-    (`...`, `raise NotImplementedError`, an overload, an abstract method or one of a protocol), `wrapped` whether a
-    decorator may answer in its place.
+    It is `public` where no name on the way to it starts with one underscore, and it has something to run: it is no
+    overload, no abstract method or one of a protocol, and more than `...` or `raise NotImplementedError`. `counts` says
+    whether nothing excuses it from being run: it was defined here, too, and has lines of its own. Where it is
+    `wrapped`, a decorator may answer in its place.
     """
 
     name: str
-    head: int
-    line: int
-    first: int
-    last: int
-    public: bool
-    promise: bool
+    location: Location
+    body: Location
+    public: bool = True
+    counts: bool
     wrapped: bool
 
 
-def functions_of(module: SourceModule) -> list[Body]:
-    """Return the functions of a file that can come to life, those inside of others too."""
-    return [*_in(module.tree.body, "", public=True, promise=False)]
+def functions_of(module: SourceModule, ran: Collection[int] = ()) -> list[FunctionLines]:
+    """Return the functions of a file that can come to life, those inside of others too, where some lines ran."""
+    return [*_in(module.tree.body, module.path, "", ran, public=True)]
 
 
-def _in(statements: list[ast.stmt], owner: str, *, public: bool, promise: bool) -> Iterator[Body]:
+def _in(
+    statements: list[ast.stmt], path: str, owner: str, ran: Collection[int], *, public: bool, promise: bool = False
+) -> Iterator[FunctionLines]:
     for node in live_statements(statements):
         if isinstance(node, ast.ClassDef):
             seen, protocol = public and not is_private(node.name), "Protocol" in map(last_name, node.bases)
-            yield from _in(node.body, f"{owner}{node.name}.", public=seen, promise=protocol)
+            yield from _in(node.body, path, f"{owner}{node.name}.", ran, public=seen, promise=protocol)
         elif isinstance(node, Function):
-            yield _body(node, owner, public=public, promise=promise)
-            yield from _in(node.body, f"{owner}{node.name}.", public=False, promise=False)
+            yield _function(node, path, owner, ran, public=public and not promise)
+            yield from _in(node.body, path, f"{owner}{node.name}.", ran, public=False)
 
 
-def _body(node: Function, owner: str, *, public: bool, promise: bool) -> Body:
+def _function(node: Function, path: str, owner: str, ran: Collection[int], *, public: bool) -> FunctionLines:
     rest = [part for part in node.body if not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))]
     decorators = {name for part in node.decorator_list if (name := last_name(part))}
-    hollow = not rest or is_hollow(node)
-    return Body(
+    promise = not rest or is_hollow(node) or any("abstract" in name for name in decorators)
+    public = public and not is_private(node.name) and not promise
+    last = node.end_lineno or node.lineno
+    first = min(map(_first_line, rest), default=last)
+    defined = not ran or any(line in ran for line in range(_first_line(node), max(first, node.lineno + 1)))
+    return FunctionLines(
         name=owner + node.name,
-        head=_first_line(node),
-        line=node.lineno,
-        first=min((_first_line(part) for part in rest), default=node.end_lineno or node.lineno),
-        last=node.end_lineno or node.lineno,
-        public=public and not is_private(node.name),
-        promise=promise or hollow or any("abstract" in name for name in decorators),
+        location=Location(path=path, line=node.lineno, last_line=last),
+        body=Location(path=path, line=first, last_line=last),
+        public=public,
+        counts=public and first > node.lineno and defined,
         wrapped=not decorators <= PLAIN | MANAGING,
     )
 
@@ -124,20 +124,6 @@ def _pattern(path: Path) -> str:
     """Return a path as a pattern that matches it alone, or all below it."""
     plain = "".join("?" if sign in "*?[]" else sign for sign in str(path))
     return f"{plain}/*" if path.is_dir() else plain
-
-
-class FunctionLines(Model):
-    """A function of the implementation, and the lines that run only when it is called: those of `body`.
-
-    `counts` says whether it is public and nothing excuses it from being run: it is no abstract method, and was defined
-    here. Where it is `wrapped`, a decorator may answer in its place.
-    """
-
-    name: str
-    location: Location
-    body: Location
-    counts: bool
-    wrapped: bool
 
 
 class ExecutedLines(Evidence):
@@ -181,9 +167,7 @@ class ExecutedLines(Evidence):
             how="coverage, inside of the test run, one context a test",
             version=traced.told.version,
             functions=tuple(
-                _function(module.path, body, lines.get(module.path, {}))
-                for module in modules.values()
-                for body in functions_of(module)
+                function for module in modules.values() for function in functions_of(module, lines.get(module.path, {}))
             ),
             lines=lines,
             contexts=tuple(contexts),
@@ -226,17 +210,6 @@ class ExecutedLines(Evidence):
 def named_tests(contexts: Iterable[str]) -> list[str]:
     """Return the ids of the tests among contexts."""
     return sorted(name.removeprefix(TEST) for name in contexts if name.startswith(TEST))
-
-
-def _function(path: str, body: Body, ran: dict[int, int]) -> FunctionLines:
-    defined = not ran or any(line in ran for line in range(body.head, max(body.first, body.line + 1)))
-    return FunctionLines(
-        name=body.name,
-        location=Location(path=path, line=body.line, last_line=body.last),
-        body=Location(path=path, line=body.first, last_line=body.last),
-        counts=body.public and not body.promise and body.first > body.line and defined,
-        wrapped=body.wrapped,
-    )
 
 
 def _runs(numbers: list[int]) -> str:

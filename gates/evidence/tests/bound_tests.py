@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gates.code.syntax import texts
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestRecord
-from gates.project.two_states import TwoStates
+from gates.project.history import TwoStates
 from gates.task.task import Criterion, Task
 
 

@@ -185,12 +185,6 @@ class Written:
         self._skipped = {event["id"]: event["message"] for event in events if event["event"] == "collect_skipped"}
         self._heard = {event["id"].split("::")[0] for event in events if event.get("id")}
 
-    def lines_of(self, plan: Event) -> tuple[int, int] | None:
-        """Return where the one definition of a planned test begins, if nothing in its file could replace it."""
-        key = (*plan["chain"], plan["name"])
-        found = self._tests_in(Path(plan["file"])).get(key, [])
-        return (found[0].location.line or 1, found[0].head) if len(found) == 1 and found[0].sure else None
-
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the tests that pytest did not plan; of a file that it did not read, those that are marked."""
         if not any(event["name"] for event in self._told):

@@ -4,21 +4,27 @@ import json
 import os
 import re
 import shutil
+import signal
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+import psutil
+
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
-from gates.child.process import Channel, ProcessRun
+from gates.child.asking import HERE
+from gates.child.probing import Entry, Question
+from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
-from gates.evidence.lines.traced import FOLDER, not_committed
-from gates.evidence.tests.reconcile import disagreements, rigged
-from gates.evidence.tests.records import Records, events_in, stage_of
-from gates.evidence.tests.taking import Taking, taking
+from gates.evidence.lines.traced import FOLDER, Taking, not_committed, taking
+from gates.evidence.tests.records import Records, disagreements, rigged, stage_of
 from gates.evidence.tests.test_records import (
     CollectError,
     Deselected,
@@ -29,15 +35,16 @@ from gates.evidence.tests.test_records import (
     Unplanned,
     Warned,
 )
-from gates.project.files import copy_package
 from gates.task.task import Task
 from gates.words import printable
 
-PLUGIN = "gates_pytest_witness"
+PLUGIN = "gates_probe.witness"
 TAKEN = "taken.json"
 NO_ENV: Mapping[str, str] = MappingProxyType({})
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
+WRITER = re.compile(rb'"pid": (\d+)')
+STACKS_S = 0.8
 STACK = 6000  # characters of the last stack that are kept
 
 
@@ -151,7 +158,8 @@ class PytestRun(Derived):
         Those that are taken of an earlier run are collected only. Which `lines` they execute need not be noted.
         """
         plugin = folder / "plugin"
-        copy_package(Path(__file__).with_name("_pytest_witness"), plugin / PLUGIN)
+        plugin.mkdir(exist_ok=True)
+        (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
         own = "PYTHONPATH" in env
         paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
@@ -161,30 +169,40 @@ class PytestRun(Derived):
             env |= coverage_env(folder / FOLDER, task, context)
         if took:
             (folder / TAKEN).write_text(json.dumps([*took.tests]), encoding="utf-8")
-        channel = Channel(folder, seed=seed, taken=str(folder / TAKEN) if took else "")
-        log, limit_s = folder / "run", context.timeout_s
+        stacks = folder / "stacks.txt"
+        asked = {"seed": seed, "taken": str(folder / TAKEN) if took else "", "stacks": str(stacks)}
+        question = Question(folder / "witness.jsonl", asked)
+        env["GATES_WITNESS"] = str(question.path)
+        log, limit_s, late = folder / "run", context.timeout_s, partial(_ask_for_stacks, question.journal, stacks)
         try:
-            ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=log, env=env, channel=channel)
+            with question:
+                ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=log, env=env, late=late)
         except OSError as error:
             raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
         shutil.rmtree(plugin, ignore_errors=True)
         shutil.rmtree(folder / "cache", ignore_errors=True)
         try:
-            return cls.read(ended, folder, channel.nonce, context, task, took)
+            return cls.read(ended, folder, question.answer(), context, task, took)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise EvidenceUnavailable(f"the records of the run cannot be read: {error!r:.200}") from error
 
     @classmethod
     def read(
-        cls, ended: ProcessRun, folder: Path, nonce: str, context: Context, task: Task, took: Taking | None = None
+        cls,
+        ended: ProcessRun,
+        folder: Path,
+        told: tuple[list[Entry], int],
+        context: Context,
+        task: Task,
+        took: Taking | None = None,
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
-        events, foreign = events_in(folder / "witness.txt", nonce)
+        events, foreign = told
         records = Records(events, context, task)
         taken = took.tests if took else {}
         tests = tuple(records.tests())
         ran = tuple(test for test in tests if test.id not in taken)
-        forged = (f"{foreign} lines on the witness's pipe are not its own",) if foreign else ()
+        forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
             commands=(ended.as_command("test suite", _shown(ended, folder, context)),),
@@ -209,6 +227,20 @@ class PytestRun(Derived):
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
+
+
+def _ask_for_stacks(journal: Path, stacks: Path, pid: int) -> None:
+    """Have the processes of a run that tell in the journal write down where they are."""
+    if not hasattr(signal, "SIGRTMAX"):
+        return
+    with suppress(psutil.Error, OSError):
+        family = {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
+        for member in family & {int(found) for found in WRITER.findall(journal.read_bytes())}:
+            os.kill(member, signal.SIGRTMAX - 3)
+        limit, size = time.monotonic() + STACKS_S, -1
+        while time.monotonic() < limit and (size <= 0 or size != stacks.stat().st_size):
+            size = stacks.stat().st_size
+            time.sleep(0.05)
 
 
 def _command(task: Task, context: Context, folder: Path) -> list[str]:

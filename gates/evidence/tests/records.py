@@ -1,11 +1,12 @@
-"""The records of a test run, folded from the events that its witness told."""
+"""The records of a test run, folded from the events that its witness told; and where its witnesses disagree."""
 
 import json
-from collections import defaultdict
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from sys import intern
 
+from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.evidence.tests.marked import Written
 from gates.evidence.tests.test_records import (
@@ -13,6 +14,7 @@ from gates.evidence.tests.test_records import (
     CollectError,
     Deselected,
     Event,
+    TestOutcome,
     TestRecord,
     Warned,
     last_of,
@@ -58,7 +60,6 @@ class Records:
             crash=crash,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             reruns=sum(event["outcome"] == "rerun" for event in seen),
-            lines=self.written.lines_of(plan),
         )
 
     def collect_events(self, name: str) -> Iterator[CollectError]:
@@ -116,44 +117,6 @@ class Records:
 READ = {"visited", "collect_failed", "collect_skipped"}
 
 
-def events_in(path: Path, nonce: str) -> tuple[list[Event], int]:
-    """Return the events with our nonce, each with the process that told it, and how many lines were somebody else's."""
-    begun: dict[bytes, list[bytes]] = defaultdict(list)
-    events: list[Event] = []
-    pids: dict[bytes, int] = {}
-    foreign = 0
-    if not path.is_file():
-        return events, foreign
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                break  # the writer died in the middle
-            head, dot, rest = line.rstrip(b"\n").partition(b".")
-            more, plus, piece = line.rstrip(b"\n").partition(b"+")
-            if more.isdigit() and plus:
-                begun[more].append(piece)
-                continue
-            text = b"".join([*begun.pop(head, []), rest])
-            event = _event(text, nonce) if dot and head.isdigit() else None
-            if event is None:
-                foreign += 1
-            else:
-                event["pid"] = pids.setdefault(head, int(head))
-                events.append(event)
-    return events, foreign
-
-
-def _event(text: bytes, nonce: str) -> Event | None:
-    try:
-        event = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(event, dict) or event.pop("nonce", "") != nonce or not isinstance(event.get("event"), str):
-        return None
-    # interned: of each test, its id and some keys are told half a dozen times
-    return {intern(name): intern(printable(v)) if isinstance(v, str) else v for name, v in event.items()}
-
-
 def stage_of(events: list[Event]) -> str:
     """Return, in words, what the run was at when its last event was told."""
     told = {"start", "collecting", "asked", "began", "phase", "over", "end"}
@@ -173,3 +136,172 @@ def stage_of(events: list[Event]) -> str:
         "over": f"after {last.get('id')} had ended",
         "end": "after the session had ended",
     }[last["event"]]
+
+
+MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "expects": "failed"}
+COMPARED = {"exitcode", "tests", "nodeid", "outcome"}  # the rest of a JSON report is let go while it is read
+WHAT = {
+    "passes": "asserts 1 + 1 == 2",
+    "fails": "asserts 1 + 1 == 3",
+    "compares": "asserts 1 + 1 == 3 by unittest",
+    "expects": "expects an exception that does not come",
+}
+
+
+def disagreements(
+    ended: ProcessRun, events: list[Event], tests: tuple[TestRecord, ...], folder: Path, *, asked: tuple[str, ...]
+) -> Iterator[str]:
+    """Name every contradiction between the witnesses of a run that came to its own end."""
+    if ended.exit_code not in {0, 1}:
+        return
+    told: dict[str, list[Event]] = defaultdict(list)
+    for event in events:
+        told[event["event"]].append(event)
+    yield from _ended(ended, told)
+    missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
+    if missing:
+        yield f"{len(missing)} of {len(tests)} planned tests have no end, first {missing[0]}"
+    unplanned = {event["id"] for event in told["report"]} - {test.id for test in tests}
+    if unplanned:
+        yield f"{len(unplanned)} tests ended that were never planned, first {min(unplanned)}"
+    taken = [event["args"] for event in told["asked"]]
+    if any(set(args) != set(asked) for args in taken):
+        yield f"pytest was asked for {', '.join(asked)}, but collected {', '.join(taken[0]) or 'nothing'}"
+    if lost := next((event for event in told["lost"] if event["count"]), None):
+        yield f"{lost['count']} tests were collected and then dropped without a word, first {lost['ids'][0]}"
+    if {event["pid"] for event in told["ran"]} - {event["pid"] for event in told["canaries"]}:
+        yield "tests were called, but not by the harness that our own tests of it were to try"
+    yield from _uncalled(events, tests)
+    yield from _rewritten(events)
+    yield from _against_json(folder / "report.json", ended, tests)
+    yield from _against_junit(folder / "junit.xml", told, tests)
+
+
+def _ended(ended: ProcessRun, told: dict[str, list[Event]]) -> Iterator[str]:
+    """Name what contradicts the end of the process, of its workers and forks."""
+    ends = [event for event in told["end"] if not event["worker"]]
+    if not ends:
+        yield f"the process ended with exit code {ended.exit_code}, but pytest never came to the end of its session"
+    elif ends[-1]["exit_code"] != ended.exit_code:
+        yield f"pytest's session ended with {ends[-1]['exit_code']}, its process with {ended.exit_code}"
+    if not all(event["asserts"] for event in told["start"]):
+        yield "Python ran with -O, under which no assertion is executed"
+    pids = Counter(event["pid"] for event in told["end"])
+    for event in told["start"]:
+        if event["worker"] and event["pid"] not in pids:
+            yield f"worker {event['worker']} vanished: it never came to the end of its session"
+    unheard = {event["worker"] for event in told["worker_down"]} - {event["worker"] for event in told["start"]}
+    if unheard:
+        yield f"worker {', '.join(sorted(unheard))} was never heard of"
+    if told["strayed"]:
+        yield f"a fork of the process went on with the session after {told['strayed'][0]['id'] or 'a test'}"
+    elif max(pids.values(), default=0) > 1:
+        yield "the end of one session was told more than once: a fork of the process went on with it"
+
+
+def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Name tests that passed though nobody called their function."""
+    planned, ran = last_of(events, "planned"), last_of(events, "ran")
+    for test in tests:
+        passed = test.outcome is TestOutcome.PASSED
+        if passed and planned[test.id]["plain"] and not ran.get(test.id, {}).get("called"):
+            yield f"{test.id} passed, but its function was never called"
+            return
+
+
+def _rewritten(events: list[Event]) -> Iterator[str]:
+    """Name tests whose exceptions outnumber the reports that admit them; a rerun, an xfail and a subtest do."""
+    raised: dict[tuple[str, str], list[str]] = defaultdict(list)
+    inner: dict[tuple[str, str], str] = {}
+    admitted: Counter[tuple[str, str]] = Counter()
+    expected: Counter[tuple[str, str]] = Counter()
+    excused: Counter[tuple[str, str]] = Counter()
+    for event in events:
+        key = (event.get("id", ""), event.get("when", ""))
+        if event["event"] == "raw":
+            raised[key].append(event["error"])
+            expected[key] += event["expected"]
+        elif event["event"] == "ran" and event.get("error"):
+            inner[event["id"], "call"] = event["error"]
+        elif event["event"] == "report" and (event["outcome"] in {"failed", "rerun"} or event["xfail"]):
+            admitted[key] += 1
+            excused[key] += event["xfail"]
+    inner_only = inner.keys() - raised.keys()
+    for key, error in inner.items():
+        raised[key] = raised[key] or [error]
+    for key, errors in raised.items():
+        if len(errors) > admitted[key]:
+            yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
+        elif excused[key] > expected[key] and key not in inner_only:
+            yield f"{key[0]} raised {errors[0]}, which only its report calls an expected failure"
+
+
+def _against_json(path: Path, ended: ProcessRun, tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    try:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        report = json.loads(text, object_pairs_hook=lambda pairs: {k: v for k, v in pairs if k in COMPARED})
+        theirs = {printable(str(test["nodeid"])): _broken(str(test["outcome"])) for test in report["tests"]}
+        code = int(report["exitcode"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        yield f"the JSON report is missing or unreadable: {type(error).__name__}: {error}"
+        return
+    if code != ended.exit_code:
+        yield f"the JSON report says exit code {code}, the process {ended.exit_code}"
+    ours = {test.id: _broken(test.outcome.value) for test in tests}
+    rerun = {test.id for test in tests if test.reruns}
+    for test_id in sorted(ours.keys() | theirs.keys()):
+        if theirs.get(test_id) == "rerun" and test_id in rerun:
+            continue
+        if ours.get(test_id) != theirs.get(test_id):
+            yield f"{test_id}: the plugin saw {ours.get(test_id)}, the JSON report {theirs.get(test_id)}"
+            return
+
+
+def _broken(outcome: str) -> str:
+    """Fold `error` into `failed`: a test that fails and then errors is called either."""
+    return "failed" if outcome == "error" else outcome
+
+
+def _against_junit(path: Path, told: dict[str, list[Event]], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+    """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
+    cases = bad = 0
+    try:
+        for _, case in ET.iterparse(path):  # noqa: S314  # written by the run just made
+            if case.tag == "testcase":
+                cases += 1
+                bad += case.find("failure") is not None or case.find("error") is not None
+                case.clear()  # of tens of thousands
+    except (OSError, ET.ParseError) as error:
+        yield f"the JUnit file is missing or unreadable: {type(error).__name__}: {error}"
+        return
+    ours = sum(test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR} for test in tests)
+    if (bad > 0) != (ours > 0) or bad < ours:
+        yield f"the JUnit file has {bad} failed cases, the plugin saw {ours}"
+    planned = len(tests) + len({event["id"] for event in told["collect_skipped"]})
+    plain = not any(event["subtest"] or event["outcome"] == "rerun" for event in told["report"])
+    if cases < planned or (plain and not bad and cases != planned):
+        yield f"the JUnit file has {cases} cases, the plan {planned}"
+
+
+def rigged(events: list[Event]) -> Iterator[str]:
+    """Say of each canary that was called what it is not who said what; one that could not be run says nothing."""
+    seen = set()
+    for event in events:
+        for said in event["said"] if event["event"] == "canaries" else ():
+            text = _contradiction(said)
+            if text and not said["unable"] and text not in seen:
+                seen.add(text)
+                yield f"{text} ({event['when']} the tests)"
+
+
+def _contradiction(said: Event) -> str:
+    name, called, raised, ended = said["id"], said["called"], said["raised"], said["ended"]
+    test = f"a test of ours that {WHAT[name]}"
+    if not ended and not raised:  # nobody called it
+        return f"{test} was never run, and the harness called it {called}" if called == "passed" else ""
+    if ended is (MUST[name] == "passed") and called == MUST[name]:
+        return ""
+    if name == "passes" and ended and said["seen"]:
+        return ""  # a hook of the project wants more of a test than ours has
+    how = "ended well" if ended else f"raised {raised}"
+    return f"{test} {how}, and the harness called it {called}"

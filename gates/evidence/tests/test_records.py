@@ -37,8 +37,7 @@ class TestRecord(Model):
     """One planned test and how it ended; `crash` is the innermost line of a failure's traceback.
 
     `near` are other marks with what they name, if that looks like a criterion. `reruns` counts the failures that a
-    plugin answered by running the test again. `lines` are those where its definition begins, from the first decorator
-    to `def`, where its file alone tells what function it is.
+    plugin answered by running the test again.
     """
 
     __test__ = False
@@ -53,12 +52,11 @@ class TestRecord(Model):
     crash: Location | None = None
     subtests_left_out: int = 0
     reruns: int = 0
-    lines: tuple[int, int] | None = None
 
     def now(self, planned: "TestRecord") -> "TestRecord":
         """Return the record of a test that ended before, as it is planned now."""
-        where = {"location": planned.location, "lines": planned.lines}
-        return self.model_copy(update={**where, "criteria": planned.criteria, "near": planned.near})
+        told = {name: getattr(planned, name) for name in ("location", "criteria", "near")}
+        return self.model_copy(update=told)
 
     @property
     def function(self) -> str:

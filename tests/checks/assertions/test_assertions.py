@@ -9,6 +9,7 @@ from building import a_context, collected, written
 from gates.check import EvidenceSet
 from gates.checks.assertions import TestFiles, judge
 from gates.evidence.lines.executed_lines import ExecutedLines
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 from gates.task import loading as spec
@@ -29,14 +30,18 @@ TESTS = {
     "never_awaited": "from pkg.core import double\n\n\nasync def check():\n    pass\n\n\ndef test_it():\n"
     "    assert double(1) == 2\n    check()\n",
     "or_true": "from pkg.core import double\n\n\ndef test_it():\n    assert double(2) == 5 or True\n",
-    "itself": "from pkg.core import double\n\n\ndef test_it():\n    found = double(2)\n    assert found == found\n",
     "tuple": "from pkg.core import double\n\n\ndef test_it():\n    assert (double(2) == 5, 'must be five')\n",
+    "nothing_of_it": "import pytest\nfrom pkg.core import double, triple\n\n\n"
+    "def test_it():\n    assert double(1) == 2\n\n\n"
+    "def test_other():\n    with pytest.raises(TypeError):\n        triple(None)\n        assert triple(1) == 3\n",
+    "not_a_number": "from pkg.core import double\n\n\ndef test_it():\n    found = double(float('nan'))\n"
+    "    assert found != found\n",
     "useless": "from pkg.core import double\n\n\ndef test_it():\n    assert double(1) == 2\n    double(2) == 5\n",
 }
 RULES = {
     "honest": set[str](), "raises": set[str](), "lazy": {"BL021"}, "empty_loop": {"BL021"}, "behind_raise": {"BL021"},
-    "returned": {"BL019"}, "never_awaited": {"BL019"}, "or_true": {"BL020"}, "itself": {"BL020"}, "tuple": {"BL020"},
-    "useless": {"BL020"},
+    "returned": {"BL019"}, "never_awaited": {"BL019"}, "or_true": {"BL020"}, "tuple": {"BL020"},
+    "useless": {"BL020"}, "nothing_of_it": set[str](), "not_a_number": set[str](),
 }  # fmt: skip
 
 
@@ -50,10 +55,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[F
     )
     task = f"id: T1\ntitle: Doubling\nimplementation: [pkg]\ntests: [tests]\ncriteria:\n{criteria}"
     files = {f"tests/test_{name}.py": text for name, text in TESTS.items()}
-    files |= {"pkg/__init__.py": "", "pkg/core.py": "def double(x):\n    return x * 2\n", "tasks/T1.yaml": task}
+    files |= {
+        "pkg/__init__.py": "",
+        "pkg/core.py": "def double(x):\n    return x * 2\n\n\ndef triple(x):\n    return x / 1 * 3\n",
+        "tasks/T1.yaml": task,
+    }
     root = written(tmp_path_factory.mktemp("assertions") / "project", files)
     asked = spec.load(root / "tasks/T1.yaml", root)
-    seen = collected(asked, a_context(root), PytestRun, ExecutedLines, TestFiles)
+    seen = collected(asked, a_context(root), PytestRun, ExecutedLines, SourceTree, TestFiles)
     by_criterion: dict[str, list[Finding]] = {name: [] for name in TESTS}
     for finding in judge(asked, seen):
         by_criterion[str(finding.criterion)].append(finding)

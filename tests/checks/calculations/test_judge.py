@@ -22,8 +22,7 @@ from gates.criteria import stand
 from gates.model import Finding, Level, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 
 PASSED, FAILED, UNKNOWN = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 

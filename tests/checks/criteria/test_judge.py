@@ -15,14 +15,12 @@ from recording import ORDER, a_recorded, happened, recorded
 
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
-from gates.evidence.code_rules import RuleSite, RuleTrace
-from gates.evidence.source_tree import SourceTree, Watchful
+from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, Watchful
 from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE
-from gates.task.selection import narrowed
-from gates.task.task import Task
+from gates.task.task import Task, narrowed
 
 P, F, U, N = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
 ONE = a_task(criteria=[a_criterion()], measurements=[])

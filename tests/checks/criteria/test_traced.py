@@ -7,8 +7,7 @@ from building import a_criterion, a_record, a_run, a_task, all_evidence, evidenc
 
 from gates.code.symbols import SymbolTrace
 from gates.criteria import stand
-from gates.evidence.code_rules import PatternTrace
-from gates.evidence.source_tree import SourceTree
+from gates.evidence.source_tree import PatternTrace, SourceTree
 from gates.model import Finding, Location, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol

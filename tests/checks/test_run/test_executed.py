@@ -10,7 +10,7 @@ from gates.check import EvidenceSet
 from gates.checks.test_run.judge import judge
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.model import Finding, Level, Outcome, Severity
-from gates.task.selection import narrowed
+from gates.task.task import narrowed
 
 TASK = a_task(entry_points=[], criteria=[a_criterion()])
 LOST = a_function("lost", line=5)
@@ -24,7 +24,7 @@ def test_function_that_no_test_executes_is_listed_at_its_line() -> None:
     (finding,) = findings(executed(a_function(), LOST))
     assert (finding.outcome, finding.severity, finding.level) == (Outcome.FAILED, Severity.MEDIUM, Level.ADVISORY)
     assert str(finding.location) == "pkg/core.py:5-6"
-    assert "`lost`" in finding.message
+    assert "lost()" in finding.message
     assert not finding.blocks
 
 

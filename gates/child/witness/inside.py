@@ -1,17 +1,68 @@
-"""Watches a test from the inside, around the called function; shuffles tests, lets the harness judge canaries."""
+"""Tells of a run, watches a test around the called function, shuffles tests, lets the harness judge canaries."""
 
 import functools
 import importlib
 import inspect
 import json
+import os
 import random
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from ..asking import Teller
+
+getpid = os.getpid  # bound here, because the tested code may patch modules
+
+
+class Witness:
+    """Tells what happens in this process, or in a worker of it; without a journal it tells nothing."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, Any] = {}
+        self.in_test = False
+        self._teller: Teller | None = None
+        self._events: list[dict[str, object]] = []
+        self._own = getpid()
+        self._strayed = False
+        os.register_at_fork(after_in_child=self._forked)
+
+    def attach(self, asked: dict[str, Any]) -> None:
+        """Tell in the journal that the gate asks for."""
+        if asked:
+            self.asked, self._teller = asked, Teller(asked["journal"], asked["secret"])
+
+    def note(self, event: str, **facts: object) -> None:
+        """Keep an event for the next that must be told at once."""
+        if self._strayed:
+            event, facts = "strayed", {"id": str(facts.get("id", ""))}
+        self._events.append({"event": event, "pid": self._own, **facts})
+        if self._strayed:
+            self.flush()
+            self._strayed, self._teller = False, None
+
+    def tell(self, event: str, **facts: object) -> None:
+        """Tell an event now, and all that were kept: what comes next may be the end of the process."""
+        self.note(event, **facts)
+        self.flush()
+
+    def flush(self) -> None:
+        """Tell the events that were kept."""
+        events, self._events = self._events, []
+        if self._teller is not None and events:
+            self._teller.note(*events)
+
+    def _forked(self) -> None:
+        """Tell of a fork in a test only that it goes on as if it were the run; another fork may be part of the run."""
+        self._strayed, self._events = self.in_test, []
+        if self._teller is not None:
+            self._teller.forked()
+
 
 NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 
@@ -41,19 +92,7 @@ def watched_function(function: object, told: dict[str, object]) -> Callable[...,
     """Return a function that calls another and notes how it ended; `None` for what is no plain function."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or not callable(function):
         return None
-    told["code"] = _code_of(function)
     return functools.wraps(function)(_noting(function, told, called="yes"))
-
-
-def _code_of(function: object) -> str:
-    """Return where the code of a function was written, beneath all that keeps to the ways of `functools.wraps`."""
-    for _ in range(20):
-        inner = getattr(function, "__wrapped__", None) or getattr(function, "__func__", None)
-        if inner is None:
-            break
-        function = inner
-    code = getattr(function, "__code__", None)
-    return f"{code.co_firstlineno}:{code.co_filename}" if code is not None else ""
 
 
 def _noting(function: Callable[..., object], told: dict[str, object], **more: object) -> Callable[..., object]:

@@ -226,11 +226,13 @@ _lines = Lines()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begin before any conftest file is read."""
     _lines.start(early_config)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Give what runs to the test."""
     before = _lines.switch(f"test:{item.nodeid}")
     try:
         return (yield)
@@ -240,6 +242,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_fixture_setup(fixturedef: "pytest.FixtureDef[Any]") -> Iterator[None]:
+    """Give what runs to the fixture, where it is wider than a test."""
     before = _lines.context
     try:
         if fixturedef.scope != "function":
@@ -251,9 +254,11 @@ def pytest_fixture_setup(fixturedef: "pytest.FixtureDef[Any]") -> Iterator[None]
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish() -> Iterator[None]:
+    """Give what runs to no test."""
     _lines.switch("")
     return (yield)
 
 
 def pytest_unconfigure() -> None:
+    """Write down what is left."""
     _lines.end()

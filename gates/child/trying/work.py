@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .keeping import Copy
-from .starting import run, warm_up
+from .session import run, warm_up
 from .values import HEARD
 
 Told = dict[str, Any]

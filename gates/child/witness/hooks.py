@@ -1,6 +1,5 @@
-"""A pytest plugin that runs inside the tested project's process and tells over a pipe what happens there.
+"""A pytest plugin that runs inside the tested project's process and tells in a journal what happens there.
 
-It stands alone (the standard library and pytest), because the project's interpreter need not have this package.
 Outcomes are told twice: as the exception says, noted around the test function itself, inside of all that a conftest
 could put around it; and as the report says.
 """
@@ -11,16 +10,17 @@ import re
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 from warnings import WarningMessage
 
 import pytest
 
-from .inside import judged, leave_out, running, shuffle, watched_function, watched_test
-from .wire import Wire
+from ..asking import question_at
+from .inside import Witness, judged, leave_out, running, shuffle, watched_function, watched_test
 
-wire = Wire()
+witness = Witness()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
 NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
 STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
@@ -34,7 +34,8 @@ class Worker(Protocol):
 
 def pytest_addoption() -> None:
     """Attach before any conftest file is read."""
-    wire.attach(os.environ.pop("GATES_WITNESS", ""))
+    if path := os.environ.pop("GATES_WITNESS", ""):
+        witness.attach(question_at(path))
 
 
 @pytest.hookimpl(trylast=True)
@@ -42,12 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Tell of the start; after pytest's own plugin, take the stack of a process that dies."""
     config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
     if hasattr(config, "workerinput"):
-        wire.take_over(config.workerinput.pop("gates", {}))
-    if wire.stack is not None:
-        faulthandler.enable(file=wire.stack, all_threads=True)
-        if STACK_SIGNAL:
-            faulthandler.register(STACK_SIGNAL, file=wire.stack, all_threads=True)
-    wire.tell(
+        witness.attach(config.workerinput.pop("gates", {}))
+    _keep_stacks()
+    witness.tell(
         "start",
         time=time.time(),
         pytest=pytest.__version__,
@@ -59,6 +57,15 @@ def pytest_configure(config: pytest.Config) -> None:
         files=list(config.getini("python_files")),
     )
     _listen_to_reads(f"{config.rootpath}{os.sep}")
+
+
+def _keep_stacks() -> None:
+    """Have the stacks of this process written down where it dies, or is asked for them."""
+    if path := witness.asked.get("stacks"):
+        file = open(path, "ab", buffering=0)  # noqa: PTH123, SIM115  # as long as the process lives
+        faulthandler.enable(file=file, all_threads=True)
+        if STACK_SIGNAL:
+            faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
 
 
 def _listen_to_reads(root: str) -> None:
@@ -79,21 +86,21 @@ def _listen_to_reads(root: str) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Worker) -> None:
-    """Let a worker of pytest-xdist tell on the same pipe."""
-    node.workerinput["gates"] = wire.handed_on()
+    """Let a worker of pytest-xdist tell in the same journal."""
+    node.workerinput["gates"] = witness.asked
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Worker, error: object) -> None:
     """Tell of the end of a worker."""
-    wire.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
+    witness.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Tell which file is read: its import may end the process."""
     if isinstance(collector, pytest.File):
-        wire.tell("collecting", id=collector.nodeid)
+        witness.tell("collecting", id=collector.nodeid)
     return (yield)
 
 
@@ -112,16 +119,16 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Take another order where one is asked for; leave out the tests that an earlier run answers for."""
-    if wire.seed:
-        shuffle(items, wire.seed)
-    if wire.taken:
+    if seed := witness.asked.get("seed"):
+        shuffle(items, seed)
+    if taken := witness.asked.get("taken"):
         _whole[:] = items
-        leave_out(items, wire.taken)
+        leave_out(items, taken)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
-    wire.note("asked", args=[str(arg) for arg in session.config.args])
+    witness.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
         # an async test is called by its plugin, a unittest one by unittest
         plain = type(item) is pytest.Function or hasattr(item, "addFailure")
@@ -129,14 +136,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         _tell_of("planned", item, plain=plain, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
-    wire.note("lost", ids=sorted(lost)[:20], count=len(lost))
+    witness.note("lost", ids=sorted(lost)[:20], count=len(lost))
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Tell what is left out."""
+    mark = is_left_out_by_mark()
     for item in items:
         _deselected.add(item.nodeid)
-        _tell_of("deselected", item, mark=is_left_out_by_mark(item))
+        _tell_of("deselected", item, mark=mark)
 
 
 def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
@@ -144,19 +152,19 @@ def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
     chain = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
     name = getattr(item, "originalname", "") or ""
     written = {"file": str(item.path), "path": path, "line": (line or 0) + 1, "chain": chain, "name": name}
-    wire.note(event, id=item.nodeid, criteria=criteria_of(item), **written, **facts)
+    witness.note(event, id=item.nodeid, criteria=criteria_of(item), **written, **facts)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Tell what was read, and what could not be."""
     if report.failed:
-        wire.tell("collect_failed", id=report.nodeid, message=text_of(report))
+        witness.tell("collect_failed", id=report.nodeid, message=text_of(report))
     elif report.skipped:
         where = report.longrepr
         line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
-        wire.note("collect_skipped", id=report.nodeid, message=reason_of(report), line=line)
+        witness.note("collect_skipped", id=report.nodeid, message=reason_of(report), line=line)
     else:
-        wire.note("visited", id=report.nodeid)
+        witness.note("visited", id=report.nodeid)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -165,19 +173,19 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     options = session.config.option
     runs_here = not options.collectonly and getattr(options, "dist", "no") == "no"
     if runs_here:
-        wire.tell("canaries", when="before", said=judged(session))
+        witness.tell("canaries", when="before", said=judged(session))
     result = yield
     if runs_here:
-        wire.tell("canaries", when="after", said=judged(session))
+        witness.tell("canaries", when="after", said=judged(session))
     return result
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Tell which test is begun, and that it is over."""
-    wire.tell("began", id=item.nodeid)
+    witness.tell("began", id=item.nodeid)
     result = yield
-    wire.note("over", id=item.nodeid)  # told with the next test's begin
+    witness.note("over", id=item.nodeid)  # told with the next test's begin
     return result
 
 
@@ -186,15 +194,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Watch the test from the inside of all that is wrapped around it."""
     if running:
         return (yield)
-    wire.tell("phase", id=item.nodeid, when="call")
+    witness.tell("phase", id=item.nodeid, when="call")
     told: dict[str, object] = {}
-    wire.in_test = True
+    witness.in_test = True
     with watched_test(item, told):
         try:
             return (yield)
         finally:
-            wire.in_test = False
-            wire.note("ran", id=item.nodeid, **told)
+            witness.in_test = False
+            witness.note("ran", id=item.nodeid, **told)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -220,7 +228,7 @@ def _told_of(item: pytest.Item) -> dict[str, object]:
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Tell that the test itself is over."""
     if not running:
-        wire.tell("phase", id=item.nodeid, when="teardown")
+        witness.tell("phase", id=item.nodeid, when="teardown")
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -231,7 +239,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     failed, error = max(before, _raw(call))
     if failed and not running:
         expected = error == "XFailed" or any(True for _ in item.iter_markers("xfail"))
-        wire.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
+        witness.note("raw", id=item.nodeid, when=call.when, error=error, expected=expected)
 
 
 def _raw(call: pytest.CallInfo[None]) -> tuple[bool, str]:
@@ -252,30 +260,29 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         path, line = crash_of(report)
         facts = {"message": text_of(report), "path": path, "line": line}
     facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
-    wire.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
+    witness.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
 
 
 def pytest_warning_recorded(warning_message: WarningMessage, when: str, nodeid: str) -> None:
     """Note a warning and its place."""
     category, message = warning_message.category.__name__, str(warning_message.message)[:500]
     place = {"path": str(warning_message.filename), "line": warning_message.lineno}
-    wire.note("warning", id=nodeid, when=when, category=category, message=message, **place)
+    witness.note("warning", id=nodeid, when=when, category=category, message=message, **place)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Tell the end."""
     worker = hasattr(session.config, "workerinput")
-    wire.note("read", paths=sorted(_read))
-    wire.tell("end", exit_code=int(exitstatus), worker=worker)
+    witness.note("read", paths=sorted(_read))
+    witness.tell("end", exit_code=int(exitstatus), worker=worker)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """Tell what was kept; take the stack again, which pytest's own plugin has given up by now."""
-    wire.flush()
-    if wire.stack is not None:
-        faulthandler.enable(file=wire.stack, all_threads=True)
+    witness.flush()
+    _keep_stacks()
 
 
 def criteria_of(item: pytest.Item) -> list[str]:
@@ -290,20 +297,10 @@ def near(item: pytest.Item) -> list[tuple[str, str]]:
     return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
 
 
-def is_left_out_by_mark(item: pytest.Item) -> bool:
-    """Return whether the mark expression (`-m`) and nothing else leaves a test out."""
-    options = item.config.option
-    if not options.markexpr or options.keyword or options.deselect:
-        return False
-    try:
-        from _pytest.mark import MarkMatcher
-        from _pytest.mark.expression import Expression
-
-        matcher = getattr(MarkMatcher, "from_markers", None)
-        marked = matcher(item.iter_markers()) if matcher else MarkMatcher.from_item(item)  # type: ignore[attr-defined]  # pytest 8.2
-        return not Expression.compile(options.markexpr).evaluate(marked)
-    except Exception:  # noqa: BLE001  # no public way to ask: another version is another answer, the careful one
-        return False
+def is_left_out_by_mark() -> bool:
+    """Return whether it is pytest's own mark expression (`-m`) that leaves tests out now."""
+    around = (frame for frame, _ in traceback.walk_stack(None))
+    return any(f.f_code.co_name == "deselect_by_mark" and f.f_globals["__name__"] == "_pytest.mark" for f in around)
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

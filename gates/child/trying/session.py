@@ -1,0 +1,230 @@
+"""Runs pytest once in a process of its own: forked from a warm process, or started afresh; it tells of events.
+
+What was collected, how each test ended and what was imported is written down as it happens.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from .values import Listener
+
+Told = dict[str, Any]
+PAGE = 4096
+KEPT = 300  # characters of a message
+
+
+class Recorder:
+    """Chooses the tests that are asked for, in the order asked for, and writes down what becomes of them."""
+
+    def __init__(self, told: dict[str, Any], events: TextIO) -> None:
+        self._rank = {name: i for i, name in enumerate(told["tests"])}
+        self._run = told.get("run")
+        self._listener = Listener(told.get("listen", {}), lambda key, kind: self.say("kind", key=key, kind=kind))
+        self._events = events
+
+    def say(self, event: str, **facts: object) -> None:
+        """Write one event, at once: the process may not live to write more."""
+        line = json.dumps({"event": event, **facts})
+        self._events.write(line.encode("ascii", "backslashreplace").decode() + "\n")
+        self._events.flush()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_load_initial_conftests(self, early_config: pytest.Config, args: list[str]) -> Iterator[None]:
+        """Start no other processes and measure no coverage, where the project has switched such a plugin on."""
+        if early_config.pluginmanager.hasplugin("xdist"):
+            args.append("-n0")
+        if early_config.pluginmanager.hasplugin("pytest_cov"):
+            args.append("--no-cov")
+            early_config.known_args_namespace.no_cov = True  # it has been read by now
+        yield
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
+        if self._run:
+            self._listener.listen()  # decorators are called while their users are imported
+        config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave the tests that were asked for."""
+        chosen = [item for item in items if item.nodeid in self._rank]
+        left = [item for item in items if item.nodeid not in self._rank]
+        if left:
+            config.hook.pytest_deselected(items=left)
+        items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Name each test; all of them run, unless some are named."""
+        for item in session.items:
+            self.say("collected", id=item.nodeid)
+        if self._run is not None:
+            session.items[:] = [item for item in session.items if item.nodeid in self._run]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note what could not be collected."""
+        if report.failed:
+            self.say("uncollected", id=report.nodeid, message=_last_line(report.longreprtext))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test has begun."""
+        self.say("started", id=nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how a phase of a test ended."""
+        message = _last_line(report.longreprtext) if report.failed else ""
+        self.say("ended", id=report.nodeid, when=report.when, outcome=report.outcome, message=message)
+
+
+def main(told: Told) -> int:
+    """Run pytest as told; return its exit code. What is compiled is kept only if that is asked for."""
+    sys.dont_write_bytecode = not told.get("compiled")
+    with Path(told["events"]).open("a", encoding="utf-8") as events:
+        recorder = Recorder(told, events)
+        code = int(pytest.main([*told["arguments"], *_neutral(told["cache"])], plugins=[recorder]))
+        recorder.say("exit", exit_code=code, packages=_packages())
+    sys.stdout.flush()
+    return code
+
+
+def _neutral(cache: str) -> list[str]:
+    """Return options that take no part in what is asked: no cache of the project's, no random order."""
+    return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
+
+
+def _packages() -> list[str]:
+    """Return the modules that were imported from where libraries are installed, in the order of their import."""
+    places = tuple(path for path in sys.path if path.endswith(("site-packages", "dist-packages")))
+    found = [(name, getattr(module, "__file__", None) or "") for name, module in list(sys.modules.items())]
+    return [name for name, file in found if places and file.startswith(places)]
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:KEPT] if lines else ""
+
+
+def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
+    """Import what every session needs and the faults do not touch; return whether forking is safe after it."""
+    if not hasattr(os, "fork") or sys.platform == "darwin":
+        return False
+    own = {name.split(".")[0] for name in modules}
+    left = own | {"pytest", "_pytest", "conftest"}
+    before = list(sys.path)
+    with _as_pytest_imports():
+        for name in packages:
+            if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
+                with contextlib.suppress(Exception):
+                    importlib.import_module(name)
+    sys.path[:] = before
+    gc.collect()
+    gc.freeze()  # no fork needs to look at what was there before it
+    return not own & set(sys.modules) and threading.active_count() == 1
+
+
+@contextlib.contextmanager
+def _as_pytest_imports() -> Iterator[None]:
+    """Import plugins as pytest does, with their assertions rewritten: of one that it finds otherwise, it warns."""
+    from _pytest.assertion import install_importhook
+    from _pytest.config import get_config
+
+    config = get_config()
+    install_importhook(config)
+    pytest.register_assert_rewrite(*_with_plugins())
+    try:
+        yield
+    finally:
+        config._ensure_unconfigure()  # noqa: SLF001  # no public name takes the hook away
+
+
+def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
+    """Run a session to its end or its limits; return its events and how its process ended."""
+    events = Path(told["events"])
+    events.unlink(missing_ok=True)
+    begun, delay, why = time.monotonic(), 0.002, ""
+    pid = (_fork if forked else _spawn)(told, log)
+    while not (ended := os.waitpid(pid, os.WNOHANG))[0] and not why:
+        why = "timeout" if time.monotonic() > begun + limit_s else "memory" if _resident(pid) > limit_bytes else ""
+        time.sleep(delay)
+        delay = min(delay * 1.5, 0.02)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])
+    return {"events": _read(events), "why": why, "code": code, "seconds": time.monotonic() - begun}
+
+
+def _fork(told: Told, log: Path) -> int:
+    """Be the session in a fork, which never returns; return its id."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if pid := os.fork():
+        return pid
+    code = 70
+    try:
+        os.setsid()
+        number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for stream in (1, 2):
+            os.dup2(number, stream)
+        sys.argv = ["pytest"]
+        code = main(told)
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001  # whatever it is, this process must not go on as its parent
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _spawn(told: Told, log: Path) -> int:
+    asked = Path(told["events"]).with_suffix(".told.json")
+    asked.write_text(json.dumps(told), encoding="utf-8")
+    with log.open("wb") as written:
+        argv = [sys.executable, "-m", f"{__package__}.session", str(asked)]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=written, stderr=written, start_new_session=True)
+    child.returncode = 0  # its end is waited for by its number
+    return child.pid
+
+
+def _resident(pid: int) -> int:
+    """Return the memory that a process holds, where the system tells."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _read(events: Path) -> list[Told]:
+    found = []
+    with contextlib.suppress(OSError):
+        for line in events.read_text(encoding="utf-8").splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+    return found
+
+
+@cache
+def _with_plugins() -> set[str]:
+    """Return the top-level packages of the distributions that bring pytest plugins."""
+    found: set[str] = set()
+    for distribution in metadata.distributions():
+        if any(entry.group == "pytest11" for entry in distribution.entry_points):
+            found |= {str(file).split("/")[0].removesuffix(".py") for file in distribution.files or ()}
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
