@@ -228,10 +228,6 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     if run.process.exit_code is None or run.running:
         yield _certificate(run)
-    for outcome in TestOutcome:
-        tests = [test for test in run.tests if test.outcome is outcome]
-        if tests and outcome is not TestOutcome.PASSED:  # those are a count here, and named in PytestRun.json
-            yield _test_table(outcome, tests)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -267,15 +263,6 @@ def _memory(count: int | None) -> str:
 def _orders(run: PytestRun) -> str:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
-
-
-def _test_table(outcome: TestOutcome, tests: list[TestRecord]) -> Section:
-    return Section(
-        title=f"{outcome.value.capitalize()} Tests ({len(tests)})",
-        text=_listed(len(tests)),
-        columns=("Test", "Place", "Reason"),
-        rows=tuple((t.id, str(t.crash or t.location), t.message.split("\n")[0]) for t in tests[:LISTED]),
-    )
 
 
 def _listed(count: int) -> str:

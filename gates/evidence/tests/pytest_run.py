@@ -213,7 +213,7 @@ class PytestRun(Derived):
             deselected=tuple(records.deselected()),
             collect_errors=tuple(records.collect_events("collect_failed")),
             collect_skips=tuple(records.collect_events("collect_skipped")),
-            uncollected=tuple(records.never_collected()),
+            uncollected=tuple(records.written.never_collected()),
             warnings=tuple(records.warnings()),
             running=records.running(),
             disagreements=(*forged, *disagreements(ended, events, ran, folder, asked=task.tests)),
