@@ -51,9 +51,9 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen is not None and seen.calls:
         yield Section(
             title="Commands and the Code That They Verify",
-            text="Each command ran once more, in a copy in which the code of its criterion leaves a mark and raises.",
+            text="Each command ran once more in a copy, in which the code of its criterion leaves a mark and raises.",
             columns=("Calls the code", "Criterion", "Command"),
-            rows=tuple((_says(call), call.criterion, f"{call.part}: {in_shell(call.command)}") for call in seen.calls),
+            rows=tuple(dict.fromkeys(map(_row, seen.calls))),  # arms may differ in their arguments alone
         )
 
 
@@ -104,6 +104,10 @@ def _told(criterion: Criterion, own: list[CommandCall], missing: str) -> Finding
     why = missing or (unseen if own else "something else than functions is bound to it")
     message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
     return about(outcome=Outcome.NOT_APPLICABLE, actual="not judged", message=message)
+
+
+def _row(call: CommandCall) -> tuple[str, str, str]:
+    return _says(call), call.criterion, f"{call.part}: {in_shell(call.command)}"
 
 
 def _says(call: CommandCall) -> str:

@@ -66,7 +66,8 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         return
     yield Section(
         title="Tests Against Stubbed Code",
-        text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
+        text="Where tests alone verify a criterion, its symbols are stubbed out in a copy: one of its tests has to "
+        "fail.",
         columns=("Noticed by", "Criterion", "Symbol", "Tests asked"),
         rows=tuple(
             (by, criterion, ", ".join(f"{one.symbol} ({one.location})" for one in alike), str(tests or "-"))
