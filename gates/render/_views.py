@@ -69,7 +69,9 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
     standing_ = standing(report, gate)
-    said += [f"{id_} {status}: {_sentence(why)}" for id_, status, why in standing_[:GAPS]]
+    told = {gate.reasons[0].replace(f" {id_} ", " ", 1) for id_, *_ in standing_ if gate.reasons}  # at the head
+    for id_, status, why in standing_[:GAPS]:
+        said.append(f"{id_} {status}: {'see the first cause.' if why in told else _sentence(why)}")
     if len(standing_) > GAPS:
         said.append(f"{len(standing_) - GAPS} more criteria are not verified: see below.")
     return " ".join(said)

@@ -194,7 +194,7 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield about(outcome=outcome, location=function.location, subject=name, **said)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        message = f"No test was seen to execute {len(absent)} public functions; evidence/ExecutedLines.json has all."
         doubt = unseen and f"Not all was seen: {unseen}."
         yield about(outcome=outcome, subject="more", message=message, actual=actual, impact=doubt)
 
