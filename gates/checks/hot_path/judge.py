@@ -185,14 +185,14 @@ def _section(path: HotPath, seen: HotSeen) -> Section:
         title=f"Hot path: {path.name}",
         text=f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.runs[0].device}; the first ones are left out. "
         f"Waiting for batches takes {seen.stall()} of the time{at}.{reads}",
-        columns=("Line", "Call", "At each step", "On so many steps", "Whose") if lines else (),
+        columns=("At each step", "Share of steps", "Call", "Line", "Whose") if lines else (),
         rows=tuple(_read(line) for line in lines[:LONGEST]),
     )
 
 
 def _read(line: Reading) -> tuple[str, ...]:
     whose = "torch's own" if line.read.of_torch else "the project's"
-    return line.where, line.read.call, str(line.each), f"{line.often:.0%}", whose
+    return str(line.each), f"{line.often:.0%}", line.read.call, line.where, whose
 
 
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
