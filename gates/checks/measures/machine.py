@@ -266,7 +266,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     seen = noise(taken)
     yield (
         f"A second copy of {taken.baseline}",
-        f"{seen}, n = {seen.n} (noise floor {floor_of(seen):.1%})" if seen else "not timed",
+        f"{seen}, n = {seen.n} (noise floor of wall time {floor_of(seen):.1%})" if seen else "not timed",
     )
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
