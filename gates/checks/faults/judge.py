@@ -97,15 +97,21 @@ def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
 
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> Finding:
-    head = "With other values in" if symbol.exchanged else "Without the body of"
+    can = "can hold another value" if symbol.exchanged else "can be stubbed out"
     asked = symbol.tests - len(symbol.aside)
-    tests = "its test passes" if asked == 1 else f"all {asked} tests that run it pass"
-    remedy = "Assert on what it returns, raises or changes, or leave it out of the criterion."
+    tests = "its test still passes" if asked == 1 else f"all {asked} tests that run it still pass"
+    remedy = "Assert on what the code returns, raises or changes, or leave that code out of the criterion."
     if symbol.aside:
-        others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
+        others = (
+            "the one other test that runs it still passes"
+            if asked == 1
+            else f"all {asked} others that run it still pass"
+        )
         tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
-        remedy = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
-    message = f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it."
+        remedy = (
+            f"Assert in the others, too, on what the code does, or let {symbol.aside[0]} pass in a copy of the project."
+        )
+    message = f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it."
     return _open(criterion, symbol, message, remedy)
 
 
