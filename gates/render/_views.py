@@ -309,10 +309,10 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
             continue
         there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
         places = list(dict.fromkeys(map(str, there)))
-        first = list({f.message: f for f in lacking}.values())[:GAPS]
-        more = f" (and {len(lacking) - len(first)} more)" if len(lacking) > len(first) else ""
-        fixes = dict.fromkeys(f.remediation for f in first if f.remediation)
-        said = "; ".join(f.message.rstrip(".") for f in first) + more
+        found = _causes.causes(lacking)
+        more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
+        fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
+        said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
         where, fix = ", ".join(places[:GAPS]) or "none", " ".join(fixes) or "-"
         rows.append((criterion.id, criterion.text, criterion.status.value, where, said, fix))
     return rows
