@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
@@ -24,7 +23,6 @@ from gates.project.files import files_of, import_roots, packages_of
 from gates.task.task import Task
 
 EXTRA_S = 60.0
-NO_FILES: Mapping[str, str] = MappingProxyType({})
 TELL_S = 10.0
 Told = dict[str, Any]
 
@@ -87,7 +85,7 @@ class Bench:
         process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 
     @contextmanager
-    def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
+    def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
         """Put files with faults, if any, into the copy that is looked at; nothing that is done there stays."""
         for name, text in files.items():
             self._looked.put(name, text)
