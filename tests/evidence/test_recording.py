@@ -158,15 +158,12 @@ START, END = '{"word": "start"}', '{"word": "end"}'
 STEP_TOLD = '{"word": "step", "location": {"path": "pkg/a.py", "line": 3}}'
 
 
-def test_sealed_journal_is_believed(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END))
+def test_journal_is_believed_by_its_seal_alone(tmp_path: Path) -> None:
+    seen = read_journal(sealed(tmp_path / "own", START, STEP_TOLD, END))
     assert (seen.complete, seen.troubles, len(seen.events)) == (True, (), 1)
-
-
-def test_journal_sealed_with_another_secret_is_somebody_elses(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END, secret="guessed"))
-    assert (seen.complete, seen.events) == (False, ())
-    assert "3 lines of the journal are not its own" in seen.troubles[0]
+    other = read_journal(sealed(tmp_path / "other", START, STEP_TOLD, END, secret="guessed"))
+    assert (other.complete, other.events) == (False, ())
+    assert "3 lines of the journal are not its own" in other.troubles[0]
 
 
 FORGED: dict[str, Callable[[list[bytes]], list[bytes]]] = {
@@ -185,13 +182,7 @@ def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[byte
     assert not read_journal(path).complete
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"word": "attempt"}',
-        '{"word": "log", "values": 3}',
-    ],
-)
+@pytest.mark.parametrize("line", ['{"word": "attempt"}', '{"word": "log", "values": 3}'])
 def test_journal_of_another_form_is_a_problem(line: str, tmp_path: Path) -> None:
     assert read_journal(sealed(tmp_path / "j", line)).problem.startswith("the journal cannot be read")
 
