@@ -35,8 +35,8 @@ def test_of_a_rate_less_is_worse() -> None:
 def test_the_finding_names_both_sides_and_the_raw_file() -> None:
     (finding,) = judged(compared(sides(2.5)))
     assert finding.message == (
-        "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples misses the target, on a cpu"
-        "; beside main (bbbbbbbbbbbb), both by the bench.py of here"
+        "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples (an effect of 0.00% could be seen) "
+        "misses the target, on a cpu; beside main (bbbbbbbbbbbb), both by the bench.py of here"
     )
     assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5], n = 16, on a cpu", "AC1")
     assert str(finding.location) == "tasks/T1.yaml:20"

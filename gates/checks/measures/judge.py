@@ -10,7 +10,7 @@ from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import TIMED
-from gates.measuring.interval import NotEnough, pairs_needed, values_of
+from gates.measuring.interval import NotEnough, pairs_needed, smallest_effect, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
@@ -94,6 +94,8 @@ def _message(measure: Measure, got: Answer) -> str:
     if got.unfit:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
+    if got.run and got.run.taken:
+        seen += f" (an effect of {smallest_effect(got.seen, measure):.2%} could be seen)"
     if got.outcome is Outcome.UNKNOWN and got.problem:
         return f"{seen}, on {device}: {got.problem}"
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")

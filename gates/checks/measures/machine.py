@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from gates.check import About, EvidenceSet
 from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, level_of, targets_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
-from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
+from gates.measuring.fitness import contended, differing, floor_of, noise
+from gates.measuring.interval import LEAST_RESTARTS, METHOD
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
@@ -153,10 +153,9 @@ _LOOKED = (
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
+    """Tell where and how it was measured, and last the samples."""
     if not any(True for _ in targets_of(task)):
         return
-    yield from _outlooks(task, evidence)
     measurements = evidence.get(Measurements)
     runs = measurements.runs if measurements else ()
     if measurements is None:
@@ -177,22 +176,6 @@ def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementR
     for one in task.measurements:
         if one.arms and one.id in wanted:
             yield from (run for run in from_elsewhere(_measures(task, one), evidence) if run.taken)
-
-
-def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of what the gate timed itself how small an effect it could have seen, and what would settle what is open."""
-    rows = []
-    for criterion, _, measure, got in answers_of(task, evidence):
-        if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
-            by = got.clock or measure.of
-            floor = noise(got.run.taken, by) if by in TIMED else None
-            more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
-            needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
-            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor_of(floor):.2%}" if floor else "-"
-            rows.append((criterion.id, measure.name, effect, least, needed))
-    if rows:
-        columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
-        yield Section(title="What could be seen", columns=columns, rows=tuple(rows))
 
 
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
