@@ -228,13 +228,5 @@ def _aspects(step: TrainingStep) -> list[str]:
 
 
 CHECK = Check(
-    "training_steps",
-    "business-logic",
-    80,
-    RULES,
-    (Recording,),
-    plan,
-    judge,
-    row=Row.TEST,
-    label="recorded run",
+    "training_steps", "business-logic", 80, RULES, (Recording,), plan, judge, row=Row.TEST, label="recorded run"
 )
