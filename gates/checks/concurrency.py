@@ -236,7 +236,7 @@ def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> It
 
 
 ROUNDS = (
-    "Rounds count where all were at it at the same time; without a failure in k of them fewer than 3/k fail, at 95 %."
+    "A round counts where all workers overlapped. Where none of k rounds failed, fewer than 3/k of them fail (95 %)."
 )
 FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
 

@@ -167,7 +167,7 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         return
     yield Section(
         title="Tests Against Stubbed Code",
-        text="Each symbol was emptied in a copy, and the tests of its criterion ran again: one of them has to notice.",
+        text="Where tests alone verify a criterion, its symbols are stubbed out in a copy: one test has to fail.",
         columns=("Noticed by", "Criterion", "Symbol", "Tests asked"),
         rows=tuple(
             (by, criterion, ", ".join(f"{one.symbol} ({one.location})" for one in alike), str(tests or "-"))
@@ -187,15 +187,21 @@ def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     """Return what is said of a symbol whatever of which tests pass, and what to do."""
-    head = "With other values in" if symbol.exchanged else "Without the body of"
+    can = "can hold another value" if symbol.exchanged else "can be stubbed out"
     asked = symbol.tests - len(symbol.aside)
-    tests = "its test passes" if asked == 1 else f"all {asked} tests that run it pass"
-    fix = "Assert on what it returns, raises or changes, or leave it out of the criterion."
+    tests = "its test still passes" if asked == 1 else f"all {asked} tests that run it still pass"
+    fix = "Assert on what the code returns, raises or changes, or leave that code out of the criterion."
     if symbol.aside:
-        others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
-        tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
-        fix = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
-    return f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it.", fix
+        rest = (
+            "the one other test that runs it still passes"
+            if asked == 1
+            else f"all {asked} others that run it still pass"
+        )
+        tests = f"{rest} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
+        fix = (
+            f"Assert in the others, too, on what the code does, or let {symbol.aside[0]} pass in a copy of the project."
+        )
+    return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 
 def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:

@@ -338,7 +338,7 @@ def _page(seen: Sequence[tuple[HotPath, HotSeen, Said]], not_run: str) -> Iterat
         yield Section(
             title=f"Hot path: {path.name}",
             text=_summary(one, " By line, what it reads; what torch reads by itself is not counted." if lines else ""),
-            columns=("Line", "Call", "At each step", "On so many steps", "Whose") if lines else (),
+            columns=("At each step", "Share of steps", "Call", "Line", "Whose") if lines else (),
             rows=tuple(map(_row, lines[:LONGEST])),
         )
 
@@ -356,7 +356,7 @@ def _summary(seen: HotSeen, reads: str) -> str:
 
 def _row(line: Reading) -> tuple[str, ...]:
     whose = "torch's own" if line.read.of_torch else "the project's"
-    return line.where, line.read.call, str(line.each), f"{line.often:.0%}", whose
+    return str(line.each), f"{line.often:.0%}", line.read.call, line.where, whose
 
 
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:

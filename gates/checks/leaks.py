@@ -342,7 +342,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
     for rung in last.rungs:
         if len(rung.values) > 1:
             does, tolerance = drifts[rung.name], shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit)
-            name = rung.name if rung.exact else f"{rung.name} (vague)"
+            name = rung.name if rung.exact else f"{rung.name} (not exact)"
             line = str(said.location or "-") if does is Drift.GROWS else "-"
             of = leak.name if rung is last.rungs[0] else ""
             yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of

@@ -185,8 +185,8 @@ RULE = RuleText(
     "is beyond the limit. An interval that holds the limit is unknown.",
 )
 METHOD = (
-    "the exponent lies between the slope in logarithms over the upper half of the sizes and the k of a + b n^k; "
-    "Student's interval of 95 % over the starts"
+    "The exponent says by which power of a size a step grows. It lies between the slope in logarithms over the upper "
+    "half of the sizes and the k of a + b n^k. Its interval is Student's, of 95 % over the starts."
 )
 UNITS = {"step_time_s": "s", "step_cpu_time_s": "s", "peak_memory_bytes": "bytes", "python_calls": "calls"}
 WIDER = "Choose larger sizes, so that the constant part is small beside them, or a larger 'budget_s' or 'restarts'."
@@ -242,7 +242,7 @@ def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[
     """Tell of each step how it grows."""
     yield Section(
         title="Complexity",
-        text=not_run or f"By which power of a size a step grows: {METHOD}.",
+        text=not_run or METHOD,
         columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
         rows=tuple(_row(*each) for each in seen),
     )

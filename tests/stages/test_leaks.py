@@ -123,7 +123,7 @@ def test_report_tells_each_rung_with_its_course() -> None:
     (section,) = CHECK.page(task, seen)
     assert section.title == "Memory"
     rows = {row[1]: row for row in section.rows}
-    assert list(rows) == ["tensors", "graph", "python", "private (vague)"]
+    assert list(rows) == ["tensors", "graph", "python", "private (not exact)"]
     assert rows["tensors"][2:5] == ("1 MB [1 MB, 1 MB]", "16 KB", "90")
     assert (rows["tensors"][0], rows["tensors"][6]) == ("grows", "pkg/train.py:9")
     assert (rows["graph"][0], rows["graph"][6]) == ("flat", "-")

@@ -211,7 +211,7 @@ def test_nothing_measured_is_unknown_with_its_reason() -> None:
 def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it() -> None:
     wide = some_samples(new=[1.0 + (i % 4) / 4 for i in range(PAIRS)])
     sections = {s.title: s for s in GATE.describe(a_timed_task(), evidence(seen(wide)))}
-    (row,) = sections["What could be seen"].rows
+    (row,) = sections["Sensitivity"].rows
     assert row[2].endswith("%")
     assert row[3] == "0.20%"
     assert int(row[4]) > PAIRS
@@ -229,7 +229,7 @@ def test_fewer_starts_than_it_takes_decide_nothing(starts: int, outcome: Outcome
     smoke = by_check(task.model_copy(update={"smoke": True}), seen(None, taken))["measure:AC1:0"]
     assert smoke.outcome is outcome
     if outcome is U:
-        assert f"were started only {starts} time" in found.message
+        assert f"were started only {'once' if starts == 1 else '2 times'}" in found.message
         assert found.remediation == MORE_STARTS
         assert smoke.remediation.startswith("Run without --smoke")
 

@@ -107,7 +107,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
     if doubts:
         return
     if not bound and not asked:
-        message = f"{name} is shown by something else than tests; no test is bound to it."
+        message = f"{name} is shown by something other than tests; no test is bound to it."
         yield about.not_asked(message, actual="shown otherwise")
     elif run is None:
         message = f"The tests of {name} were not seen: {evidence.why_missing(PytestRun)}"

@@ -148,9 +148,9 @@ def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, messag
 
 MOST = 10
 _LOOKED = (
-    " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
-    "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
-    "over the restarts. Failures of several required targets share the error by Holm's procedure."
+    " Where the gate timed the arms itself, it looked at the pairs as they came in. All looks and all attempts share "
+    "one error. The interval is widened to hold Student's interval over the restarts. Failures of several required "
+    "targets share the error by Holm's procedure."
 )
 
 
@@ -167,8 +167,8 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield _describe_run(task, run)
     yield Section(
         title="Method",
-        text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
-        "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
+        text=f"Each number is the {METHOD}: distribution-free, at least 95 % coverage, at least 6 samples. A target is "
+        "met where the whole interval lies on its good side, and missed where it lies on the other."
         + (_LOOKED if any(run.taken for run in runs) else ""),
     )
     yield from (_sample_table(run) for run in runs if run.samples)
@@ -214,7 +214,7 @@ def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
             rows.append((criterion.id, measure.name, effect, least, needed))
     if rows:
         columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
-        yield Section(title="What could be seen", columns=columns, rows=tuple(rows))
+        yield Section(title="Sensitivity", columns=columns, rows=tuple(rows))
 
 
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
@@ -263,7 +263,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     seen = noise(taken)
     yield (
         f"A second copy of {taken.baseline}",
-        f"{seen}, n = {seen.n} (noise floor {floor_of(seen):.1%})" if seen else "not timed",
+        f"{seen}, n = {seen.n} (noise floor of wall time {floor_of(seen):.1%})" if seen else "not timed",
     )
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"

@@ -249,11 +249,11 @@ def _base(seen: Goalposts) -> str:
 
 def _effect(seen: Goalposts) -> str:
     if seen.policy:
-        rest = "; weaker tests, settings and pragmas stop the change" if seen.mode is Mode.ALL else ""
+        rest = "; weaker tests and settings stop the change" if seen.mode is Mode.ALL else ""
         return f"is listed: the task file of {seen.policy} judges{rest}"
     return {
-        Mode.BAR: "stops the change; weaker tests, settings, waivers and pragmas are listed",
-        Mode.ALL: "stops the change, and so do weaker tests, settings, waivers and pragmas",
+        Mode.BAR: "stops the change; weaker tests and settings, and waivers, are listed",
+        Mode.ALL: "stops the change, and so do weaker tests and settings, and waivers",
         Mode.LIST: "is listed",
     }[seen.mode]
 

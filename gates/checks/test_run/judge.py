@@ -193,7 +193,7 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        message = f"No test was seen to execute {len(absent)} public functions; evidence/ExecutedLines.json has all."
         doubt = unseen and f"Not all was seen: {unseen}."
         yield about(outcome, message, "Add tests that call them.", subject="more", impact=doubt)
 
