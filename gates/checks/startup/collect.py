@@ -262,7 +262,7 @@ class _Plan:
 
 def _imported(plan: _Plan, context: Context, folder: Path) -> Probed:
     each_s = min(MODULE_LIMIT_S, context.timeout_s)
-    asked = {"modules": list(plan.modules.items()), "preload": plan.preload, "each_s": each_s}
+    asked = {"modules": [*plan.modules.items()], "preload": plan.preload, "own": sorted(plan.own), "each_s": each_s}
     told = Probe(context, folder, plan.roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
     if told.process is None:
         raise EvidenceUnavailable(told.problem)
