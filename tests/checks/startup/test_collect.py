@@ -167,7 +167,7 @@ def test_what_one_module_led_to_of_others_is_loaded_once(tmp_path: Path, monkeyp
     lazily = "import importlib\n\nimportlib.import_module('dear')\n"
     others = written(tmp_path / "others", {"dear.py": "open(__file__ + '.txt', 'a').write('loaded ')\n"})
     monkeypatch.setenv("PYTHONPATH", str(others))
-    found = seen(tmp_path / "here", {f"pkg/part_{number}.py": lazily for number in range(5)} | {"pkg/__init__.py": ""})
+    found = seen(tmp_path / "here", {"pkg/__init__.py": "", **{f"pkg/part_{n}.py": lazily for n in range(5)}})
     assert {module.ending for module in found.modules} == {Ending.IMPORTED}
     assert (others / "dear.py.txt").read_text(encoding="utf-8") == "loaded loaded "  # in a fork, and for all others
 
