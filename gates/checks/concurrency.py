@@ -47,6 +47,11 @@ class Together(Model):
     free_threaded: bool | None = None
 
     @property
+    def threads(self) -> str:
+        """Return how this interpreter runs threads."""
+        return "in parallel" if self.free_threaded else "under the interpreter's one lock"
+
+    @property
     def bound(self) -> float | None:
         """Return the rate below which rounds fail, at 95 %, where none did: the rule of three."""
         return 3 / self.met if self.met and not self.failed else None
@@ -178,8 +183,7 @@ def _said(one: Concurrent, seen: Together) -> Said:
     forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
     met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
     asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
-    lock = "in parallel" if seen.free_threaded else "under the interpreter's one lock"
-    told = f"{met}, {lock}: {fewer} of the rounds fail, at 95 %"
+    told = f"{met}, {seen.threads}: {fewer} of the rounds fail, at 95 %"
     return Said(Outcome.PASSED, told, f"{fewer} fail", expected=asked)
 
 
@@ -194,7 +198,7 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     told = f"it raises {first.error}, which it does not alone" if first.error else found
     expected = first.expected or "what comes of it alone"
     actual = first.error or first.found
-    return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
+    return Said(Outcome.FAILED, f"{told}, {how}, {seen.threads}", actual, first.place, expected, IMPACT, REMEDIATION)
 
 
 def _stands(one: Concurrent, seen: Together) -> Said:
