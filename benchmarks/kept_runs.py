@@ -130,8 +130,10 @@ def judged(project: Path, env: dict[str, str], *words: str) -> tuple[Found, str,
     """Return what a run found, what it took of an earlier one, and its seconds."""
     begun = time.monotonic()
     argv = [sys.executable, "-m", "gates", "run", "T1", "--quiet", *words]
-    subprocess.run(argv, cwd=project, env=env, capture_output=True, check=False)
+    done = subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, check=False)
     report = json.loads((project / "reports/T1/result.json").read_text(encoding="utf-8"))
+    if done.returncode != report["verdict"]["exit_code"]:  # it is that of an earlier run
+        raise SystemExit(f"the run ended with exit code {done.returncode}: {done.stderr}")
     # of BL023, which has a time to try mutants in, the lines may be others
     everything = (f for gate in report["gates"] for f in gate["findings"] if f["rule"] != "BL023")
     findings = sorted((f["rule"], f["outcome"], f["criterion"] or "", f["message"]) for f in everything)

@@ -19,7 +19,7 @@ from gates.evidence.lines.executed_lines import functions_of
 from gates.evidence.tests.marked import WrittenTest, written_in
 from gates.model import Level, Location, Model
 from gates.project.files import is_test_file
-from gates.project.what_was_read import loose_paths
+from gates.project.what_was_read import led_nowhere
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, EntryPoint, Task
@@ -350,9 +350,8 @@ def _loose_names(tasks: list[Task], root: Path, rules: Path) -> Iterator[Gap]:
     """Yield a dead reference for each path and each code rule of some tasks that leads nowhere."""
     asked: list[tuple[str, str, Location]] = []
     for task in tasks:
-        for loose in loose_paths(task.spots, task.path, root):
-            fix = "Fix the path, write the file, or take the path out."
-            yield _gap(Kind.DEAD, task.id, loose.said, loose.location, fix)
+        for loose in led_nowhere(task, root):
+            yield _gap(Kind.DEAD, task.id, loose.message.removesuffix("."), loose.location, loose.remediation)
         said = [(name, line) for key, name, line, _ in task.spots if key == "rules"]
         asked += [(name, task.id, Location(path=task.path, line=line)) for name, line in said]
         bound = [(criterion, binding) for criterion in task.criteria for binding in criterion.code]

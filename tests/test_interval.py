@@ -4,6 +4,7 @@ import math
 import random
 import statistics
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from building import a_measure
@@ -48,25 +49,24 @@ def test_rank_of_very_many_samples_does_not_take_for_ever() -> None:
     assert abs(rank(100_000)[0] - 49_690) < 5
 
 
+HALVES: Any = {"old": [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], "new": [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]}
+KINDS: dict[str, tuple[Any, tuple[float, float, float]]] = {
+    "ratio": (HALVES, (2.0, 2.0, 2.0)),
+    "reduction": ({"old": [10.0] * 6, "new": [6.0, 6.0, 6.0, 6.0, 5.0, 7.0]}, (0.4, 0.3, 0.5)),
+    "difference": ({"old": [0.0, -1.0] * 3, "new": [0.5, 0.0] * 3}, (-0.75, -1.0, -0.5)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_has_its_number_and_interval_by_pairs_and_not_by_medians(kind: str) -> None:
+    arms, expected = KINDS[kind]
+    seen = estimate(measure(kind, "old", "new"), metric(**arms))
+    assert (seen.value, seen.low, seen.high) == pytest.approx(expected)
+
+
 def test_value_is_the_median_between_order_statistics() -> None:
     seen = estimate(measure("value", "a"), metric(a=[float(i) for i in range(12, 0, -1)]))
     assert seen == Estimate(6.5, 3.0, 10.0, 12, float(coverage(12, 3)))
-
-
-def test_ratio_is_of_pairs_and_not_of_medians() -> None:
-    old, new = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0], [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
-    seen = estimate(RATIO, metric(old=old, new=new))
-    assert (seen.value, seen.low, seen.high) == pytest.approx((2.0, 2.0, 2.0))
-
-
-def test_reduction_is_one_less_the_share_that_is_left() -> None:
-    seen = estimate(measure("reduction", "old", "new"), metric(old=[10.0] * 6, new=[6.0, 6.0, 6.0, 6.0, 5.0, 7.0]))
-    assert (seen.value, seen.low, seen.high) == pytest.approx((0.4, 0.3, 0.5))
-
-
-def test_difference_is_of_pairs_and_may_have_any_sign() -> None:
-    seen = estimate(measure("difference", "old", "new"), metric(old=[0.0, -1.0] * 3, new=[0.5, 0.0] * 3))
-    assert (seen.low, seen.high) == (-1.0, -0.5)
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6)), min_size=6, max_size=40))

@@ -39,8 +39,8 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 few = pytest.mark.usefixtures("_few")
 
 
-def run(project: Path, *words: str, env: dict[str, str] | None = None) -> Ended:
-    return gates(project, "run", "T1", *words, env=env or OWN)
+def run(project: Path, *words: str) -> Ended:
+    return gates(project, "run", "T1", *words, env=OWN)
 
 
 def outcomes(project: Path) -> list[tuple[str, str, str]]:
@@ -59,8 +59,11 @@ def test_nothing_changed_takes_all_and_says_so_in_its_first_line(tmp_path: Path)
     assert result(project)["taken"].startswith("evidence of the run of 20")
     assert outcomes(project) == seen
     assert (project / "reports/T1/evidence/pytest/junit.xml").is_file()
-    for words, env in ((["--fresh"], OWN), ([], {"CI": "true"})):
-        assert "evidence of" not in run(project, *words, env=env).out
+    assert "evidence of" not in run(project, "--fresh").out
+
+
+def test_continuous_integration_takes_nothing() -> None:
+    assert [kept.takes(env) for env in ({}, OWN, {"CI": "false"}, {"CI": "true"})] == [True, True, True, False]
 
 
 @few

@@ -71,6 +71,6 @@ def test_a_slowed_change_blocks_with_a_report(tmp_path: Path) -> None:
     assert first.code == 1
     assert "misses the target" in first.out
     page = (root / "reports/T1/partial/performance.md").read_text(encoding="utf-8")
-    assert "; beside main (" in page
+    assert "## Against the Base" in page
     assert gates(root, "run", "T1", "--base", "no-such").code == 2
     assert git(root, "status", "--porcelain") == ""

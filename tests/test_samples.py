@@ -30,14 +30,27 @@ def test_good_file_is_read_as_it_was_written() -> None:
     assert samples.metrics["step_time_s"].arms["old"][:2] == tuple(OLD[:2])
 
 
-@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity"])
-def test_number_that_is_none_is_refused(token: str) -> None:
-    assert why(with_values(1.0, 7.5).replace("7.5", token)) == f"holds {token}, expected finite numbers"
+BEYOND = "metrics.step_time_s.arms.old"
+NONE = {token: f"holds {token}, expected finite numbers" for token in ("NaN", "Infinity", "-Infinity")}
+NUMBERS = {**NONE, "1e999": BEYOND, "-1e999": BEYOND, "1" + "0" * 400: BEYOND}
 
 
-@pytest.mark.parametrize("token", ["1e999", "-1e999", "1" + "0" * 400])
-def test_number_beyond_all_bounds_is_refused(token: str) -> None:
-    assert why(with_values(1.0, 7.5).replace("7.5", token)).startswith("metrics.step_time_s.arms.old")
+@pytest.mark.parametrize("token", NUMBERS)
+def test_number_that_is_none_or_beyond_all_bounds_is_refused(token: str) -> None:
+    assert why(with_values(1.0, 7.5).replace("7.5", token)).startswith(NUMBERS[token])
+
+
+def test_arms_without_a_sample_or_of_unequal_pairs_are_refused() -> None:
+    assert "arm 'old' has no sample" in why(with_values())
+    assert "different numbers of samples" in why(json.dumps(raw_samples(old=[1.0, 2.0], new=[1.0])))
+
+
+@pytest.mark.parametrize("key", ["schema", "device", "metrics", "unit", "direction", "paired", "arms"])
+def test_missing_key_is_named(key: str) -> None:
+    raw = raw_samples()
+    holder, place = (raw, key) if key in raw else (raw["metrics"]["step_time_s"], f"metrics.step_time_s.{key}")
+    del holder[key]
+    assert why(json.dumps(raw)).startswith(place)
 
 
 @pytest.mark.parametrize("value", [0, -0.0, -1.5])
@@ -53,33 +66,11 @@ def test_accuracy_of_zero_is_no_fault() -> None:
     assert read(json.dumps(raw)).metrics["step_time_s"].arms["new"] == (-1.0,)
 
 
-def test_empty_arm_is_refused() -> None:
-    assert "arm 'old' has no sample" in why(with_values())
-
-
-def test_unequal_pairs_are_refused() -> None:
-    assert "different numbers of samples" in why(json.dumps(raw_samples(old=[1.0, 2.0], new=[1.0])))
-
-
 @pytest.mark.parametrize("bad", [["1", "2"], [None], [[1.0]], [{"s": 1.0}], [True, False], "12", {"0": 1.0}, 3.0])
 def test_samples_that_are_not_numbers_are_refused(bad: Any) -> None:
     raw = raw_samples()
     raw["metrics"]["step_time_s"]["arms"] = {"old": bad, "new": bad}
     assert "arms" in why(json.dumps(raw))
-
-
-@pytest.mark.parametrize("missing", ["schema", "device", "metrics"])
-def test_missing_key_is_named(missing: str) -> None:
-    raw = raw_samples()
-    del raw[missing]
-    assert why(json.dumps(raw)).startswith(missing)
-
-
-@pytest.mark.parametrize("missing", ["unit", "direction", "paired", "arms"])
-def test_missing_key_of_a_metric_is_named(missing: str) -> None:
-    raw = raw_samples()
-    del raw["metrics"]["step_time_s"][missing]
-    assert why(json.dumps(raw)).startswith(f"metrics.step_time_s.{missing}")
 
 
 @pytest.mark.parametrize(

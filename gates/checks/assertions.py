@@ -222,7 +222,7 @@ def _doubt(about: About, rule: str, place: Location, message: str, fix: str, act
 def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, evidence: EvidenceSet) -> list[TestRecord]:
     """Return the tests that run code of the criterion or name it; all, where nobody can tell."""
     tree, lines = evidence.get(SourceTree), evidence.get(ExecutedLines)
-    if tree is None or lines is None or lines.doubt(test.id for test in own):
+    if tree is None or lines is None or lines.doubt(()):
         return own
     places = [place for binding in criterion.code for place in tree.ways(binding)]
     bodies = [each.body for each in lines.functions if any(map(each.body.meets, places))]
@@ -230,7 +230,8 @@ def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, eviden
     if not all(name.startswith(TEST) for name in ran):
         return own
     symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
-    naming = {each for each in map(_written, own) if not symbols.isdisjoint(_read(each, files))}
+    naming = {each for each in {*map(_written, own)} if not symbols.isdisjoint(_read(each, files))}
+    ran |= {*lines.children, *lines.lost}  # where something ran that nobody saw
     return [test for test in own if f"{TEST}{test.id}" in ran or _written(test) in naming]
 
 

@@ -23,6 +23,7 @@ from gates.project.copies import copy_project, lay_out, lend_generated, relocate
 from gates.project.files import SUPPORT, import_roots, is_code, is_test_file
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
+from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import counted, printable
 
@@ -287,4 +288,18 @@ def _at_level(criterion: Criterion | None, one: BaseTest, seen: BaseTests, sever
     return about.but(location=Location(path=one.id.split("::")[0]), expected="passed", actual=one.ended)
 
 
-CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, basis=Basis.DECLARED)
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what was run; the findings name the tests that do not pass."""
+    seen = evidence.get(BaseTests)
+    if seen and seen.changed:
+        yield Section(
+            title="The Base's Tests",
+            facts=(
+                ("Base", f"{seen.base} ({seen.commit[:12]})"),
+                ("Test files changed", ", ".join(seen.changed[:10])),
+                ("Tests run against the change", str(seen.ran)),
+            ),
+        )
+
+
+CHECK = Check("base_tests", "business-logic", 125, RULES, (BaseTests,), plan, judge, page, basis=Basis.DECLARED)

@@ -86,7 +86,7 @@ def _called(about: About, criterion: Criterion, own: list[CommandCall], missing:
     came = any(call.misses for call in own)
     unseen = "tests verify it, too, and no entry point calls it" if came else "no command came so far"
     unseen = next((call.why for call in own if call.why), unseen)
-    why = missing or (unseen if own else "something else than functions is bound to it")
+    why = missing or (unseen if own else "something other than functions is bound to it")
     message = f"Whether the commands that verify {criterion.id} call its code was not judged: {why}."
     return about.not_asked(message, actual="not judged")
 

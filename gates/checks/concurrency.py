@@ -1,7 +1,7 @@
 """Callables that run several times at once, in threads, and must come to the same as alone."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import JsonValue
 
@@ -10,12 +10,14 @@ from gates.child.probing import Probe, Probed, location, number
 from gates.child.values import Unseen, differences, shown
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
 from gates.task.probes import Concurrent
 
 
 class Differed(Model):
     """A round in which something else came of it than alone: what, in words, or the error that was raised."""
 
+    worker: int
     number: int
     forced: bool
     expected: str = ""
@@ -24,11 +26,16 @@ class Differed(Model):
     place: Location | None = None
 
 
-class Together(Model):
-    """One thing that was done at once, in threads; rounds count where they were at it together.
+class Stood(Model):
+    """Where a thread stood still: the innermost line of the project, and its function."""
 
-    `stood` says of each thread that stood still where it was, and `stood_at` is the first of these places.
-    """
+    worker: int
+    location: Location | None = None
+    function: str = ""
+
+
+class Together(Model):
+    """One thing that was done at once, in threads; rounds count where they were at it together."""
 
     problem: str = ""
     place: Location | None = None
@@ -40,16 +47,10 @@ class Together(Model):
     failed: int = 0
     failed_forced: int = 0
     differed: tuple[Differed, ...] = ()
-    stood: tuple[str, ...] = ()
-    stood_at: Location | None = None
+    stood: tuple[Stood, ...] = ()
     slow: bool = False
     stood_forced: bool = False
     free_threaded: bool | None = None
-
-    @property
-    def threads(self) -> str:
-        """Return how this interpreter runs threads."""
-        return "in parallel" if self.free_threaded else "under the interpreter's one lock"
 
     @property
     def bound(self) -> float | None:
@@ -97,7 +98,6 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
         "failed_forced": len({each.number for each in differed if each.forced}),
         "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(*each) for each in last.stood),
-        "stood_at": next((place for _, line in last.stood if (place := location(line))), None),
         "slow": last.slow,
         "stood_forced": bool(last.stood) and last.forced,
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
@@ -116,15 +116,14 @@ class _Round(Model):
     slow: bool = False
 
 
-def _stood(worker: int, line: list[JsonValue] | None) -> str:
-    place = location(line)
-    return f"thread {worker + 1} {f'at {place} ({line[2]})' if line and place else 'outside the project'}"
+def _stood(worker: int, line: list[JsonValue] | None) -> Stood:
+    return Stood(worker=worker, location=location(line), function=str(line[2])) if line else Stood(worker=worker)
 
 
 def _differed(one: Concurrent, alone: dict[object, object], at: _Round, told: Mapping[str, object]) -> Differed | None:
     """Return what else came of a round than alone, rounding left aside."""
     worker = int(number(told["worker"]))
-    about = {"number": at.round, "forced": at.forced}
+    about = {"worker": worker, "number": at.round, "forced": at.forced}
     if "error" in told:
         return Differed(**about, error=str(told["error"]), place=location(told.get("place")))
     unlike = _unlike(one, alone[worker], json.loads(str(told["result"])))
@@ -164,16 +163,16 @@ REMEDIATION = "Give each its own state, or hold one lock from the read to the wr
 
 def _said(one: Concurrent, seen: Together) -> Said:
     """Say what was seen: what was provoked fails, whatever else could not be seen."""
+    first = next((each.location for each in seen.stood if each.location), None)
     if seen.stood and not seen.slow:
-        return _stands(one, seen)
+        return _stands(one, seen, first)
     differed = [each for each in seen.differed if each.error or not seen.unclear]
     if differed:
         return _differs(one, seen, differed)
     if seen.problem or seen.unclear:
         return unknown(seen.problem or seen.unclear, location=seen.place)
     if seen.stood:
-        where = "; ".join(seen.stood)
-        return unknown(f"concurrently it did not come to its end; it was at {where}", location=seen.stood_at)
+        return unknown(f"concurrently it did not come to its end; it was at {_where(seen)}", location=first)
     if seen.bound is None:
         return unknown(f"the {one.count} never met in {seen.rounds} rounds")
     fewer = f"fewer than {seen.bound:.2g}"
@@ -183,8 +182,7 @@ def _said(one: Concurrent, seen: Together) -> Said:
     forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
     met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
     asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
-    told = f"{met}, {seen.threads}: {fewer} of the rounds fail, at 95 %"
-    return Said(Outcome.PASSED, told, f"{fewer} fail", expected=asked)
+    return Said(Outcome.PASSED, f"{met}: {fewer} of the rounds fail, at 95 %", f"{fewer} fail", expected=asked)
 
 
 def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
@@ -198,14 +196,56 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     told = f"it raises {first.error}, which it does not alone" if first.error else found
     expected = first.expected or "what comes of it alone"
     actual = first.error or first.found
-    return Said(Outcome.FAILED, f"{told}, {how}, {seen.threads}", actual, first.place, expected, IMPACT, REMEDIATION)
+    return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
 
 
-def _stands(one: Concurrent, seen: Together) -> Said:
+def _stands(one: Concurrent, seen: Together, first: Location | None) -> Said:
     forced = ", with forced switches" if seen.stood_forced else ""
-    told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}{forced}"
+    told = f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}{forced}"
     fix = "Take locks in one order everywhere, and wait for nothing while one is held."
-    return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
+    return Said(Outcome.FAILED, told, "a deadlock", first, "an end", "It never comes to its end.", fix)
+
+
+def _where(seen: Together) -> str:
+    return "; ".join(f"thread {each.worker + 1} {_place(each)}" for each in seen.stood)
+
+
+def _place(each: Stood) -> str:
+    return f"at {each.location} ({each.function})" if each.location else "outside the project"
+
+
+def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each what was done at once, and what came of it."""
+    free = {each.free_threaded for _, each, _ in seen if each.free_threaded is not None}
+    yield Section(
+        title="Concurrency",
+        text=not_run or ROUNDS,
+        facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
+        columns=(
+            "Outcome",
+            "Failed",
+            "Overlapped",
+            "Forced switches",
+            "Failed then",
+            "Failure rate",
+            "Threads",
+            "Concurrent",
+        ),
+        rows=tuple(_row(*each) for each in seen),
+    )
+
+
+ROUNDS = (
+    "A round counts where all workers overlapped. Where none of k rounds failed, fewer than 3/k of them fail (95 %)."
+)
+FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
+
+
+def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
+    bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
+    met, switches = f"{seen.met} of {seen.rounds}", f"{seen.pauses} in {seen.forced} rounds"
+    count = str(one.count)
+    return said.outcome.value, str(seen.failed), met, switches, str(seen.failed_forced), bound, count, one.name
 
 
 CHECK = ProbeCheck(
@@ -221,6 +261,7 @@ CHECK = ProbeCheck(
             lambda one, seen: [_said(one, seen)],
         ),
     ),
+    page=_page,
     doubt="not known whether it comes to the same",
     remedy="Make it run to its end, alone and concurrently, to the same result each time.",
 ).check()

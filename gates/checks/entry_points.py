@@ -52,9 +52,17 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell each crash in full."""
+    """Tell each entry point's end, and each crash in full."""
     entries = evidence.get(EntryPointRuns)
-    for run in entries.runs if entries else ():
+    runs = entries.runs if entries else ()
+    ends = [(one.process.ended, f"{one.process.duration_s:.2f}") if one.process else (one.problem, "-") for one in runs]
+    yield Section(
+        title="Entry Points",
+        text="" if entries else f"Not run: {evidence.why_missing(EntryPointRuns)}.",
+        columns=("Ended", "Returned", "Duration (s)", "Command or call"),
+        rows=tuple((ended, run.returned or "-", took, run.name) for run, (ended, took) in zip(runs, ends, strict=True)),
+    )
+    for run in runs:
         if run.error and run.process:
             last = "\n".join(run.process.stderr.tail.strip().splitlines()[-30:])
             yield Section(title=f"Crash in Entry Point {run.index + 1}", text=f"{run.name}: {run.error}", code=last)
@@ -109,7 +117,7 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         return about.unknown(f"The entry point was not seen running: {why}", fix, actual="not run")
     ended, about = seen.process, about.but(evidence=f"entry_points/{index}.stderr.txt")
     if ended.exit_code == 0:
-        return _ended_well(about.but(actual=ended.ended), name, seen)
+        return _ended_well(about, name, seen)
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
     message = f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}"
@@ -131,8 +139,7 @@ def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
         fix = "Let it raise, or end with another exit code, where it failed or was skipped."
         none = about.but(rule="EX012", expected="a result", actual="no result")
         return none.unknown(message, fix, impact="It shows nothing of its criteria.")
-    returned = f" and returned {seen.returned}" if seen.returned else ""
-    return about.passed(f"`{name}` ran to its end{returned}.")
+    return about.passed(f"`{name}` ran to its end.", actual=seen.process.ended if seen.process else "")
 
 
 CHECK = Check(

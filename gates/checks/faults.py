@@ -20,6 +20,7 @@ from gates.proving.cases import Baseline, statements
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.proving.source import Fault, Text, distinct, mutants, spread
+from gates.report import Section
 from gates.task.task import Criterion, Task, stands_beside
 from gates.words import counted, first_of, printable
 
@@ -159,6 +160,22 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     yield from _changed(evidence)
 
 
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each emptied symbol which test noticed."""
+    seen = evidence.get(EmptiedCode)
+    if seen is None or not seen.symbols:
+        return
+    yield Section(
+        title="Tests Against Stubbed Code",
+        text="Where tests alone verify a criterion, its symbols are stubbed out in a copy: one test has to fail.",
+        columns=("Noticed by", "Criterion", "Symbol", "Tests asked"),
+        rows=tuple(
+            (by, criterion, ", ".join(f"{one.symbol} ({one.location})" for one in alike), str(tests or "-"))
+            for (by, criterion, tests), alike in groupby(seen.symbols, key=_row)
+        ),
+    )
+
+
 def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
@@ -170,15 +187,21 @@ def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     """Return what is said of a symbol whatever of which tests pass, and what to do."""
-    head = "With other values in" if symbol.exchanged else "Without the body of"
+    can = "can hold another value" if symbol.exchanged else "can be stubbed out"
     asked = symbol.tests - len(symbol.aside)
-    tests = "its test passes" if asked == 1 else f"all {asked} tests that run it pass"
-    fix = "Assert on what it returns, raises or changes, or leave it out of the criterion."
+    tests = "its test still passes" if asked == 1 else f"all {asked} tests that run it still pass"
+    fix = "Assert on what the code returns, raises or changes, or leave that code out of the criterion."
     if symbol.aside:
-        others = "the one other test that runs it passes" if asked == 1 else f"all {asked} other tests that run it pass"
-        tests = f"{others} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
-        fix = f"Assert in the others, too, on what it does, or let {symbol.aside[0]} pass in a copy of the project."
-    return f"{head} {symbol.symbol} {tests}: nothing of {criterion.id} is seen to depend on it.", fix
+        rest = (
+            "the one other test that runs it still passes"
+            if asked == 1
+            else f"all {asked} others that run it still pass"
+        )
+        tests = f"{rest} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
+        fix = (
+            f"Assert in the others, too, on what the code does, or let {symbol.aside[0]} pass in a copy of the project."
+        )
+    return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 
 def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missing: str, *, alone: bool) -> Finding:
@@ -186,7 +209,7 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     noticed = [symbol for symbol in own if symbol.noticed]
     if noticed:
         rest = next((f"; {symbol.symbol} was not judged: {symbol.why}" for symbol in own if not symbol.noticed), "")
-        names = ", ".join(f"{symbol.symbol} (seen by {symbol.by or symbol.end.value})" for symbol in noticed)
+        names = ", ".join(symbol.symbol for symbol in noticed)
         message = f"The tests of {criterion.id} fail without the body of {names}{rest}."
         return about.passed(message, level=Level.ADVISORY, actual=f"{len(noticed)} of {len(own)} symbols")
     why = missing or next((symbol.why for symbol in own), "no passed test verifies it")
@@ -239,4 +262,10 @@ def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
     return about.failed(message, fix, evidence="ChangedLines.json", **facts)
 
 
-CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge)
+def _row(symbol: EmptiedSymbol) -> tuple[str, str, int]:
+    """Return what noticed, for which criterion, and how many tests were asked."""
+    by = "none" if symbol.unnoticed else f"not judged: {symbol.why}"
+    return symbol.by or symbol.end.value if symbol.noticed else by, symbol.criterion, symbol.tests
+
+
+CHECK = Check("faults", "business-logic", 30, RULES, (EmptiedCode, ChangedLines), plan, judge, page)

@@ -12,6 +12,7 @@ from gates.child.probing import Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Level, Location, Model, Outcome, RuleText
+from gates.report import Section
 from gates.task.probes import HotPath
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
@@ -202,6 +203,7 @@ RULE = RuleText(
     meaning="It fails where the median step reads back, synchronises or empties the cache more than allowed. It also "
     "fails where it waits too long for batches.",
 )
+LONGEST = 20
 DEFAULT_STALL = 0.1
 
 
@@ -299,9 +301,7 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
     asked, share = path.limits.stall_share, seen.stall()
     limit = DEFAULT_STALL if asked is None else asked
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
-    step = statistics.median(each.seconds for each in seen.steps)
-    took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
-    told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps of {took})"
+    told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
     most = f"at most {limit:.0%} {STALL.noun}"
     if share.low > limit:
         at = seen.line()
@@ -329,6 +329,36 @@ def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:
     return path.level if limited else Level.ADVISORY, limited
 
 
+def _page(seen: Sequence[tuple[HotPath, HotSeen, Said]], not_run: str) -> Iterator[Section]:
+    """Tell how long steps are and wait, and which lines read what how often."""
+    if not_run:
+        yield Section(title="Hot path", text=not_run)
+    for path, one, _ in seen:
+        lines = [line for kind in COUNTED for line in readings_of(one.steps, kind.limit)] if one.enough else []
+        yield Section(
+            title=f"Hot path: {path.name}",
+            text=_summary(one, " By line, what it reads; what torch reads by itself is not counted." if lines else ""),
+            columns=("At each step", "Share of steps", "Call", "Line", "Whose") if lines else (),
+            rows=tuple(map(_row, lines[:LONGEST])),
+        )
+
+
+def _summary(seen: HotSeen, reads: str) -> str:
+    if not seen.enough:
+        return "Too little was seen of it; see the findings."
+    runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
+    step = statistics.median(each.seconds for each in seen.steps)
+    took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
+    at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
+    steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.runs[0].device}; the first ones are left out."
+    return f"{steps} Waiting for batches takes {seen.stall()} of the time{at}.{reads}"
+
+
+def _row(line: Reading) -> tuple[str, ...]:
+    whose = "torch's own" if line.read.of_torch else "the project's"
+    return str(line.each), f"{line.often:.0%}", line.read.call, line.where, whose
+
+
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
     told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
     return Aspect(lambda path: f"{kind.title}: {path.name}", kind.title.lower(), told, name, partial(_bound, kind))
@@ -341,6 +371,7 @@ CHECK = ProbeCheck(
     rule=RULE,
     evidence=HotPaths,
     aspects=tuple(map(_aspect, (*COUNTED, STALL))),
+    page=_page,
     doubt="not known what its steps wait for",
     remedy="Make the callable train steps to its end, with an optimizer of torch.",
     suffix=lambda _seen: "-1",

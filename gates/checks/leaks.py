@@ -6,7 +6,7 @@ may go on growing is run again for longer, in a fresh process; what does is run 
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from itertools import combinations
@@ -18,6 +18,7 @@ from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, RuleText
+from gates.report import Section
 from gates.task.probes import Leak
 from gates.words import shown, sparkline
 
@@ -293,14 +294,13 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         why = f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
         return unknown(f"{why}: {filled}" if filled else why, "not decided", remedy=MORE)
     grew = _grew(last.rungs)
-    told = f"no memory keeps growing over {last.epochs} epochs ({FORMS.get(last.form, '')}): {grew}"
+    told = f"no memory keeps growing over {last.epochs} epochs: {grew}"
     return Said(Outcome.PASSED, told, grew, expected="no growth above the tolerance")
 
 
 def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
     at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
-    form = FORMS.get(run.last.form, "")
-    message = f"{_grew(exact)}, over {run.last.epochs} epochs ({form} {sparkline(exact[0].values)}); {told}"
+    message = f"{_grew(exact)}, over {run.last.epochs} epochs; {told}"
     most = f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
     impact = "A run that is long enough ends for want of memory."
     return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
@@ -323,6 +323,31 @@ def _slope(rung: Rung) -> str:
 
 def _grew(rungs: Sequence[Rung]) -> str:
     return "; ".join(f"{_words(rung)} by {_slope(rung)} an epoch" for rung in rungs)
+
+
+def _page(seen: Sequence[tuple[Leak, LeakRun, Said]], not_run: str) -> Iterator[Section]:
+    """Tell of each rung of each callable how it grew."""
+    yield Section(
+        title="Memory",
+        text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
+        facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run, _ in seen),
+        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
+        rows=tuple(row for each in seen for row in _rows(*each)),
+    )
+
+
+def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
+    last = run.last
+    drifts, epochs = last.drifts(leak.tolerance_bytes), str(last.epochs)
+    for rung in last.rungs:
+        if len(rung.values) > 1:
+            does, tolerance = drifts[rung.name], shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit)
+            name = rung.name if rung.exact else f"{rung.name} (not exact)"
+            line = str(said.location or "-") if does is Drift.GROWS else "-"
+            of = leak.name if rung is last.rungs[0] else ""
+            yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
+    if not last.rungs:
+        yield _why(last), "-", "-", "-", epochs, "-", "-", leak.name
 
 
 def place_of(run: LeakRun, rung: str, growth: float) -> tuple[Location | None, str]:
@@ -349,6 +374,7 @@ CHECK = ProbeCheck[Leak, LeakRun](
     aspects=(
         Aspect(lambda leak: f"No memory leak in {leak.name}", "no memory leak", lambda leak, run: [_said(leak, run)]),
     ),
+    page=_page,
     doubt="not known whether it leaks",
     remedy="Make the callable run to its end, epoch after epoch.",
     suffix=lambda run: "-longer" if run.longer else "",

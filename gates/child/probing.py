@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from sys import intern
-from types import MappingProxyType
 
 from gates.child import process
 from gates.child.asking import command
@@ -24,7 +23,6 @@ from gates.task.task import Task
 from gates.words import printable
 
 UNTOLD = {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
-NO_ENV: Mapping[str, str] = MappingProxyType({})
 MOST = 256 * 1024 * 1024
 Entry = dict[str, object]
 
@@ -76,11 +74,11 @@ class Probe:
         limit_s: float,
         *,
         threads: int | None = 1,
-        env: Mapping[str, str] = NO_ENV,
+        env: Mapping[str, str] | None = None,
     ) -> Probed:
         """Run a program; `name` is that of its journal. No `threads` are those it has."""
         question = Question(self.folder / f"{name}.jsonl", {**asked, **self._about, "limit_s": limit_s})
-        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **env}
+        env = {**UNTOLD, "WANDB_DIR": str(question.folder), **(env or {})}
         env |= {"OMP_NUM_THREADS": str(threads)} if threads else {}
         argv = command(self.context.python, program, str(question.path))
         try:

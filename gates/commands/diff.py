@@ -108,8 +108,9 @@ def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
 
 def _finding(finding: Finding) -> str:
     place = f" {finding.location}" if finding.location else ""
-    waived = ", waived" if finding.waived else ""
-    return f"{finding.outcome.value} {finding.rule}{place} [{finding.severity.value}{waived}] {finding.message}"
+    severity = finding.severity.value if finding.outcome is Outcome.FAILED else ""  # what is open has none
+    notes = ", ".join(filter(None, [severity, "waived" if finding.waived else ""]))
+    return f"{finding.outcome.value} {finding.rule}{place}{f' [{notes}]' if notes else ''} {finding.message}"
 
 
 def _shown(parts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """What `gates measure` does: take the measurements of a task here, and write them into a bundle."""
 
-import getpass
 import platform
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 from gates import store
 from gates.bundles import Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
@@ -127,19 +128,12 @@ def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
     options = (("--on", request.on), ("--only", request.only))
     return Origin(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        by=request.by or f"{_user()}@{platform.node()}",
+        by=request.by or f"{psutil.Process().username()}@{platform.node()}",
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
         commit=git(root, "rev-parse", "HEAD"),
         dirty=None if status is None else bool(status),
     )
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "somebody"
 
 
 def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:

@@ -1,6 +1,6 @@
 """One form for all probes: what is seen of each callable of one kind that a task names, and what is said of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Self, TypeVar
 
@@ -10,6 +10,7 @@ from gates.check import Check, Evidence, EvidenceSet, Said, for_criteria
 from gates.child.probing import Probe, probing
 from gates.config import Context
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
+from gates.report import Section
 from gates.task.probes import Concurrent, HotPath, Leak, Scale
 from gates.task.task import Task
 
@@ -77,8 +78,8 @@ class Aspect(Generic[P, S]):
 class ProbeCheck(Generic[P, S]):
     """What a check on one kind of callable has of its own; all else follows from it.
 
-    `doubt` begins what is said where nothing was seen, and `remedy` is what to do then; `suffix` is that of the journal
-    which counts.
+    `doubt` begins what is said where nothing was seen, and `remedy` is what to do then. `page` makes its sections of
+    what was seen of each callable and said of it, or of why nothing was; `suffix` is that of the journal which counts.
     """
 
     name: str
@@ -87,6 +88,7 @@ class ProbeCheck(Generic[P, S]):
     rule: RuleText
     evidence: type[Probes[P, S]]
     aspects: tuple[Aspect[P, S], ...]
+    page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]]
     doubt: str
     remedy: str
     suffix: Callable[[S], str] = lambda _seen: ""
@@ -101,6 +103,7 @@ class ProbeCheck(Generic[P, S]):
             uses=(self.evidence,),
             plan=self._plan,
             judge=self._judge,
+            page=self._page,
             row=Row.MEASURE,
         )
 
@@ -151,3 +154,12 @@ class ProbeCheck(Generic[P, S]):
         if said.outcome is not Outcome.UNKNOWN:
             return said
         return replace(said, message=f"{self.doubt}: {said.message}", remediation=said.remediation or self.remedy)
+
+    def _page(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+        if parts := getattr(task, self.evidence.key):
+            found = evidence.get(self.evidence)
+            not_run = "" if found else f"Not run: {evidence.why_missing(self.evidence)}."
+            pairs = zip(parts, found.seen if found else (), strict=False)
+            yield from self.page(
+                [(part, seen, self._said(part, seen, self.aspects[0])[0]) for part, seen in pairs], not_run
+            )

@@ -239,7 +239,7 @@ def _text_of(ended: ProcessRun, out: Path, begun: float) -> str:
     if ended.exit_code != 0:
         raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
     if out.is_symlink() or (out.exists() and not out.is_file()):
-        raise BadSamples("the measurement left something else than a plain file as its samples")
+        raise BadSamples("the measurement left something other than a plain file as its samples")
     if not out.is_file():
         raise BadSamples("the measurement ended well but wrote no samples file")
     if out.stat().st_mtime < begun - COARSE_S:

@@ -5,7 +5,7 @@ import queue
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
-from gates.measuring.samples import BadSamples, read
+from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
@@ -99,10 +99,10 @@ def _filled(command: Sequence[str], device: str) -> Command:
 
 def run_once(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
     """Run a command to its end, or have an arm take one step."""
+    if one.arm is not None:
+        return _stepped(one, task, copy, env)
     limit = one.timeout_s or copy.timeout_s
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
-        if one.arm is not None:
-            return _stepped(one, one.arm, task, copy, env, Path(fresh), limit)
         out = Path(fresh) / "out"
         argv = copy.argv(one.command, out=str(out))
         try:
@@ -126,43 +126,37 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
 
 def works(one: Standing, task: Task, copy: Context, env: dict[str, str], mark: Path) -> bool | None:
     """Return whether one of the steps that an arm takes once it is made leaves a mark; `None` where nobody can tell."""
-    assert one.arm is not None
-    limit = one.timeout_s or copy.timeout_s
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
-        try:
-            with _begun(one, one.arm, task, copy, env, Path(fresh), limit) as worker:
-                for _ in range(STEPS):
-                    mark.unlink(missing_ok=True)
-                    worker.run(1, discard=0, timeout_s=limit)
-                    if mark.exists():
-                        return True
-                    if time.monotonic() - begun > LONG_S:
-                        return None
-                worker.stop()
-        except bench.ArmFailed:
-            return None
+    try:
+        with _begun(one, task, copy, env) as step:
+            for _ in range(STEPS):
+                mark.unlink(missing_ok=True)
+                step()
+                if mark.exists():
+                    return True
+                if time.monotonic() - begun > LONG_S:
+                    return None
+    except bench.ArmFailed:
+        return None
     return False
 
 
 @contextmanager
-def _begun(
-    one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
-) -> Iterator[bench.Worker]:
-    start = bench.launch(arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
-    with bench.Bench(folder) as running:
-        worker = running.start("arm", bench.Launch(start.argv, start.cwd, {**env, **start.env}))
+def _begun(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> Iterator[Callable[[], Ran]]:
+    """Start the process of an arm; yield what has it take one step."""
+    assert one.arm is not None
+    limit_s = one.timeout_s or copy.timeout_s
+    start = bench.launch(one.arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
+    with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh, bench.Bench(Path(fresh)) as running:
+        worker = running.start("arm", replace(start, env={**env, **start.env}))
         worker.hello(timeout_s=limit_s)
-        yield worker
+        yield partial(worker.run, 1, discard=0, timeout_s=limit_s)
 
 
-def _stepped(
-    one: Standing, arm: Arm, task: Task, copy: Context, env: dict[str, str], folder: Path, limit_s: float
-) -> RunOnce:
+def _stepped(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
     try:
-        with _begun(one, arm, task, copy, env, folder, limit_s) as worker:
-            took = worker.run(1, discard=0, timeout_s=limit_s)
-            worker.stop()
+        with _begun(one, task, copy, env) as step:
+            took = step()
     except bench.ArmFailed as error:
         return RunOnce(str(error))
     return RunOnce("one step taken", well=True, answered=True, duration_s=took.wall_s)

@@ -23,7 +23,6 @@ from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Attempt, Taken, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
-from gates.words import counted
 
 ALPHA = 1 - LEVEL
 
@@ -112,7 +111,8 @@ def few_starts(source: Source) -> str:
     starts = taken.starts + sum(len(set(one.restarts)) for one in source.earlier if not one.unfit)
     if starts >= min(LEAST_RESTARTS, taken.planned_starts):
         return ""
-    return f"its processes were started only {counted(starts, 'time')}, which does not show how they differ"
+    often = "once" if starts == 1 else f"{starts} times"
+    return f"its processes were started only {often}, which does not show how they differ"
 
 
 def _slower_by_the_wall(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:

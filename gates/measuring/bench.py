@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
@@ -28,7 +27,6 @@ POOLS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_
 SLACK_S = 0.001
 CHUNK, LONGEST = 1 << 16, 1 << 20
 ENDED_S, GONE_S = 0.5, 5.0  # from the end of what an arm says to its own, to that of what started it
-NO_ENV: Mapping[str, str] = MappingProxyType({})
 Told = dict[str, Any]
 
 
@@ -211,7 +209,7 @@ class Bench:
         program: str,
         asked: Told,
         theirs: list[int],
-        env: Mapping[str, str] = NO_ENV,
+        env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Start:
         """Start what starts arms; the ends of pipes that are its own are given up."""

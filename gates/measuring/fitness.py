@@ -135,6 +135,7 @@ def _is_clear(taken: Taken) -> bool:
 
 COUNTS = frozenset({"B", "bytes", "KiB", "MiB", "GiB", "calls", "count", "steps", "operators", "instructions"})
 CHANCE = 1e-5  # that clocks give samples which fit a rule so well
+REPEATED = 2e-3  # that a coarse clock gives the same samples again in the same order
 FINE = 1e-3  # of their level: coarser samples of arms that wait for one machine may agree by themselves
 EXACT = 1e-12  # relative: what arithmetic alone leaves of two equal numbers
 DIGITS = 12  # decimals: what is finer is not rounded
@@ -172,6 +173,8 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
             )
         elif _on_a_line(range(len(values)), values):
             yield f"the samples of {arm} go up or down by the same amount each time, which no clock gives"
+    if count := _repeated([*zip(*arms.values(), strict=False)]):
+        yield f"the samples of {' and '.join(arms)} are the first {count} again and again, which no clock gives"
     for (one, first), (other, second) in itertools.combinations(arms.items(), 2):
         if min(first) == max(first) or len(first) != len(second):
             continue
@@ -179,6 +182,15 @@ def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
         found, given = ordered if len({*first}) == len(first) and _is_multiple(*ordered) else (first, second)
         if _is_multiple(found, given) or _on_a_line(given, found) or _on_a_line(found, given):
             yield f"the samples of {one} are those of {other}, scaled or shifted, which no two clocks give"
+
+
+def _repeated(rows: Sequence[tuple[float, ...]]) -> int:
+    """Return after how many rows all begin anew, and not by the chance of a coarse clock; 0 where they do not."""
+    again = (count for count in range(2, len(rows) // 2 + 1) if rows[count:] == rows[:-count])
+    count = next(again, 0)
+    equal = [sum((column.count(value) / len(rows)) ** 2 for value in {*column}) for column in zip(*rows, strict=True)]
+    alternate = len({*rows}) < 3  # as odd and even steps may
+    return 0 if alternate or math.prod(equal) ** (len(rows) - count) >= REPEATED else count
 
 
 def _is_multiple(one: Sequence[float], other: Sequence[float]) -> bool:

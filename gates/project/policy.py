@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from gates import config
 from gates.config import Settings
 from gates.errors import EvidenceUnavailable, UsageError
+from gates.project.files import is_among
 from gates.project.history import Blob, History
 from gates.task import loading
 from gates.task.task import Task
@@ -60,7 +61,8 @@ def judging(root: Path, settings: Settings, revision: str | None, *more: str) ->
         home = Path(folder).resolve()
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
         settings = _settings(home, revision)
-        folders = (settings.tasks, settings.rules, TEMPLATES, *more)
+        named = (settings.tasks, settings.rules, TEMPLATES, *more)
+        folders = tuple(PurePosixPath(each).as_posix() for each in named)
         _lay_out(history, _policy_of(history, commit, revision, folders), home)
         yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
 
@@ -93,7 +95,8 @@ def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBas
 
 def _policy_of(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
     """Return the policy's files; a link is none, and a folder that is one is said to be none."""
-    found = {path: blob for path, blob in history.tree(commit).items() if _is_policy(path, folders)}
+    tree = {path: blob for path, blob in history.tree(commit).items() if ".." not in path.split("/")}
+    found = {path: blob for path, blob in tree.items() if is_among(path, folders)}
     for path in folders:
         if path in found and not found[path].plain:
             raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there, which is not followed")
@@ -118,10 +121,3 @@ def _settings(home: Path, revision: str) -> Settings:
         return config.load(home)
     except UsageError as error:
         raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error
-
-
-def _is_policy(path: str, folders: tuple[str, ...]) -> bool:
-    parts = PurePosixPath(path).parts
-    return ".." not in parts and any(
-        parts[: len(inside)] == inside for inside in (PurePosixPath(f).parts for f in folders)
-    )

@@ -7,36 +7,13 @@ from pathlib import Path
 
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Model, Outcome, Revision, RuleText
+from gates.model import Finding, Location, Outcome, Revision, RuleText
 from gates.project.files import holds_a_file, is_byproduct
-from gates.task.task import Spot, Task
+from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
 
 KEYS = ("implementation", "tests")
 GLOB = frozenset("*?[")
-
-
-class LoosePath(Model):
-    """A path that leads to no file: under which key, where that stands, and why, with what may have been meant."""
-
-    key: str
-    path: str
-    location: Location
-    column: int
-    why: str
-
-    @property
-    def said(self) -> str:
-        """Return it in words, with its place."""
-        return f"{self.key!r} names {self.path!r} ({self.location}:{self.column}), and {self.why}"
-
-
-def loose_paths(spots: Iterable[Spot], task_file: str, root: Path) -> Iterator[LoosePath]:
-    """Yield the paths under `implementation` and `tests` that lead to no file of the project."""
-    for key, path, line, column in spots:
-        if key in KEYS and (why := leads_nowhere(path, root)):
-            place = Location(path=task_file, line=line)
-            yield LoosePath(key=key, path=path, location=place, column=column, why=why)
 
 
 def leads_nowhere(path: str, root: Path) -> str:
@@ -92,13 +69,16 @@ def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
     return revision.model_copy(update={"dirty": True, "strays": seen.strays, "web": None})
 
 
-def led_nowhere(task: Task, root: Path) -> Iterable[Finding]:
-    """Say of each path of a task that leads to no file that nothing of it was seen."""
-    for loose in loose_paths(task.spots, task.path, root):
-        where = partial(Finding, rule="GT006", check="paths", location=loose.location, subject=loose.path)
-        said = partial(where, outcome=Outcome.UNKNOWN, expected="a file, or a folder with files", actual=loose.why)
-        impact, fix = "Nothing of what it means was looked at.", "Fix the path, write the file, or take the path out."
-        yield said(message=f"{loose.said}.", impact=impact, remediation=fix)
+def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:
+    """Say of each path under `implementation` and `tests` that leads to no file that nothing of it was seen."""
+    for key, path, line, column in task.spots:
+        if key in KEYS and (why := leads_nowhere(path, root)):
+            place = Location(path=task.path, line=line)
+            about = partial(Finding, rule="GT006", check="paths", location=place, subject=path)
+            said = partial(about, outcome=Outcome.UNKNOWN, expected="a file, or a folder with files", actual=why)
+            fix = "Fix the path, write the file, or take the path out."
+            message = f"{key!r} names {path!r} ({place}:{column}), and {why}."
+            yield said(message=message, impact="Nothing of what it means was looked at.", remediation=fix)
 
 
 def not_read(tree: SourceTree | None) -> Iterable[Finding]:

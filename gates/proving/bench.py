@@ -7,16 +7,15 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from gates.child import process
 from gates.child.asking import HERE
 from gates.child.guardian import every
-from gates.child.trying.keeping import Copy
+from gates.child.trying.keeping import Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.project.copies import copy_project, relocated
@@ -24,7 +23,6 @@ from gates.project.files import files_of, import_roots, packages_of
 from gates.task.task import Task
 
 EXTRA_S = 60.0
-NO_FILES: Mapping[str, str] = MappingProxyType({})
 TELL_S = 10.0
 Told = dict[str, Any]
 
@@ -72,9 +70,11 @@ class Bench:
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         results = [Path(copy["results"]) for copy in copies]
-        with every(TELL_S, lambda: say(f"{len(_lines(results))} of {len(faults)} faults tried")):
+        with every(
+            TELL_S, lambda: say(f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} faults tried")
+        ):
             process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
-        return _lines(results)
+        return [line for path in results for line in lines_in(path)]
 
     def _work(self, plan: Told, limit_s: float) -> None:
         """Let a worker try faults in its copy until none is left."""
@@ -85,7 +85,7 @@ class Bench:
         process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
 
     @contextmanager
-    def faulty(self, files: Mapping[str, str] = NO_FILES) -> Iterator[Context]:
+    def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
         """Put files with faults, if any, into the copy that is looked at; nothing that is done there stays."""
         for name, text in files.items():
             self._looked.put(name, text)
@@ -114,14 +114,3 @@ class Bench:
         path = self._folder / name
         path.mkdir(parents=True, exist_ok=True)
         return path
-
-
-def _lines(results: list[Path]) -> list[Told]:
-    """Return the lines of some files that are whole; what is there is what was done."""
-    found = []
-    for path in results:
-        with suppress(OSError):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError):
-                    found.append(json.loads(line))
-    return found

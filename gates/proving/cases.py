@@ -103,7 +103,7 @@ def observe(task: Task, bench: Bench) -> tuple[PytestRun | None, Baseline]:
     paths = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
     if not paths:
         return None, Baseline()
-    with bench.faulty() as look:
+    with bench.faulty({}) as look:
         wider, folder = task.model_copy(update={"tests": paths}), look.folder("pytest").evidence
         run = PytestRun.once(wider, look, folder, env=bench.env(look.root))
     try:  # what tests wrote into the code is undone by now

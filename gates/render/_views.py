@@ -38,7 +38,7 @@ def in_prose(report: Report) -> str:
         said.append(f"{report.verdict.reasons[0]}.")
     said += [f"{_subject(cause)} inconclusive: {_sentence(cause.first.message)}" for cause in missing[:2]]
     if len(missing) > 2:
-        said.append(f"{counted(len(missing) - 2, 'cause')} more to settle.")
+        said.append(f"{counted(len(missing) - 2, 'more cause')} to settle.")
     return " ".join(said)
 
 

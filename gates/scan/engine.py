@@ -32,7 +32,7 @@ class Scanner:
         self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
         found = list(self._found(rule))
         for piece in rule.kept if self._with_kept else ():
-            found += self._fitting(piece, "as it should be", ok=True)
+            found += self._fitting(piece, "kept", ok=True)
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
 
@@ -71,7 +71,7 @@ class Scanner:
             for piece in rule.when:
                 for node, _ in find(piece, module, self.project):
                     ok = (module.path, _around(module.ancestors(node), reach)) in present
-                    yield _site(module.path, node, rule.form.problem if not ok else "as it should be", ok=ok)
+                    yield _site(module.path, node, rule.form.problem if not ok else "kept", ok=ok)
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""

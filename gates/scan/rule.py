@@ -145,7 +145,7 @@ class Rule:
 
 @dataclass(frozen=True, order=True)
 class Site:
-    """A place that a rule speaks of, and whether it is as it should be; `trace` is the path of events to it.
+    """A place that a rule speaks of, and whether that is kept there; `trace` is the path of events to it.
 
     `undecided` says that reading could not decide: the place is neither kept nor broken.
     """

@@ -45,13 +45,21 @@ def test_without_use_amp_the_request_is_unchanged(requested: str, cuda_available
     assert compute_effective_precision(requested, None, cuda_available, use_gpu) == requested
 
 
+TURNED_OFF = [(name, False, "fp32") for name in (None, "fp32", "bf16", "fp16", "16-mixed")]
+NAMED = [(name, use_amp, name) for name in ("bf16", "fp16") for use_amp in (True, None)]
+ALIASES = [("16-mixed", None, "fp16"), ("bf16-mixed", None, "bf16"), ("32", None, "fp32"), ("float16", None, "fp16")]
+
+
 @pytest.mark.criterion("T035/AC7")
-@pytest.mark.parametrize("requested", [None, "fp32", "bf16", "fp16", "16-mixed"])
-@pytest.mark.parametrize("device", [CPU, CUDA])
-def test_use_amp_false_turns_amp_off_whatever_was_requested(requested: str | None, device: DeviceFacts) -> None:
-    resolved = resolve(requested, False, device)
-    expected = Precision("fp32", torch.float32, device.type, needs_scaler=False)
-    assert resolved == Resolved(expected, "AMP is turned off by use_amp=False")
+@pytest.mark.parametrize("device", [CPU, CUDA], ids=lambda device: device.type)
+@pytest.mark.parametrize(("requested", "use_amp", "name"), [*TURNED_OFF, *NAMED, *ALIASES])
+def test_a_precision_that_is_named_is_kept_unless_amp_is_turned_off(
+    requested: str | None, use_amp: bool | None, name: str, device: DeviceFacts
+) -> None:
+    resolved = resolve(requested, use_amp, device)
+    assert (resolved.precision, resolved.warnings) == (precision_for(name, device.type), ())
+    assert (resolved.reason == "AMP is turned off by use_amp=False") is (use_amp is False)
+    assert requested != name or use_amp is False or resolved.reason == f"{name} was requested by name"
 
 
 @pytest.mark.criterion("T035/AC8")
@@ -61,15 +69,6 @@ def test_use_amp_on_a_cpu_falls_back_to_fp32_with_one_warning(requested: str | N
     assert resolved.precision == Precision("fp32", torch.float32, "cpu", needs_scaler=False)
     assert resolved.warnings == (resolved.reason,)
     assert "falls back to fp32" in resolved.reason
-
-
-@pytest.mark.criterion("T035/AC7")
-@pytest.mark.parametrize("use_amp", [True, None])
-@pytest.mark.parametrize("device", [CPU, CUDA])
-@pytest.mark.parametrize("requested", ["bf16", "fp16"])
-def test_a_16_bit_precision_named_is_kept(requested: str, use_amp: bool | None, device: DeviceFacts) -> None:
-    resolved = resolve(requested, use_amp, device)
-    assert resolved == Resolved(precision_for(requested, device.type), f"{requested} was requested by name")
 
 
 @pytest.mark.criterion("T035/AC7")
@@ -150,14 +149,6 @@ def test_a_setting_goes_on_following_a_wider_one(monkeypatch: pytest.MonkeyPatch
     assert on_cuda() == ("tf32", "tf32")
     monkeypatch.setattr(torch.backends, "fp32_precision", "ieee")
     assert on_cuda() == ("ieee", "ieee")
-
-
-@pytest.mark.criterion("T035/AC7")
-@pytest.mark.parametrize(
-    ("alias", "name"), [("16-mixed", "fp16"), ("bf16-mixed", "bf16"), ("32", "fp32"), ("float16", "fp16")]
-)
-def test_lightning_style_names_are_understood(alias: str, name: str) -> None:
-    assert resolve(alias, None, CPU).precision.name == name
 
 
 @pytest.mark.criterion("T035/AC7")

@@ -67,8 +67,8 @@ REFUSED = {
     "import shutil, sys; shutil.copy('samples.json', sys.argv[1]); sys.exit('failed after all')":
         "the measurement ended with exit code 1: failed after all",
     "import sys; open(sys.argv[1], 'wb').write(b'\\xff\\xfe')": "the samples file is not UTF-8",
-    "import os, sys; os.mkdir(sys.argv[1])": "something else than a plain file",
-    "import os, sys; os.symlink(os.path.abspath('old.json'), sys.argv[1])": "something else than a plain file",
+    "import os, sys; os.mkdir(sys.argv[1])": "something other than a plain file",
+    "import os, sys; os.symlink(os.path.abspath('old.json'), sys.argv[1])": "something other than a plain file",
     "import os, shutil, sys; os.utime('samples.json', (1, 1)); shutil.copy2('samples.json', sys.argv[1])":
         "the samples file was written before the measurement began: it is an old one",
     f"import sys; open(sys.argv[1], 'w').write({json.dumps(LONG)!r})":

@@ -72,6 +72,32 @@ def test_a_window_that_is_no_mean_of_its_losses_fails_what_asks_for_it(
     assert (outcomes["mean"], outcomes["for:AC1"]) == (outcome, outcome)
 
 
+HOLDING = """
+    class Holding(torch.optim.Optimizer):
+        def __init__(self, optimizer):
+            self.optimizer, self.turn = optimizer, 0
+        param_groups = property(lambda self: self.optimizer.param_groups)
+        def step(self, closure=None):
+            self.turn += 1
+            if self.turn % 2 == 0: self.optimizer.step()
+        def zero_grad(self, set_to_none=True):
+            if self.turn % 2 == 0: self.optimizer.zero_grad()
+    model = torch.nn.Linear(4, 1)
+    optimizer = Holding(torch.optim.SGD(model.parameters(), lr=0.1))
+    for _ in range(6):
+        loss = torch.nn.functional.mse_loss(model(torch.randn(8, 4)), torch.randn(8, 1)) WEIGHT
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(("weight", "outcome"), [("/ 2", Outcome.PASSED), ("* 1.0", Outcome.FAILED)])
+def test_gradients_that_a_wrapper_keeps_are_not_cleared(weight: str, outcome: Outcome, tmp_path: Path) -> None:
+    _, outcomes = record(tmp_path, HOLDING.replace("WEIGHT", weight), needs=["mean", "gradients"])
+    assert (outcomes["mean"], outcomes["gradients"]) == (outcome, Outcome.PASSED)
+
+
 @pytest.mark.parametrize(
     ("through", "scaled", "step"),
     [((1, 1, 1), True, 1), ((1,), True, 0), ((1, None, 1), True, 2), ((1, None), True, 0), ((None, None), True, 1),
@@ -132,15 +158,12 @@ START, END = '{"word": "start"}', '{"word": "end"}'
 STEP_TOLD = '{"word": "step", "location": {"path": "pkg/a.py", "line": 3}}'
 
 
-def test_sealed_journal_is_believed(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END))
+def test_journal_is_believed_by_its_seal_alone(tmp_path: Path) -> None:
+    seen = read_journal(sealed(tmp_path / "own", START, STEP_TOLD, END))
     assert (seen.complete, seen.troubles, len(seen.events)) == (True, (), 1)
-
-
-def test_journal_sealed_with_another_secret_is_somebody_elses(tmp_path: Path) -> None:
-    seen = read_journal(sealed(tmp_path / "j", START, STEP_TOLD, END, secret="guessed"))
-    assert (seen.complete, seen.events) == (False, ())
-    assert "3 lines of the journal are not its own" in seen.troubles[0]
+    other = read_journal(sealed(tmp_path / "other", START, STEP_TOLD, END, secret="guessed"))
+    assert (other.complete, other.events) == (False, ())
+    assert "3 lines of the journal are not its own" in other.troubles[0]
 
 
 FORGED: dict[str, Callable[[list[bytes]], list[bytes]]] = {
@@ -159,13 +182,7 @@ def test_forged_journal_is_not_complete(forge: Callable[[list[bytes]], list[byte
     assert not read_journal(path).complete
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"word": "attempt"}',
-        '{"word": "log", "values": 3}',
-    ],
-)
+@pytest.mark.parametrize("line", ['{"word": "attempt"}', '{"word": "log", "values": 3}'])
 def test_journal_of_another_form_is_a_problem(line: str, tmp_path: Path) -> None:
     assert read_journal(sealed(tmp_path / "j", line)).problem.startswith("the journal cannot be read")
 

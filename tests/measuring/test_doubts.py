@@ -27,6 +27,7 @@ MADE_UP: dict[str, tuple[Metric, dict[str, Any], str]] = {
     "a copy in another order": (a_metric(FINE, [t / 2 for t in sorted(FINE)]), {}, "of new, scaled or shifted"),
     "itself": (a_metric(TIMES, TIMES), {}, "of old are those of new, scaled or shifted, which no two clocks give"),
     "a copy with something added": (a_metric(TIMES, [t / 3 + 0.01 for t in TIMES]), {}, "of new, scaled or shifted"),
+    "three that were written twice": (a_metric(FINE[:3] * 2, OTHERS[:3] * 2), {}, "are the first 3 again and again"),
     "a copy that was rounded": (
         a_metric(FINE, [round(t / 1.7, 5) for t in FINE]), {}, "of old are those of new, scaled or shifted"),
     "a series that was rounded": (
@@ -43,6 +44,7 @@ SOUND: dict[str, tuple[Metric, dict[str, Any]]] = {
         a_metric(FINE, [t / 2 + n for t, n in zip(FINE, NOISE, strict=True)]), {}),
     "clocks of milliseconds": (
         a_metric([0.029, 0.031, 0.030, 0.029, 0.032, 0.030], [0.014, 0.015, 0.015, 0.014, 0.016, 0.015]), {}),
+    "odd and even steps": (a_metric([0.029, 0.031] * 6, [0.014, 0.015] * 6), {}),
     "bytes": (a_metric([4096.0] * 6, [2048.0] * 6, "B"), {"of": "peak_memory_bytes"}),
     "accuracies that differ once": (
         a_metric([0.5, 0.5, 0.5, 0.5, 0.5, 0.51], [0.5] * 6, "fraction"),

@@ -17,23 +17,12 @@ def a_pyperf(*runs: list[float], **facts: Any) -> dict[str, Any]:
             "benchmarks": [{"runs": [{"values": values} for values in runs]}]}  # fmt: skip
 
 
-def test_pytest_benchmark_gives_the_median_of_its_rounds() -> None:
+def test_of_each_benchmark_the_median_of_all_its_rounds_or_processes_is_read() -> None:
+    perf = a_pyperf([1.0, 1.0, 1.0], [3.0, 3.0], [2.0])
+    perf["benchmarks"].append({"metadata": {"name": "product"}, "runs": [{"warmups": [[1, 0.5]]}, {"values": [4.0]}]})
+    assert read_times(json.dumps(perf), "pyperf") == {"sum": 2.0, "product": 4.0}
     assert read_times(json.dumps(a_pytest_benchmark(1.0, 2.0, 9.0)), "pytest-benchmark") == {"test_sum": 2.0}
-
-
-def test_pytest_benchmark_without_its_rounds_gives_the_median_it_states() -> None:
-    assert read_times(json.dumps(a_pytest_benchmark()), "pytest-benchmark") == {"test_sum": 9.0}
-
-
-def test_pyperf_gives_the_median_over_its_processes() -> None:
-    told = a_pyperf([1.0, 1.0, 1.0], [3.0, 3.0], [2.0])
-    told["benchmarks"].append({"metadata": {"name": "product"}, "runs": [{"warmups": [[1, 0.5]]}, {"values": [4.0]}]})
-    assert read_times(json.dumps(told), "pyperf") == {"sum": 2.0, "product": 4.0}
-
-
-def test_pyperf_of_bytes_is_no_time() -> None:
-    with pytest.raises(BadSamples, match="no benchmark"):
-        read_times(json.dumps(a_pyperf([1.0], unit="byte")), "pyperf")
+    assert read_times(json.dumps(a_pytest_benchmark()), "pytest-benchmark") == {"test_sum": 9.0}  # without its rounds
 
 
 @pytest.mark.parametrize("form", ["pytest-benchmark", "pyperf"])
@@ -74,12 +63,13 @@ def test_benchmarks_of_one_name_in_two_files_are_told_apart_by_their_files() -> 
     assert seen == {"tests/test_a.py::test_sum": 1.0, "tests/test_b.py::test_sum": 9.0}
 
 
-def test_benchmark_that_stands_twice_is_refused() -> None:
+def test_what_a_file_lacks_or_has_twice_is_named() -> None:
     twice = {"benchmarks": [*a_pytest_benchmark(1.0)["benchmarks"], *a_pytest_benchmark(9.0)["benchmarks"]]}
-    with pytest.raises(BadSamples, match="two benchmarks called 'test_sum'"):
-        read_times(json.dumps(twice), "pytest-benchmark")
-
-
-def test_what_a_file_lacks_is_named() -> None:
-    with pytest.raises(BadSamples, match=r"not a file of pyperf \(there is no 'name'\)"):
-        read_times('{"benchmarks": [{"runs": [{"values": [1.0]}]}]}', "pyperf")
+    nameless = {"benchmarks": [{"runs": [{"values": [1.0]}]}]}
+    for told, form, said in (
+        (twice, "pytest-benchmark", "two benchmarks called 'test_sum'"),
+        (nameless, "pyperf", r"not a file of pyperf \(there is no 'name'\)"),
+        (a_pyperf([1.0], unit="byte"), "pyperf", "no benchmark"),
+    ):
+        with pytest.raises(BadSamples, match=said):
+            read_times(json.dumps(told), form)

@@ -8,10 +8,11 @@ import pytest
 from building import PATIENCE_S, ROOT, a_project, awaited, clean, gates
 from rigging import CORE, a_rigged_project
 
+from gates.child.trying.keeping import lines_in
 from gates.commands.prove import ProveRequest, perform
 from gates.config import Project, Settings
 from gates.errors import UsageError
-from gates.proving import bench, cases
+from gates.proving import cases
 from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 
@@ -341,4 +342,5 @@ def test_a_budget_that_is_up_leaves_the_criterion_open(tmp_path: Path) -> None:
 def test_only_whole_lines_of_what_is_done_are_read(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
     results.write_text('{"id": "AC1 a", "end": "killed"}\n{"id": "AC1 b", "en', encoding="utf-8")
-    assert [line["id"] for line in bench._lines([results, tmp_path / "none"])] == ["AC1 a"]
+    assert [line["id"] for line in lines_in(results)] == ["AC1 a"]
+    assert lines_in(tmp_path / "none") == []

@@ -79,17 +79,14 @@ def test_crash_of_a_call_names_exception_place_arguments_and_reason() -> None:
 
 
 def test_crash_has_a_section_of_its_own() -> None:
-    (section,) = describe(CALLING, crashed())
+    _, section = describe(CALLING, crashed())
     assert section.text == "pkg.core:double({\"a\": 1}): KeyError: 'train_data'"
 
 
 def test_returned_value_is_shown() -> None:
     run = EntryRun(index=0, name="x", process=a_process(), returned="42")
-    (finding,) = judge(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
-    assert (finding.outcome, finding.message) == (
-        Outcome.PASSED,
-        f"`{finding.subject}` ran to its end and returned 42.",
-    )
+    section, *_ = describe(CALLING, evidence(EntryPointRuns(how="", runs=(run,))))
+    assert section.rows == (("exit code 0", "42", "1.00", "x"),)
 
 
 def test_command_that_returns_its_failure_fails() -> None:

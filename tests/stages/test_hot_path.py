@@ -54,6 +54,8 @@ def test_what_was_not_seen_is_unknown_with_its_reason(seen: HotPaths | None, sai
     assert {finding.outcome for finding in findings} == {Outcome.UNKNOWN}
     assert all(said in finding.message for finding in findings)
     assert {finding.severity for finding in findings} == {Severity.HIGH}
+    (section,) = CHECK.page(a_hot_task(), evidence(seen) if seen else EvidenceSet())
+    assert section.text.startswith(("Too little was seen", "Not run: "))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,6 @@ def test_wait_for_batches_fails_with_its_line_and_what_it_costs() -> None:
     (found,) = of("stall", judged(hot(a_hot_run([a_step(waited=0.02, rest=0.02, lines=lines)] * 12))))
     assert (found.outcome, str(found.location)) == (Outcome.FAILED, "pkg/data.py:3")
     assert "45.0% [45.0%, 45.0%]" in found.message
-    assert "11 steps of 40 ms" in found.message
     assert "without it a step would be at most 1.82 times as fast" in found.message
 
 
@@ -151,6 +152,14 @@ def test_wait_around_its_limit_is_not_decided() -> None:
 )
 def test_one_pause_may_be_anybodys_and_more_are_a_wait(at: set[int], expected: Outcome) -> None:
     assert outcome("stall", *[a_step(waited=0.2 if i in at else 0.0) for i in range(24)]) is expected
+
+
+def test_report_tells_waits_and_reads() -> None:
+    step = a_step(a_read(), a_read(by="torch.optim.adam", line=6), waited=0.032, rest=0.01)
+    (section,) = CHECK.page(a_hot_task(), evidence(hot(a_hot_run([step] * 12))))
+    assert "12 steps of 42 ms (median) on cpu" in section.text
+    assert "Waiting for batches takes 71.4% [71.4%, 71.4%] of the time" in section.text
+    assert [row[-1] for row in section.rows] == ["the project's", "torch's own"]
 
 
 def test_limits_of_a_task_are_the_ones_that_are_judged() -> None:

@@ -6,6 +6,7 @@ import pytest
 from building import evidence
 from leaking import ALLOCATED, MB, a_holder, a_leaking_task, a_watch, growing, leaked, level
 
+from gates.check import EvidenceSet
 from gates.checks.leaks import CHECK, Filling, Leaks, Watched
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.words import shown, sparkline
@@ -114,6 +115,24 @@ def test_longer_run_that_fails_leaves_it_open() -> None:
 
 def test_without_torch_the_other_rungs_decide() -> None:
     assert found(leaked(a_watch(tensors=None, graph=None))).outcome is P
+
+
+def test_report_tells_each_rung_with_its_course() -> None:
+    task = a_leaking_task()
+    seen = evidence(leaked(a_watch(), a_watch(90, **LEAKS), holders=[a_holder()]))
+    (section,) = CHECK.page(task, seen)
+    assert section.title == "Memory"
+    rows = {row[1]: row for row in section.rows}
+    assert list(rows) == ["tensors", "graph", "python", "private (not exact)"]
+    assert rows["tensors"][2:5] == ("1 MB [1 MB, 1 MB]", "16 KB", "90")
+    assert (rows["tensors"][0], rows["tensors"][6]) == ("grows", "pkg/train.py:9")
+    assert (rows["graph"][0], rows["graph"][6]) == ("flat", "-")
+
+
+def test_report_tells_of_a_run_without_any_epoch() -> None:
+    broken = leaked(a_watch(problem="it is not there", epochs=0, rungs=()))
+    for seen in (evidence(broken), EvidenceSet.withheld("not asked for")):
+        assert len(list(CHECK.page(a_leaking_task(), seen))) == 1
 
 
 @pytest.mark.parametrize(

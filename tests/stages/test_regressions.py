@@ -4,8 +4,9 @@ import pytest
 from building import evidence
 from regressing import a_regressing_task, compared, sides, taken
 
+from gates.check import EvidenceSet
 from gates.checks.measures.collect import Regressions
-from gates.checks.measures.judge import judge
+from gates.checks.measures.judge import BASE, judge
 from gates.model import Finding, Outcome
 from gates.task.task import Task
 
@@ -35,8 +36,7 @@ def test_of_a_rate_less_is_worse() -> None:
 def test_the_finding_names_both_sides_and_the_raw_file() -> None:
     (finding,) = judged(compared(sides(2.5)))
     assert finding.message == (
-        "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples (an effect of 0.00% could be seen) "
-        "misses the target, on a cpu; beside main (bbbbbbbbbbbb), both by the bench.py of here"
+        "ratio now/base of step_time_s <= 2 on any: 2.5 [2.5, 2.5] from 16 samples misses the target, on a cpu"
     )
     assert (finding.expected, finding.actual, finding.criterion) == ("<= 2", "2.5 [2.5, 2.5], n = 16, on a cpu", "AC1")
     assert str(finding.location) == "tasks/T1.yaml:20"
@@ -62,6 +62,8 @@ def test_where_there_is_nothing_to_compare_no_limit_applies_and_no_gain_is_seen(
         (finding,) = judged(seen, a_regressing_task(limit))
         assert finding.outcome is expected
         assert why in finding.message
+    (section,) = BASE.page(a_regressing_task(), evidence(seen))
+    assert "main (bbbbbbbbbbbb)" in str(section)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,7 @@ def test_what_was_not_seen_is_unknown(seen: Regressions | None) -> None:
     (finding,) = judged(seen)
     assert finding.leaves_open
     assert finding.remediation
+    assert list(BASE.page(a_regressing_task(), evidence(*([seen] if seen else []))))
 
 
 def test_unequal_results_are_no_comparison_where_the_task_asks_for_equal_ones() -> None:
@@ -101,3 +104,7 @@ def test_several_failures_share_the_error() -> None:
 
 def test_a_device_that_was_not_measured_is_unknown() -> None:
     assert outcome(compared(), a_regressing_task({"on": "cuda"})) is U
+
+
+def test_a_task_that_compares_nothing_says_nothing_of_the_base() -> None:
+    assert list(BASE.page(a_regressing_task(criteria=[{"id": "AC1", "text": "It works"}]), EvidenceSet())) == []

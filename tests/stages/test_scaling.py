@@ -6,15 +6,14 @@ import pytest
 from building import a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.scaling import CHECK, Scaled, Scaling
+from gates.checks.scaling import CHECK, Grown, Scaled, Scaling
 from gates.model import Finding, Location, Outcome
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 SIZES = (8, 16, 32, 64)
 ASKED: dict[str, Any] = {"call": "pkg.a:make", "over": {"batch": SIZES}, "exponent": {"at_most": 1.15},
                          "criteria": ["AC1"], "restarts": 3}  # fmt: skip
-LINE = Location(path="pkg/a.py", line=9)
-TOLD = "step at pkg/a.py:9 grows with about 2.00 and takes 90% of the step"
+LINE = Grown(place=Location(path="pkg/a.py", line=9), function="step", exponent=2.0, share=0.9)
 
 
 def seen(k: float = 1.0, spread: float = 0.0, **changes: Any) -> Scaled:
@@ -43,7 +42,7 @@ def test_constant_part_that_hides_a_square_does_not_pass() -> None:
 
 
 def test_failure_stands_at_the_function_that_grows() -> None:
-    finding = judged(seen(2.0, grown=TOLD, grown_at=LINE))
+    finding = judged(seen(2.0, grown=LINE))
     assert str(finding.location) == "pkg/a.py:9"
     assert "step at pkg/a.py:9 grows with about 2.00 and takes 90% of the step at 64" in finding.message
     assert finding.impact == "batch times 8 makes it 64 times as much."
@@ -74,3 +73,10 @@ def test_criterion_gets_its_own_finding() -> None:
 def test_no_evidence_is_unknown() -> None:
     task = a_task(scaling=[ASKED])
     assert {finding.outcome for finding in CHECK.judge(task, EvidenceSet())} == {U}
+
+
+def test_section_tells_of_each_size() -> None:
+    task = a_task(scaling=[ASKED])
+    (section,) = CHECK.page(task, evidence(Scaling(how="", seen=(seen(),))))
+    assert section.title == "Complexity"
+    assert section.rows[0][1:5] == ("1.00 [1.00, 1.00]", "<= 1.15", "batch 8, 16, 32, 64", "8 s, 16 s, 32 s, 64 s")

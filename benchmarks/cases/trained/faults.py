@@ -166,6 +166,15 @@ def skip_without_update() -> None:
             scaler.update()
 
 
+def scaler_made_anew() -> None:
+    for model, optimizer, _ in scaled_steps():
+        scaler = gradient_scaler()
+        optimizer.zero_grad()
+        scaler.scale(half_loss_of(model)).backward()
+        scaler.step(optimizer)  # <- overflow
+        scaler.update()
+
+
 def guard_inverted() -> None:
     for model, optimizer, scaler in scaled_steps():
         optimizer.zero_grad()

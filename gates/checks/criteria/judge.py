@@ -107,7 +107,7 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
     if doubts:
         return
     if not bound and not asked:
-        message = f"{name} is shown by something else than tests; no test is bound to it."
+        message = f"{name} is shown by something other than tests; no test is bound to it."
         yield about.not_asked(message, actual="shown otherwise")
     elif run is None:
         message = f"The tests of {name} were not seen: {evidence.why_missing(PytestRun)}"
@@ -214,5 +214,13 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
         yield f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'
 
 
-USES = (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode)
-CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)
+CHECK = Check(
+    "criteria",
+    "business-logic",
+    10,
+    RULES,
+    (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
+    plan,
+    judge,
+    page,
+)

@@ -10,14 +10,13 @@ from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.fitness import TIMED
-from gates.measuring.interval import NotEnough, pairs_needed, smallest_effect, values_of
+from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
-from gates.words import first_of, sparkline
+from gates.words import sparkline
 
 NAME = "performance"
-LENT = 3  # files of a benchmark that are named
 IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
@@ -50,13 +49,8 @@ def plan(task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
-    base = evidence.get(Regressions)
     for criterion, i, measure, got in answers_of(task, evidence):
-        found = _judge_one(task, criterion, i, measure, got)
-        if measure.against_base and base and base.runs:
-            lent = f", both by the {first_of(base.lent, LENT)} of here" if base.lent else ""
-            found = found.model_copy(update={"message": f"{found.message}; beside {base.shown}{lent}"})
-        yield found
+        yield _judge_one(task, criterion, i, measure, got)
 
 
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
@@ -94,8 +88,6 @@ def _message(measure: Measure, got: Answer) -> str:
     if got.unfit:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
-    if got.run and got.run.taken:
-        seen += f" (an effect of {smallest_effect(got.seen, measure):.2%} could be seen)"
     if got.outcome is Outcome.UNKNOWN and got.problem:
         return f"{seen}, on {device}: {got.problem}"
     verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
@@ -198,11 +190,23 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             own = about.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
             yield own.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
-            devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
-            signed = f"signed by {one.signer}" if one.signer else "not signed"
-            origin = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by}, {signed}" if one.origin else ""
-            made = ", on ".join(filter(None, (origin, ", ".join(devices))))
+            signed = f", signed by {one.signer}" if one.signer else ""
+            made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
             yield about.passed(f"The bundle {path} fits{_in_part(one)}, {made}.", actual="fits", impact="")
+
+
+def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each bundle where it comes from and what it is worth here."""
+    bundles = evidence.get(Bundles)
+    if bundles is None:
+        return
+    yield Section(
+        title="Evidence from elsewhere",
+        text="Measured on other machines. A measure passes where some machine's interval meets its target, with the "
+        "error shared among the runs, and none misses it; samples of two runs are never put together.",
+        columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
+        rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
+    )
 
 
 def _again(task: Task, one: HandedIn) -> str:
@@ -228,6 +232,18 @@ def _in_part(one: HandedIn) -> str:
     return f" in part ({one.why}, since it was made)" if one.why else ""
 
 
+def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
+    devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
+    reason = _stale(task, one)
+    standing = f"stale: {reason}" if reason and one.standing is not Standing.REFUSED else f"{one.standing}"
+    if one.standing is Standing.REFUSED or (one.why and not reason):
+        standing += f": {one.why}"
+    if one.origin is None:
+        return standing, one.path, "-", "-", "-", "-"
+    by = f"{one.origin.by}{' (signed)' if one.signer else ' (not signed)'}"
+    return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
+
+
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     """Name what nobody asked for, so that nobody takes it for seen."""
     asked = {
@@ -249,7 +265,8 @@ def _nothing(*_seen: object) -> tuple[Never, ...]:
     return ()
 
 
-TARGETS = Check("targets", NAME, 10, RULES, (Measurements, Regressions), plan, judge, describe, row=Row.MEASURE)
-HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
+TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
+BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
+HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles, describe_bundles)
 MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)

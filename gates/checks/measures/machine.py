@@ -1,14 +1,14 @@
 """Measuring itself: was the machine fit, how often was it tried, and how were the numbers taken?"""
 
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from gates.check import About, EvidenceSet
-from gates.checks.measures.answers import ALIKE, Answered, answers_of, from_elsewhere, level_of, targets_of
+from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, level_of, targets_of
+from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import contended, differing, floor_of, noise
-from gates.measuring.interval import LEAST_RESTARTS, METHOD
+from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
+from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
@@ -42,37 +42,28 @@ def plan(task: Task) -> Iterator[Planned]:
         yield Planned(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
 
 
-class Told(NamedTuple):
-    """What was seen, that in words, what to do, and how binding it is, where that is not as what was asked for."""
-
-    outcome: Outcome
-    message: str
-    fix: str = ""
-    level: Level | None = None
-
-
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each measurement whether the machine was fit, and what of earlier attempts is known."""
     measurements = evidence.get(Measurements)
     for measurement in _asked(task):
-        name, level = measurement.id, _level(task, measurement)
-        runs = measurements.of(name) if measurements else ()
+        runs = measurements.of(measurement.id) if measurements else ()
         runs += from_elsewhere(_measures(task, measurement), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         why = next((run.problem for run in runs if run.problem), why)
-        taken, about = [run for run in runs if run.taken], About(location=task.place(measurement), subject=name)
-        asked = [one for one in answers_of(task, evidence) if one[2].from_ == name]
-        wanted = ("a machine that disturbs nothing, arms that do the same", "a ledger as it was written")
-        for rule, check, expected, told in (
-            ("PF002", "machine", wanted[0], _fit(measurement, taken, why, asked)),
-            ("PF003", "attempts", wanted[1], _attempts(taken, why)),
-        ):
-            own = about.but(rule=rule, check=f"{check}:{name}", expected=expected, actual=SEEN[told.outcome])
-            own = own.but(level=told.level or level)
-            if told.outcome is not Outcome.PASSED:
-                own = own.but(severity=SEVERITY[Outcome.UNKNOWN][told.level or level])
-            command = f"gates run {task.id} --gate performance" if told.outcome is Outcome.UNKNOWN else ""
-            yield own(told.outcome, f"{name}: {told.message}.", told.fix, command=command)
+        taken = tuple(run for run in runs if run.taken)
+        about = About(level=_level(task, measurement), location=task.place(measurement), subject=measurement.id)
+        wanted = "a machine that disturbs nothing, arms that do the same"
+        yield _fit(
+            about.but(rule="PF002", check=f"machine:{measurement.id}", expected=wanted),
+            task,
+            measurement,
+            taken,
+            why,
+            evidence,
+        )
+        wanted = "a ledger as it was written"
+        about = about.but(rule="PF003", check=f"attempts:{measurement.id}", expected=wanted)
+        yield _attempts(about, task, measurement, taken, why)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
@@ -89,21 +80,35 @@ def _level(task: Task, measurement: Measurement) -> Level:
     return min(levels, key=list(Level).index)
 
 
-def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, asked: Sequence[Answered]) -> Told:
+def _fit(
+    about: About,
+    task: Task,
+    measurement: Measurement,
+    runs: tuple[MeasurementRun, ...],
+    why: str,
+    evidence: EvidenceSet,
+) -> Finding:
     taken = [run.taken for run in runs if run.taken]
     if not taken:
-        return Told(Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
+        return _said(about, task, measurement, Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
     for unlike, outcome in map(differing, taken) if measurement.same_result else ():
         if unlike:
-            return Told(outcome, unlike, ALIKE)
-    if unfit := [one for one in asked if one[3].unfit]:  # as binding as what it leaves open
+            return _said(about, task, measurement, outcome, unlike, ALIKE)
+    asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
+    unfit = [one for one in asked if one[3].unfit]
+    if unfit:  # as binding as what it leaves open
         level = min((level_of(one[0], one[2]) for one in unfit), key=list(Level).index)
         reasons = dict.fromkeys(reason for one in unfit for reason in one[3].unfit)
-        return Told(Outcome.UNKNOWN, "; ".join(reasons), QUIETER, level)
+        return _said(about.but(level=level), task, measurement, Outcome.UNKNOWN, "; ".join(reasons), QUIETER)
     by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
-    by_cpu = [f"; CPU time decides, because {reason}" for one in by_clock for reason in contended(one)]
-    return Told(
-        Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(map(_copied, taken)), *by_cpu[:1]])
+    by_cpu = [reason for one in by_clock for reason in contended(one)]
+    message = f"nothing disturbed what decides; {'; '.join(map(_copied, taken))}"
+    return _said(
+        about,
+        task,
+        measurement,
+        Outcome.PASSED,
+        f"{message}; CPU time decides, because {by_cpu[0]}" if by_cpu else message,
     )
 
 
@@ -115,30 +120,45 @@ def _copied(taken: Taken) -> str:
     return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
 
 
-def _attempts(runs: Sequence[MeasurementRun], why: str) -> Told:
+def _attempts(
+    about: About, task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str
+) -> Finding:
     if not runs:
-        return Told(Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
+        return _said(about, task, measurement, Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
     earlier = runs[0].earlier
     if earlier.problem:
-        return Told(Outcome.UNKNOWN, earlier.problem, "Put the ledger back as it was: what was tried before counts.")
-    count, left_out = len(earlier.attempts), sum(bool(attempt.unfit) for attempt in earlier.attempts)
+        fix = "Put the ledger back as it was: what was tried before counts."
+        return _said(about, task, measurement, Outcome.UNKNOWN, earlier.problem, fix)
+    count = len(earlier.attempts)
+    left_out = sum(bool(attempt.unfit) for attempt in earlier.attempts)
     message = f"attempt {count + 1}; the pairs of all earlier ones count" if count else "the first attempt"
     message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
-    return Told(Outcome.PASSED, message)
+    return _said(about, task, measurement, Outcome.PASSED, message)
 
 
 SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no", Outcome.UNKNOWN: "not known"}
+
+
+def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, message: str, fix: str = "") -> Finding:
+    command = f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else ""
+    found = about(outcome, f"{asked.id}: {message}.", fix, actual=SEEN[outcome], command=command)
+    settled = outcome is Outcome.PASSED
+    return found if settled else found.model_copy(update={"severity": SEVERITY[Outcome.UNKNOWN][found.level]})
+
+
+MOST = 10
 _LOOKED = (
-    " Where the gate timed the arms itself it looked while the pairs came in; the ranks of the interval at each look "
-    "keep the error of all looks and all attempts together, and the interval is widened to hold Student's interval "
-    "over the restarts. Failures of several required targets share the error by Holm's procedure."
+    " Where the gate timed the arms itself, it looked at the pairs as they came in. All looks and all attempts share "
+    "one error. The interval is widened to hold Student's interval over the restarts. Failures of several required "
+    "targets share the error by Holm's procedure."
 )
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell where and how it was measured, and last the samples."""
+    """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
     if not any(True for _ in targets_of(task)):
         return
+    yield from _outlooks(task, evidence)
     measurements = evidence.get(Measurements)
     runs = measurements.runs if measurements else ()
     if measurements is None:
@@ -147,11 +167,31 @@ def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield _describe_run(task, run)
     yield Section(
         title="Method",
-        text=f"Each number is the {METHOD}: distribution-free, exact coverage of at least 95 %, never fewer than 6 "
-        "samples. A target is met when the whole interval lies on its good side, missed when it lies on the other."
+        text=f"Each number is the {METHOD}: distribution-free, at least 95 % coverage, at least 6 samples. A target is "
+        "met where the whole interval lies on its good side, and missed where it lies on the other."
         + (_LOOKED if any(run.taken for run in runs) else ""),
     )
     yield from (_sample_table(run) for run in runs if run.samples)
+
+
+def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what is compared with what, where anything is."""
+    if not comparisons_of(task):
+        return
+    seen = evidence.get(Regressions)
+    if seen is None:
+        yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
+        return
+    more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
+    none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""
+    facts = (
+        ("Base", seen.shown),
+        ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
+        ("The benchmark of here, run on both", ", ".join(seen.lent)),
+        *((run.id, run.ended) for run in seen.runs if run.taken),
+    )
+    text = f"Not compared: {seen.problem}." if seen.problem else none
+    yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
 
 
 def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
@@ -159,6 +199,22 @@ def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementR
     for one in task.measurements:
         if one.arms and one.id in wanted:
             yield from (run for run in from_elsewhere(_measures(task, one), evidence) if run.taken)
+
+
+def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of what the gate timed itself how small an effect it could have seen, and what would settle what is open."""
+    rows = []
+    for criterion, _, measure, got in answers_of(task, evidence):
+        if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
+            by = got.clock or measure.of
+            floor = noise(got.run.taken, by) if by in TIMED else None
+            more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
+            needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
+            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor_of(floor):.2%}" if floor else "-"
+            rows.append((criterion.id, measure.name, effect, least, needed))
+    if rows:
+        columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
+        yield Section(title="Sensitivity", columns=columns, rows=tuple(rows))
 
 
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
@@ -207,7 +263,7 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     seen = noise(taken)
     yield (
         f"A second copy of {taken.baseline}",
-        f"{seen}, n = {seen.n} (noise floor {floor_of(seen):.1%})" if seen else "not timed",
+        f"{seen}, n = {seen.n} (noise floor of wall time {floor_of(seen):.1%})" if seen else "not timed",
     )
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"

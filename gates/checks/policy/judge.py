@@ -23,6 +23,7 @@ from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Seve
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
+from gates.report import Section
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import printable
@@ -203,8 +204,19 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"
-        new = "; the task is new since" if seen.is_new else ""
-        yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}{new}.", actual="nothing lower")
+        yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}.", actual="nothing lower")
+
+
+def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell what was compared with what; the findings name what was moved."""
+    seen = evidence.get(Goalposts)
+    if seen is None:
+        return
+    yield Section(
+        title="Policy Changes",
+        text="The task is new since the base." if seen.is_new else "",
+        facts=(("Compared with", _base(seen)), ("A lower limit", _effect(seen)), ("Changes", str(len(seen.moves)))),
+    )
 
 
 def stops(move: Move, seen: Goalposts) -> bool:
@@ -227,7 +239,7 @@ def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
     if stops(move, seen):
         allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
         fix = f"Put it back; where it is meant, {allow}."
-    about = _weighed(move, seen).but(subject=subject, location=move.location, impact=f"Compared with {_base(seen)}.")
+    about = _weighed(move, seen).but(subject=subject, location=move.location)
     return about.failed(str(move), fix, expected=move.before, actual=move.after)
 
 
@@ -235,4 +247,15 @@ def _base(seen: Goalposts) -> str:
     return f"{seen.base} ({seen.commit[:12]})"
 
 
-CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, basis=Basis.DECLARED)
+def _effect(seen: Goalposts) -> str:
+    if seen.policy:
+        rest = "; weaker tests and settings stop the change" if seen.mode is Mode.ALL else ""
+        return f"is listed: the task file of {seen.policy} judges{rest}"
+    return {
+        Mode.BAR: "stops the change; weaker tests and settings, and waivers, are listed",
+        Mode.ALL: "stops the change, and so do weaker tests and settings, and waivers",
+        Mode.LIST: "is listed",
+    }[seen.mode]
+
+
+CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, describe, basis=Basis.DECLARED)

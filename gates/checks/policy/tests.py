@@ -96,10 +96,10 @@ def compare(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
         changed = [t for t in own if new.get(t, old[t]) != old[t] and now.get(t, was[t]) <= was[t]]
         if changed:
             names = first_of([test.partition("::")[2] for test in changed], NAMED)
-            yield moved(Part.CHANGED, f"tests of {path}", "as at the base", f"{names} changed", Location(path=path))
+            yield moved(Part.CHANGED, f"tests of {path}", "those of the base", f"{names} changed", Location(path=path))
         elif not own and _lines(after.get(path)) != _lines(content):
             state = "changed" if path in after else "deleted"
-            yield moved(Part.CHANGED, f"file {path}", "as at the base", state, Location(path=path))
+            yield moved(Part.CHANGED, f"file {path}", "that of the base", state, Location(path=path))
 
 
 def _lines(content: bytes | None) -> list[bytes] | None:

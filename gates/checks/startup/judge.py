@@ -1,7 +1,6 @@
 """Build, start-up and deprecated API: what blocks, and what only costs score."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePath, PurePosixPath
 
@@ -11,8 +10,8 @@ from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned
 from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.report import Section
 from gates.task.task import Task
-from gates.words import first_of
 
 OURS = "the project"
 PYTHON = "Python"
@@ -32,11 +31,52 @@ def is_deprecation(category: str) -> bool:
     return category in DEPRECATIONS or "Deprecat" in category or "RemovedIn" in category
 
 
-def warned_of(evidence: EvidenceSet) -> list[Warned]:
-    """Return each warning of tests, entry points and imports once."""
+LISTED = 100
+
+
+def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell build, imports and deprecations."""
+    seen = evidence.get(Startup)
+    if seen is None:
+        yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
+    else:
+        yield _startup_section(seen)
+    rows = [(source, warned) for source, warned in warned_of(evidence) if is_deprecation(warned.category)]
+    yield Section(
+        title="Deprecations",
+        text=f"The first {LISTED} of {len(rows)}." if len(rows) > LISTED else "" if rows else "None was seen.",
+        columns=("Place", "Owner", "Category", "Message", "Seen in"),
+        rows=tuple((str(w.location), owner_of(w.location), w.category, w.message, s) for s, w in rows[:LISTED]),
+    )
+
+
+def warned_of(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
+    """Yield each warning once, with where it was seen first."""
     run, entries, startup = evidence.get(PytestRun), evidence.get(EntryPointRuns), evidence.get(Startup)
-    told = [*(run.warnings if run else ()), *(w for r in (entries.runs if entries else ()) for w in r.warnings)]
-    return list(dict.fromkeys([*told, *(startup.warnings if startup else ())]))
+    told = [
+        *(("tests", warned) for warned in (run.warnings if run else ())),
+        *((f"entry point {r.index + 1}", warned) for r in (entries.runs if entries else ()) for warned in r.warnings),
+        *(("imports", warned) for warned in (startup.warnings if startup else ())),
+    ]
+    seen = set()
+    for source, warned in told:
+        if warned not in seen:
+            seen.add(warned)
+            yield source, warned
+
+
+def _startup_section(seen: Startup) -> Section:
+    built = seen.build
+    imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
+    others = [w for w in seen.warnings if owner_of(w.location) != OURS]
+    by = f" ({built.backend})" if built.backend else ""
+    facts = (
+        ("Build", f"{built.ending.value}{by}: {built.problem or built.wheel}"),
+        ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
+        ("Not imported", ", ".join(seen.aside[:10]) or "-"),
+        ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
+    )
+    return Section(title="Build and Start-up", facts=facts)
 
 
 RAW = "Startup.json"
@@ -128,12 +168,9 @@ def _imports(seen: Startup) -> Iterator[Finding]:
         yield _unseen(IMPORTS, seen.problem, subject="unreached")
     elif not broken and not aside and not ours:
         count = len(seen.modules)
-        own, left = about.but(actual=f"{count} imported"), first_of(seen.aside, NAMED)
-        message = f"{count} modules import by themselves, without a warning of their own code"
+        message, own = f"{count} modules import by themselves", about.but(actual=f"{count} imported")
         none = "The implementation holds no module of a package."
-        yield (
-            own.passed(f"{message}; not imported: {left}." if left else f"{message}.") if count else own.not_asked(none)
-        )
+        yield own.passed(f"{message}, without a warning of their own code.") if count else own.not_asked(none)
 
 
 def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
@@ -153,7 +190,7 @@ def _why_aside(module: Imported, others: str) -> str:
 
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
-    warned = [warned for warned in warned_of(evidence) if is_deprecation(warned.category)]
+    warned = [warned for _, warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:
@@ -163,8 +200,7 @@ def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     looked = [kind for kind in (PytestRun, EntryPointRuns, Startup) if evidence.get(kind)]
     if ours:
         return
-    owners = ", ".join(f"{count} from {name}" for name, count in Counter(owner_of(w.location) for w in warned).items())
-    none = f"No line of the implementation caused a deprecation warning; others: {owners or 'none'}."
+    none = f"No line of the implementation caused a deprecation warning; {len(warned)} came from elsewhere."
     message = none if looked else "Neither tests nor imports were seen, and so no warning of them."
     outcome = Outcome.PASSED if Startup in looked or PytestRun in looked else Outcome.UNKNOWN
     yield DEPRECATED(outcome, message, severity=Severity.INFO, actual="none" if looked else "not seen")
@@ -180,4 +216,4 @@ def _unseen(about: About, message: str, **own: object) -> Finding:
     return about.unknown(message, fix, level=Level.ADVISORY, actual="not seen", **own)
 
 
-CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge)
+CHECK = Check("startup", "execution", 40, RULES, (Startup,), plan, judge, page)

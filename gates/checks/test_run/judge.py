@@ -193,7 +193,7 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
     if len(absent) > SHOWN:
         outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"No test was seen to execute {len(absent)} public functions; ExecutedLines.json has all of them."
+        message = f"No test was seen to execute {len(absent)} public functions; evidence/ExecutedLines.json has all."
         doubt = unseen and f"Not all was seen: {unseen}."
         yield about(outcome, message, "Add tests that call them.", subject="more", impact=doubt)
 
@@ -228,7 +228,6 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     if run.process.exit_code is None or run.running:
         yield _certificate(run)
-    count, none = len(run.warnings), "" if run.warnings else "None."
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -237,7 +236,7 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     yield Section(
         title="Warnings",
-        text=f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else none,
+        text=_listed(len(run.warnings)) if run.warnings else "None.",
         columns=("Category", "Place", "Message"),
         rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
     )
@@ -264,6 +263,10 @@ def _memory(count: int | None) -> str:
 def _orders(run: PytestRun) -> str:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
+
+
+def _listed(count: int) -> str:
+    return f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else ""
 
 
 CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)

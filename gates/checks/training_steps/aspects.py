@@ -218,7 +218,7 @@ def _why_not(run: Recorded) -> str:
     shown = {one.optimizer for one in run.compared if one.finite}
     if any(one.optimizer not in shown for one in run.compared):
         return "the gradients of the first steps were not finite"
-    return "" if run.compared else "no gradients were compared"
+    return "" if run.compared else "no parameter of an optimizer had a gradient when it stepped"
 
 
 def _difference(one: Compared, run: Recorded) -> str:

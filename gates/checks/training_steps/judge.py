@@ -9,6 +9,7 @@ from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.checks.training_steps.orders import absent, judge_logged, judge_mean, judge_order, unseen
 from gates.evidence.recorded_step import Overflowed, Recorded
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.report import Section
 from gates.task.probes import Need, TrainingStep
 from gates.task.task import Criterion, Task
 
@@ -211,16 +212,47 @@ def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criter
             same = one.model_dump(include={"location", "expected", "actual", "impact", "evidence"})
             return about(outcome, f"{step.name}: {one.message}", one.remediation, **same)
     about = about.but(location=task.place(step), evidence=found[0].evidence)
-    passed = {f.check.rpartition(":")[2]: f.actual for f in found if f.outcome is Outcome.PASSED}
+    passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
     missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
     if missing:
         about = about.but(actual="not seen", expected="what the training step 'needs'")
         message = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
         return about.unknown(message, "Make the training step show it, on a CPU.")
     warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
-    seen = ", ".join(f"{aspect} ({actual})" for aspect, actual in passed.items())
-    told = f"`{step.name}` was recorded and does right: {seen}. {warned}".rstrip()
+    told = f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip()
     return about.passed(told, actual=", ".join(passed))
+
+
+def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+    """Tell of each training step what was seen in it."""
+    if not task.training_steps:
+        return
+    recording = evidence.get(Recording)
+    yield Section(
+        title="Training Steps",
+        text="Run on the CPU, recorded; what they show is semantics, never speed."
+        if recording
+        else f"Not run: {evidence.why_missing(Recording)}.",
+        columns=("Ended", "Overflow", "Gradients off by", "Steps", "Matrix products", "Parameters", "Call"),
+        rows=tuple(_row(step) for step in (recording.steps if recording else ())),
+    )
+
+
+def _row(step: StepRecording) -> tuple[str, ...]:
+    run = step.plain
+    ended = run.problem or (run.process.ended if run.process else "not run")
+    products = sorted({name for event in run.events for name in event.products})
+    errors = [one.error for one in run.compared if one.error is not None and not one.why_not]
+    params = sorted({name for attempt in run.attempts for name in attempt.params})
+    off, steps = f"{max(errors):.1e}" if errors else "-", str(len(run.attempts))
+    made = (", ".join(products) or "-", ", ".join(params) or "-")
+    return ended, _overflow(step.overflow), off, steps, *made, step.name
+
+
+def _overflow(run: Recorded | None) -> str:
+    if run is None or not run.injected:
+        return "-"
+    return ", ".join(f"{o.changed} parameters changed" if o.changed else "left out" for o in run.overflows) or "crash"
 
 
 def _aspects(step: TrainingStep) -> list[str]:
@@ -228,5 +260,14 @@ def _aspects(step: TrainingStep) -> list[str]:
 
 
 CHECK = Check(
-    "training_steps", "business-logic", 80, RULES, (Recording,), plan, judge, row=Row.TEST, label="recorded run"
+    "training_steps",
+    "business-logic",
+    80,
+    RULES,
+    (Recording,),
+    plan,
+    judge,
+    describe,
+    row=Row.TEST,
+    label="recorded run",
 )

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 
 from ..asking import Teller, named, program
 from .calls import Calls, Forwards, Trackers, around
-from .observing import Journal, Reached, Scene, dtype_name, held, returned_by, safely
+from .observing import Journal, Reached, Scene, dtype_name, has_gradient, held, returned_by, safely
 from .overflow import Overflow
 from .reference import Reference
 from .steps import Steps
@@ -36,14 +36,10 @@ class Gradients:
         self._scaled: dict[int, tuple[float, float]] = {}  # of each optimizer, the length of all, and the scale
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
-        """Forget the gradients that were used."""
+        """Forget the gradients that were used, and remember what has none now."""
         for optimizer in optimizers:
             self._used.pop(id(optimizer), None)
-
-    def gone(self, optimizers: list[Optimizer]) -> None:
-        """Remember what has no gradient now."""
-        for optimizer in optimizers:
-            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not _has_gradient(param)]
+            self._cleared[id(optimizer)] = [param for param in held(optimizer) if not has_gradient(param)]
 
     def _of(self, reached: Reached) -> list[Optimizer]:
         """Return the optimizers that a backward pass is for; those of another thread are not looked at."""
@@ -52,7 +48,7 @@ class Gradients:
     def before_backward(self, reached: Reached) -> None:
         """Look for gradients that were cleared by hand."""
         for optimizer in self._of(reached):
-            if id(optimizer) in self._used and not any(map(_has_gradient, held(optimizer))):
+            if id(optimizer) in self._used and not any(map(has_gradient, held(optimizer))):
                 del self._used[id(optimizer)]
 
     def after_backward(self, reached: Reached) -> None:
@@ -72,7 +68,7 @@ class Gradients:
 
     def ready(self, optimizer: Optimizer) -> None:
         """Tell of gradients where there were none, and no backward pass left any."""
-        if any(map(_has_gradient, self._cleared.pop(id(optimizer), ()))):
+        if any(map(has_gradient, self._cleared.pop(id(optimizer), ()))):
             self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
 
     def after_step(self, optimizer: Optimizer) -> None:
@@ -89,10 +85,6 @@ class Gradients:
 
 def _gradients(optimizer: Optimizer) -> list[Tensor]:
     return [param.grad for param in held(optimizer) if param.grad is not None]
-
-
-def _has_gradient(param: Tensor) -> bool:
-    return param.grad is not None and (param.grad.is_sparse or bool(param.grad.any()))
 
 
 def _length(optimizer: Optimizer) -> float:

@@ -14,7 +14,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .observing import Scene, safely
+from .observing import Scene, has_gradient, held, safely
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
@@ -89,8 +89,8 @@ class Calls:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._clips()
-        around(scene, nn.Module, "zero_grad", self._clear, self._cleared)
-        around_all(scene, Optimizer, {"zero_grad": (self._clear, self._cleared), "__init__": (nothing, self._made)})
+        around(scene, nn.Module, "zero_grad", nothing, self._cleared)
+        around_all(scene, Optimizer, {"zero_grad": (nothing, self._cleared), "__init__": (nothing, self._made)})
         around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
         around(scene, autocast, "__enter__", functools.partial(self._tell, "autocast_enter"))
         around(scene, autocast, "__exit__", functools.partial(self._tell, "autocast_exit"))
@@ -117,13 +117,13 @@ class Calls:
         scene = self._scene
         return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
 
-    def _clear(self, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+    def _cleared(self, _result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
+        """Tell of gradients that are gone; one that wraps an optimizer may keep them until its window is over."""
+        if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
+            return
         optimizers = self._whose(thing)
         self._scene.journal.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
         self._scene.let_know("cleared", optimizers)
-
-    def _cleared(self, _result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
-        self._scene.let_know("gone", self._whose(thing))
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
         if ("__init__", id(scheduler)) not in self._scene.active:  # its constructor takes a first step

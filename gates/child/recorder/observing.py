@@ -157,7 +157,7 @@ class Scene:
     `after_backward(reached)` and `before_clip(params)`. With `ready(optimizer)` the gradients are as the code wants
     them for a step, `before_step(optimizer)` is that of a scaler, too, in `stepping(optimizer)` parameters are about
     to change, and `after_step(optimizer)` was taken or left out. `updated(scaler)` and `scheduled(optimizer)` follow.
-    Gradients are about to go in `cleared(optimizers)`, and have gone, perhaps of a part alone, in `gone(optimizers)`.
+    Gradients, perhaps of a part alone, have gone in `cleared(optimizers)`.
     The training step is over in `ended()`.
     """
 
@@ -229,6 +229,11 @@ def copied(optimizer: Optimizer) -> list[tuple[Tensor, Tensor]]:
 def changed(before: Iterable[tuple[Tensor, Tensor]]) -> int:
     """Return how many parameters are not, bit by bit, what they were."""
     return sum(not same(param.detach(), copy) for param, copy in before)
+
+
+def has_gradient(param: Tensor) -> bool:
+    """Return whether a parameter has a gradient that is not zero."""
+    return param.grad is not None and (param.grad.is_sparse or bool(param.grad.any()))
 
 
 def has_finite_gradients(optimizer: Optimizer) -> bool:

@@ -124,6 +124,8 @@ class Overflow:
         if watch is None or not self._is_for(watch, reached):
             return
         if watch.boundary and not watch.awaits_update:
+            if watch.scaler and reached.scaler:  # another one knows nothing of the overflow
+                watch.facts["scale_after"] = self._scene.scale_of(reached.scaler)
             self._end(watch)
         elif has_finite_gradients(watch.optimizer):  # what is now computed comes in place of it
             watch.cleared = True

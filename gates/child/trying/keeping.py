@@ -2,12 +2,14 @@
 
 import ast
 import io
+import json
 import os
 import shutil
 import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 CACHES = {"__pycache__", ".pytest_cache", ".hypothesis"}
 LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
@@ -89,3 +91,13 @@ def _stamps(root: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _stamp(path: Path) -> tuple[int, ...]:
     found = path.lstat()
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode, found.st_ino
+
+
+def lines_in(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file that are whole, each as JSON; what is there is what was done."""
+    found = []
+    with suppress(OSError):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                found.append(json.loads(line))
+    return found

@@ -22,6 +22,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from .keeping import lines_in
 from .values import Listener
 
 Told = dict[str, Any]
@@ -165,7 +166,7 @@ def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])
-    return {"events": _read(events), "why": why, "code": code, "seconds": time.monotonic() - begun}
+    return {"events": lines_in(events), "why": why, "code": code, "seconds": time.monotonic() - begun}
 
 
 def _fork(told: Told, log: Path) -> int:
@@ -205,15 +206,6 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _read(events: Path) -> list[Told]:
-    found = []
-    with contextlib.suppress(OSError):
-        for line in events.read_text(encoding="utf-8").splitlines():
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-    return found
 
 
 @cache

@@ -130,9 +130,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Tell the plan."""
     witness.note("asked", args=[str(arg) for arg in session.config.args])
     for item in _whole or session.items:
-        # an async test is called by its plugin, a unittest one by unittest
-        plain = type(item) is pytest.Function or hasattr(item, "addFailure")
-        plain = plain and watched_function(getattr(item, "obj", None), {}) is not None
+        plain = watched_function(item, {}) is not None
         _tell_of("planned", item, plain=plain, near=near(item))
     planned = {item.nodeid for item in _whole or session.items}
     lost = _collected - planned - _deselected
@@ -203,25 +201,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         finally:
             witness.in_test = False
             witness.note("ran", id=item.nodeid, **told)
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
-    """Note that the test function is really called, and what it raises."""
-    watched = None if running else watched_function(pyfuncitem.obj, _told_of(pyfuncitem))
-    if watched is None or type(pyfuncitem) is not pytest.Function:
-        return (yield)
-    function = pyfuncitem.obj
-    pyfuncitem.obj = watched
-    try:
-        return (yield)
-    finally:
-        pyfuncitem.obj = function
-
-
-def _told_of(item: pytest.Item) -> dict[str, object]:
-    told: dict[str, object] = getattr(item, "_gates_told", {})
-    return told
 
 
 @pytest.hookimpl(tryfirst=True)

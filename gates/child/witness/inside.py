@@ -69,15 +69,10 @@ NO_FAILURES = (pytest.skip.Exception, unittest.SkipTest, pytest.exit.Exception)
 
 @contextmanager
 def watched_test(item: pytest.Item, told: dict[str, object]) -> Iterator[None]:
-    """Note in `told` what a test raises, and for unittest what it calls a failure, however it is called."""
-    item.__dict__["_gates_told"] = told
+    """Note in `told` that the function of a test is really called, and what the test raises, however it is called."""
     replaced: dict[str, object] = {"runtest": _noting(item.runtest, told)}
-    method = watched_function(getattr(item, "obj", None), told) if hasattr(item, "addFailure") else None
-    if method is not None:
-        replaced["_obj"] = method
-    for name in ("addFailure", "addError"):
-        if hasattr(item, name):
-            replaced[name] = _failing(getattr(item, name), told)
+    if function := watched_function(item, told):
+        replaced["_obj"] = function
     before = {name: item.__dict__[name] for name in replaced if name in item.__dict__}
     item.__dict__.update(replaced)
     try:
@@ -88,9 +83,14 @@ def watched_test(item: pytest.Item, told: dict[str, object]) -> Iterator[None]:
         item.__dict__.update(before)
 
 
-def watched_function(function: object, told: dict[str, object]) -> Callable[..., object] | None:
-    """Return a function that calls another and notes how it ended; `None` for what is no plain function."""
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or not callable(function):
+def watched_function(item: pytest.Item, told: dict[str, object]) -> Callable[..., object] | None:
+    """Return a function that calls that of a test and notes how it ended; `None` where a plugin may call it otherwise.
+
+    An async test is called by its plugin, a unittest one by unittest.
+    """
+    function = getattr(item, "obj", None)
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if is_async or not callable(function) or not (type(item) is pytest.Function or hasattr(item, "addFailure")):
         return None
     return functools.wraps(function)(_noting(function, told, called="yes"))
 
@@ -102,27 +102,11 @@ def _noting(function: Callable[..., object], told: dict[str, object], **more: ob
         try:
             return function(*args, **named)
         except BaseException as error:
-            _note(error, told)
+            if not isinstance(error, NO_FAILURES):
+                told["error"] = type(error).__name__
             raise
 
     return call
-
-
-def _failing(
-    function: Callable[[object, object], object], told: dict[str, object]
-) -> Callable[[object, object], object]:
-    def add(testcase: object, excinfo: object) -> object:
-        error = excinfo[1] if isinstance(excinfo, tuple) else getattr(excinfo, "value", None)
-        if isinstance(error, BaseException):
-            _note(error, told)
-        return function(testcase, excinfo)
-
-    return add
-
-
-def _note(error: BaseException, told: dict[str, object]) -> None:
-    if not isinstance(error, NO_FAILURES):
-        told["error"] = type(error).__name__
 
 
 def shuffle(items: list[pytest.Item], seed: str) -> None:

@@ -72,9 +72,6 @@ class Lines:
             measuring = coverage.Coverage(
                 data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
             )
-            about_modules = [f"module-not-{what}" for what in ("measured", "imported")]
-            others = ["no-data-collected", "already-imported", "trace-changed", "no-ctracer", "couldnt-parse"]
-            measuring.set_option("run:disable_warnings", [*about_modules, *others])
             before = os.environ.get("COVERAGE_CORE")
             os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
             try:

@@ -14,7 +14,7 @@ from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Context
 from gates.evidence.tests.test_records import Event, Unplanned
 from gates.model import Location, Model
-from gates.project.files import files_of
+from gates.project.files import files_of, is_test_file
 from gates.task.task import Task
 
 MARKER = "pytest.mark.criterion"
@@ -184,6 +184,11 @@ class Written:
         self._failed = {event["id"].split("::")[0] for event in events if event["event"] == "collect_failed"}
         self._skipped = {event["id"]: event["message"] for event in events if event["event"] == "collect_skipped"}
         self._heard = {event["id"].split("::")[0] for event in events if event.get("id")}
+
+    def never_collected(self) -> Iterator[str]:
+        """Yield the files that look like tests of the task and of which pytest never collected anything."""
+        shown = (self._context.shown(path) for path in self._paths if is_test_file(path))
+        return (path for path in shown if path not in self._heard)
 
     def unplanned(self) -> Iterator[Unplanned]:
         """Yield the tests that pytest did not plan; of a file that it did not read, those that are marked."""

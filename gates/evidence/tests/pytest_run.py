@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Self
 
 import psutil
@@ -40,7 +39,6 @@ from gates.words import printable
 
 PLUGIN = "gates_probe.witness"
 TAKEN = "taken.json"
-NO_ENV: Mapping[str, str] = MappingProxyType({})
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 WRITER = re.compile(rb'"pid": (\d+)')
@@ -148,7 +146,7 @@ class PytestRun(Derived):
         folder: Path,
         *,
         seed: str = "",
-        env: Mapping[str, str] = NO_ENV,
+        env: Mapping[str, str] | None = None,
         took: Taking | None = None,
         options: Sequence[str] = (),
         lines: bool = True,
@@ -161,9 +159,8 @@ class PytestRun(Derived):
         plugin.mkdir(exist_ok=True)
         (plugin / "gates_probe").symlink_to(HERE)
         argv = [*_command(task, context, folder), *options]
-        own = "PYTHONPATH" in env
-        paths = os.pathsep.join((str(plugin), env["PYTHONPATH"])) if own else process.joined_paths(str(plugin))
-        env = {**env, "PYTHONPATH": paths}
+        env = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **(env or {})}
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(plugin), env["PYTHONPATH"])))
         if lines and not seed:  # another run of the same tests executes the same lines
             argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
@@ -213,7 +210,7 @@ class PytestRun(Derived):
             deselected=tuple(records.deselected()),
             collect_errors=tuple(records.collect_events("collect_failed")),
             collect_skips=tuple(records.collect_events("collect_skipped")),
-            uncollected=tuple(records.never_collected()),
+            uncollected=tuple(records.written.never_collected()),
             warnings=tuple(records.warnings()),
             running=records.running(),
             disagreements=(*forged, *disagreements(ended, events, ran, folder, asked=task.tests)),

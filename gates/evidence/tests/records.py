@@ -21,7 +21,6 @@ from gates.evidence.tests.test_records import (
     outcome_of,
 )
 from gates.model import Location
-from gates.project.files import files_of, is_test_file
 from gates.task.task import Task
 from gates.words import printable
 
@@ -32,7 +31,6 @@ class Records:
     def __init__(self, events: list[Event], context: Context, task: Task) -> None:
         self._events = events
         self._context = context
-        self._task = task
         self.written = Written(events, context, task)
 
     def tests(self) -> Iterator[TestRecord]:
@@ -66,14 +64,6 @@ class Records:
         """Yield the files and classes that could not be collected, or were skipped as a whole."""
         for event in last_of(self._events, name).values():
             yield CollectError(id=event["id"], message=event["message"], line=event.get("line"))
-
-    def never_collected(self) -> Iterator[str]:
-        """Yield the files that look like tests of the task and of which pytest never collected anything."""
-        heard = {event["id"].split("::")[0] for event in self._events if event.get("id")}
-        for path in files_of(tuple(path for path in self._task.tests if "::" not in path), self._context.root):
-            shown = self._context.shown(path)
-            if is_test_file(path) and shown not in heard:
-                yield shown
 
     def deselected(self) -> Iterator[Deselected]:
         """Yield the tests that were collected and then left out."""

@@ -32,21 +32,20 @@ def judged(*symbols: EmptiedSymbol, level: str = "must") -> Finding:
 def test_a_criterion_whose_tests_notice_is_told_and_stays() -> None:
     found = judged(a_symbol())
     assert (found.outcome, found.level) == (Outcome.PASSED, Level.ADVISORY)
-    told = "The tests of AC1 fail without the body of pkg.core:double (seen by tests/test_core.py::test_double)."
-    assert found.message == told
+    assert found.message == "The tests of AC1 fail without the body of pkg.core:double."
 
 
 def test_tests_that_could_not_be_asked_are_named_where_the_others_miss_it() -> None:
     found = judged(a_symbol("double", End.SURVIVED, tests=3, aside=("tests/test_core.py::test_place",)))
     assert found.outcome is Outcome.UNKNOWN
-    assert "all 2 other tests that run it pass (tests/test_core.py::test_place fails in a copy" in found.message
+    assert "all 2 others that run it still pass (tests/test_core.py::test_place fails in a copy" in found.message
 
 
 @pytest.mark.parametrize(("level", "severity"), [("must", Severity.HIGH), ("should", Severity.MEDIUM)])
 def test_what_no_test_notices_leaves_its_criterion_open(level: str, severity: Severity) -> None:
     found = judged(a_symbol(), a_symbol("halve", End.SURVIVED), level=level)
     assert (found.outcome, found.level, found.severity) == (Outcome.UNKNOWN, Level(level), severity)
-    assert found.message.startswith("Without the body of pkg.core:halve all 2 tests that run it pass")
+    assert found.message.startswith("pkg.core:halve can be stubbed out, and all 2 tests that run it still pass")
     assert found.leaves_open is (level == "must")
 
 
@@ -68,8 +67,8 @@ def test_tests_that_could_not_be_asked_at_all_leave_open_what_they_alone_stand_f
 def test_each_symbol_that_is_missed_by_all_is_named() -> None:
     seen = evidence(EmptiedCode(how="", symbols=(a_symbol("a", End.SURVIVED), a_symbol("b", End.SURVIVED, tests=1))))
     messages = [finding.message for finding in told(TASK, seen)]
-    assert messages[0].startswith("Without the body of pkg.core:a all 2 tests that run it pass")
-    assert messages[1].startswith("Without the body of pkg.core:b its test passes")
+    assert messages[0].startswith("pkg.core:a can be stubbed out, and all 2 tests that run it still pass")
+    assert messages[1].startswith("pkg.core:b can be stubbed out, and its test still passes")
 
 
 def test_what_was_not_tried_is_told_with_its_reason_and_asks_nothing() -> None:
@@ -101,9 +100,21 @@ def test_without_a_look_nothing_is_judged() -> None:
     assert "the tests did not run" in found.message
 
 
+def test_the_report_names_who_noticed() -> None:
+    symbols = (
+        a_symbol(),
+        a_symbol("halve", End.SURVIVED),
+        a_symbol("TABLE", End.NOT_TRIED, why="it has no body", spared=True),
+    )
+    (section,) = _emptied.page(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
+    assert [row[0] for row in section.rows] == [
+        "tests/test_core.py::test_double", "none", "not judged: it has no body",
+    ]  # fmt: skip
+
+
 def test_other_values_are_no_missing_body() -> None:
     found = judged(a_symbol("RATE", End.SURVIVED, tests=1, exchanged=True))
-    assert found.message.startswith("With other values in pkg.core:RATE its test passes")
+    assert found.message.startswith("pkg.core:RATE can hold another value, and its test still passes")
 
 
 def test_promises_are_left_to_the_code_that_does_nothing() -> None:

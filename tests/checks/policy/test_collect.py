@@ -232,12 +232,12 @@ def moves_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize("after", SKIPPED)
 def test_test_that_does_not_run_any_more_is_named(after: str) -> None:
     assert moves_of({"t.py": A}, {"t.py": after}) == [f"test t.py::test_a: runs -> {SKIPPED[after]}"]
-    assert moves_of({"t.py": after}, {"t.py": A}) == ["tests of t.py: as at the base -> test_a changed"]
+    assert moves_of({"t.py": after}, {"t.py": A}) == ["tests of t.py: those of the base -> test_a changed"]
 
 
 def test_test_that_changed_is_named() -> None:
     changed = A.replace("y == 3", "y > 0")
-    assert moves_of({"t.py": A}, {"t.py": changed}) == ["tests of t.py: as at the base -> test_a changed"]
+    assert moves_of({"t.py": A}, {"t.py": changed}) == ["tests of t.py: those of the base -> test_a changed"]
     assert moves_of({"t.py": A}, {"t.py": f"# a comment\n\n{A}"}) == []
 
 
@@ -377,7 +377,7 @@ def test_code_that_lies_beside_its_tests_is_no_policy(tmp_path: Path) -> None:
     written(project, {"pkg/tests/data.json": "1", "pkg/core.py": "x = 1\n"})
     committed(project)
     written(project, {"pkg/tests/data.json": "2", "pkg/core.py": "x = 2\n"})
-    assert told(project) == ["file pkg/tests/data.json: as at the base -> changed"]
+    assert told(project) == ["file pkg/tests/data.json: that of the base -> changed"]
 
 
 def test_other_things_that_are_gone_are_named(tmp_path: Path) -> None:

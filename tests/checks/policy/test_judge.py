@@ -4,7 +4,7 @@ import pytest
 from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
-from gates.checks.policy.judge import Goalposts, Mode, judge, plan
+from gates.checks.policy.judge import Goalposts, Mode, describe, judge, plan
 from gates.checks.policy.tests import Part
 from gates.criteria import decide
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
@@ -76,5 +76,8 @@ def test_many_moves_are_cut_and_what_stops_comes_first() -> None:
     assert found[-1].message.startswith("11 more policy changes")
 
 
-def test_it_has_no_share_of_the_score() -> None:
+def test_section_says_what_was_compared_with_what() -> None:
+    (section,) = describe(a_task(), evidence(unmoved(a_move())))
+    assert ("Compared with", "main (bbbbbbbbbbbb)") in section.facts
+    assert [*describe(a_task(), evidence())] == []
     assert [check.scored for check in plan(a_task())] == [False]

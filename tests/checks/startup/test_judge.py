@@ -6,7 +6,7 @@ from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
 from gates.checks.startup.collect import BuildEnding, Built, Ending, Startup
-from gates.checks.startup.judge import judge, plan
+from gates.checks.startup.judge import judge, page, plan
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.test_records import Warned
 from gates.model import Finding, Location, Outcome, Severity
@@ -86,13 +86,16 @@ def test_deprecated_use_is_found_wherever_it_was_announced(source: str) -> None:
     (finding,) = findings("EX009", SOURCES[source])
     assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.LOW, "pkg/core.py:3")
     assert not finding.blocks
+    *_, section = page(TASK, evidence(SOURCES[source]))
+    assert section.rows == (("pkg/core.py:3", "the project", "DeprecationWarning", "old", source),)
 
 
 @pytest.mark.parametrize("path", ["tests/test_core.py", "/x/site-packages/torch/a.py", "conftest.py"])
 def test_deprecated_use_by_tests_and_dependencies_is_only_listed(path: str) -> None:
     (finding,) = findings("EX009", a_run(warnings=(a_warning(path),)))
     assert finding.outcome is P
-    assert "others: 1 from" in finding.message
+    *_, section = page(TASK, evidence(a_run(warnings=(a_warning(path),))))
+    assert len(section.rows) == 1
 
 
 def test_one_message_at_many_lines_of_a_file_is_one_finding() -> None:
