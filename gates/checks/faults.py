@@ -151,7 +151,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
         uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
         for symbol in (*pseudo, *uncalled):
-            message, fix = _unnoticed(criterion, symbol) if symbol.unnoticed else _uncalled(criterion, symbol)
+            message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
+            fix = "Bind tests that call it, or leave it out of the criterion."
+            message, fix = _unnoticed(criterion, symbol) if symbol.unnoticed else (message, fix)
             own_place = about.but(location=symbol.location, subject=symbol.symbol, expected="a test that notices")
             yield own_place.unknown(message, fix)
         if not pseudo and not uncalled:
@@ -178,11 +180,6 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
-
-
-def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
-    message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
-    return message, "Bind tests that call it, or leave it out of the criterion."
 
 
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
