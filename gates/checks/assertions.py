@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Self
+from typing import Self
 
 from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
 from gates.child import process
@@ -202,8 +202,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield advised(outcome, f"The tests of {criterion.id} were not read: {why}.")
             continue
         own = _about(criterion, own, files, evidence) or own
-        found = [*_unexecuted(own, files, lines), *_warned(own, run), *_constant(own, files)]
-        yield from (_open(about, each) for each in found)
+        found = [*_unexecuted(about, own, files, lines), *_warned(about, own, run), *_constant(about, own, files)]
+        yield from found
         if not found:
             unseen = "" if lines else f"which lines ran was not seen: {evidence.why_missing(ExecutedLines)}"
             doubts = "; ".join(filter(None, (unseen, files.unlinted)))
@@ -212,14 +212,11 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             yield advised(outcome, f"{said} ({doubts})." if doubts else f"{said}.")
 
 
-class Doubt(NamedTuple):
-    """A check that shows nothing: the rule that says so, its place, what is to be said and done, and what was seen."""
-
-    rule: str
-    location: Location
-    message: str
-    fix: str
-    actual: str
+def _doubt(about: About, rule: str, place: Location, message: str, fix: str, actual: str) -> Finding:
+    """Say of a check that it shows nothing: that leaves a criterion open."""
+    subject = f"{PurePosixPath(place.path).name}:{place.line}"
+    own = about.but(rule=rule, location=place, subject=subject, actual=actual)
+    return own.unknown(message, fix, expected="a check that can fail")
 
 
 def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, evidence: EvidenceSet) -> list[TestRecord]:
@@ -248,7 +245,9 @@ def _read(place: tuple[str, str], files: TestFiles) -> set[str]:
     return {name for function in _called({place[1]}, names) for name in names.get(function, ())}
 
 
-def _unexecuted(own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None) -> Iterator[Doubt]:
+def _unexecuted(
+    about: About, own: list[TestRecord], files: TestFiles, lines: ExecutedLines | None
+) -> Iterator[Finding]:
     """Yield the assertions that no test executed, in the criterion's test functions and the helpers that they name."""
     ran_in = lines.lines if lines else {}
     for path in sorted({test.location.path for test in own} & ran_in.keys()):
@@ -257,7 +256,7 @@ def _unexecuted(own: list[TestRecord], files: TestFiles, lines: ExecutedLines | 
         never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
         for place in never[:SHOWN]:
             message = f"The assertion at {place} was executed by no test."
-            yield Doubt("BL021", place, message, "Let it run, or remove it.", "never executed")
+            yield _doubt(about, "BL021", place, message, "Let it run, or remove it.", "never executed")
 
 
 def _called(functions: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
@@ -276,7 +275,7 @@ def _function(test: TestRecord) -> str:
     return test.function.partition("::")[2]
 
 
-def _warned(own: list[TestRecord], run: PytestRun) -> Iterator[Doubt]:
+def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Finding]:
     tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
     counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
     told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
@@ -284,20 +283,16 @@ def _warned(own: list[TestRecord], run: PytestRun) -> Iterator[Doubt]:
         place = tests[each.test].location if each.test in tests else each.location
         said = each.message.splitlines()[0] if each.message else each.category
         message = f"{each.test or each.location}: {each.category}: {said}"
-        yield Doubt("BL019", place, message, "Let the test assert, await or join what it starts.", each.category)
+        yield _doubt(
+            about, "BL019", place, message, "Let the test assert, await or join what it starts.", each.category
+        )
 
 
-def _constant(own: list[TestRecord], files: TestFiles) -> Iterator[Doubt]:
+def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator[Finding]:
     asked = {*map(_written, own)}
     for each in [one for one in files.linted if (one.location.path, one.function) in asked][:SHOWN]:
         message = f"{each.location} cannot fail: {each.message} ({each.rule})."
-        yield Doubt("BL020", each.location, message, "Assert on what the code does.", each.rule)
-
-
-def _open(about: About, doubt: Doubt) -> Finding:
-    subject = f"{PurePosixPath(doubt.location.path).name}:{doubt.location.line}"
-    own = about.but(rule=doubt.rule, location=doubt.location, subject=subject, actual=doubt.actual)
-    return own.unknown(doubt.message, doubt.fix, expected="a check that can fail")
+        yield _doubt(about, "BL020", each.location, message, "Assert on what the code does.", each.rule)
 
 
 CHECK = Check("assertions", "business-logic", 35, RULES, (TestFiles,), plan, judge)

@@ -17,7 +17,6 @@ from gates.task.probes import Concurrent
 class Differed(Model):
     """A round in which something else came of it than alone: what, in words, or the error that was raised."""
 
-    worker: int
     number: int
     forced: bool
     expected: str = ""
@@ -26,16 +25,11 @@ class Differed(Model):
     place: Location | None = None
 
 
-class Stood(Model):
-    """Where a thread stood still: the innermost line of the project, and its function."""
-
-    worker: int
-    location: Location | None = None
-    function: str = ""
-
-
 class Together(Model):
-    """One thing that was done at once, in threads; rounds count where they were at it together."""
+    """One thing that was done at once, in threads; rounds count where they were at it together.
+
+    `stood` says of each thread that stood still where it was, and `stood_at` is the first of these places.
+    """
 
     problem: str = ""
     place: Location | None = None
@@ -47,7 +41,8 @@ class Together(Model):
     failed: int = 0
     failed_forced: int = 0
     differed: tuple[Differed, ...] = ()
-    stood: tuple[Stood, ...] = ()
+    stood: tuple[str, ...] = ()
+    stood_at: Location | None = None
     slow: bool = False
     stood_forced: bool = False
     free_threaded: bool | None = None
@@ -98,6 +93,7 @@ def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
         "failed_forced": len({each.number for each in differed if each.forced}),
         "differed": tuple(differed[:KEPT]),
         "stood": tuple(_stood(*each) for each in last.stood),
+        "stood_at": next((place for _, line in last.stood if (place := location(line))), None),
         "slow": last.slow,
         "stood_forced": bool(last.stood) and last.forced,
         "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
@@ -116,14 +112,15 @@ class _Round(Model):
     slow: bool = False
 
 
-def _stood(worker: int, line: list[JsonValue] | None) -> Stood:
-    return Stood(worker=worker, location=location(line), function=str(line[2])) if line else Stood(worker=worker)
+def _stood(worker: int, line: list[JsonValue] | None) -> str:
+    place = location(line)
+    return f"thread {worker + 1} {f'at {place} ({line[2]})' if line and place else 'outside the project'}"
 
 
 def _differed(one: Concurrent, alone: dict[object, object], at: _Round, told: Mapping[str, object]) -> Differed | None:
     """Return what else came of a round than alone, rounding left aside."""
     worker = int(number(told["worker"]))
-    about = {"worker": worker, "number": at.round, "forced": at.forced}
+    about = {"number": at.round, "forced": at.forced}
     if "error" in told:
         return Differed(**about, error=str(told["error"]), place=location(told.get("place")))
     unlike = _unlike(one, alone[worker], json.loads(str(told["result"])))
@@ -163,16 +160,16 @@ REMEDIATION = "Give each its own state, or hold one lock from the read to the wr
 
 def _said(one: Concurrent, seen: Together) -> Said:
     """Say what was seen: what was provoked fails, whatever else could not be seen."""
-    first = next((each.location for each in seen.stood if each.location), None)
     if seen.stood and not seen.slow:
-        return _stands(one, seen, first)
+        return _stands(one, seen)
     differed = [each for each in seen.differed if each.error or not seen.unclear]
     if differed:
         return _differs(one, seen, differed)
     if seen.problem or seen.unclear:
         return unknown(seen.problem or seen.unclear, location=seen.place)
     if seen.stood:
-        return unknown(f"concurrently it did not come to its end; it was at {_where(seen)}", location=first)
+        where = "; ".join(seen.stood)
+        return unknown(f"concurrently it did not come to its end; it was at {where}", location=seen.stood_at)
     if seen.bound is None:
         return unknown(f"the {one.count} never met in {seen.rounds} rounds")
     fewer = f"fewer than {seen.bound:.2g}"
@@ -199,19 +196,11 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
 
 
-def _stands(one: Concurrent, seen: Together, first: Location | None) -> Said:
+def _stands(one: Concurrent, seen: Together) -> Said:
     forced = ", with forced switches" if seen.stood_forced else ""
-    told = f"{len(seen.stood)} of {one.count} threads stand still: {_where(seen)}{forced}"
+    told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}{forced}"
     fix = "Take locks in one order everywhere, and wait for nothing while one is held."
-    return Said(Outcome.FAILED, told, "a deadlock", first, "an end", "It never comes to its end.", fix)
-
-
-def _where(seen: Together) -> str:
-    return "; ".join(f"thread {each.worker + 1} {_place(each)}" for each in seen.stood)
-
-
-def _place(each: Stood) -> str:
-    return f"at {each.location} ({each.function})" if each.location else "outside the project"
+    return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
 
 
 def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
@@ -221,16 +210,7 @@ def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> It
         title="Concurrency",
         text=not_run or ROUNDS,
         facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
-        columns=(
-            "Outcome",
-            "Failed",
-            "Overlapped",
-            "Forced switches",
-            "Failed then",
-            "Failure rate",
-            "Threads",
-            "Concurrent",
-        ),
+        columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Failed then", "Rate", "Threads", "Concurrent"),
         rows=tuple(_row(*each) for each in seen),
     )
 

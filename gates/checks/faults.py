@@ -151,7 +151,9 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
         uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
         for symbol in (*pseudo, *uncalled):
-            message, fix = _unnoticed(criterion, symbol) if symbol.unnoticed else _uncalled(criterion, symbol)
+            message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
+            fix = "Bind tests that call it, or leave it out of the criterion."
+            message, fix = _unnoticed(criterion, symbol) if symbol.unnoticed else (message, fix)
             own_place = about.but(location=symbol.location, subject=symbol.symbol, expected="a test that notices")
             yield own_place.unknown(message, fix)
         if not pseudo and not uncalled:
@@ -180,11 +182,6 @@ def _traced(task: Task) -> list[Criterion]:
     return [criterion for criterion in task.criteria if any(not binding.rule for binding in criterion.code)]
 
 
-def _uncalled(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
-    message = f"The tests of {criterion.id} pass without calling {symbol.symbol}."
-    return message, "Bind tests that call it, or leave it out of the criterion."
-
-
 def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     """Return what is said of a symbol whatever of which tests pass, and what to do."""
     can = "can hold another value" if symbol.exchanged else "can be stubbed out"
@@ -192,15 +189,9 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     tests = "its test still passes" if asked == 1 else f"all {asked} tests that run it still pass"
     fix = "Assert on what the code returns, raises or changes, or leave that code out of the criterion."
     if symbol.aside:
-        rest = (
-            "the one other test that runs it still passes"
-            if asked == 1
-            else f"all {asked} others that run it still pass"
-        )
-        tests = f"{rest} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
-        fix = (
-            f"Assert in the others, too, on what the code does, or let {symbol.aside[0]} pass in a copy of the project."
-        )
+        one = symbol.aside[0]
+        tests = f"all others that run it ({asked}) still pass ({one} fails in any copy, and could not be asked)"
+        fix = f"Assert in the others, too, on what the code does, or let {one} pass in a copy."
     return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 

@@ -6,7 +6,7 @@ A step runs at several sizes; where it grows too fast, the function that does is
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed, number
@@ -91,24 +91,16 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
 LEAST_SHARE = 0.1
 
 
-class Grown(Model):
-    """The function of the project that takes most beyond the limit: by which power it grows, its share of the step."""
-
-    place: Location
-    function: str
-    exponent: float
-    share: float
-
-
 class Scaled(Model):
-    """One step at its sizes: the values of each size, by round and start; and the function that grows fastest."""
+    """One step at its sizes: the values of each size, by round and start; what grows fastest, in words, and where."""
 
     problem: str = ""
     place: Location | None = None
     device: str = "cpu"
     sizes: tuple[int, ...]
     starts: tuple[tuple[tuple[float, ...], ...], ...] = ()
-    grown: Grown | None = None
+    grown: str = ""
+    grown_at: Location | None = None
 
     def power(self) -> Power:
         """Return the exponent; raise `ValueError` where it cannot be told."""
@@ -132,7 +124,7 @@ class Scaling(Probes[Scale, Scaled]):
         if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
             return seen
         where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
-        return readable(seen, lambda: {"grown": _grown(part, where)})
+        return readable(seen, lambda: _grown(part, where))
 
 
 def _facts(probed: Probed) -> dict[str, object]:
@@ -152,24 +144,23 @@ def _exceeds(scale: Scale, seen: Scaled) -> bool:
     return found.low > scale.exponent.at_most
 
 
-def _grown(scale: Scale, probed: Probed) -> Grown | None:
-    """Return the function that takes most beyond what the limit lets it, else the one that grows fastest."""
+def _grown(scale: Scale, probed: Probed) -> dict[str, object]:
+    """Tell of the function that takes most beyond what the limit lets it, else of the one that grows fastest."""
     told = {entry["size"]: _by_function(entry) for entry in probed.of("functions")}
     least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
     if least is None or not most:
-        return None
+        return {}
     ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most
     whole = sum(most.values()) or 1.0
     floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
-    found: list[tuple[float, float, Grown]] = []
+    found: list[tuple[float, float, dict[str, object]]] = []
     for (path, line, function), value in most.items():
         before = max(least.get((path, line, function), 0.0), floor)
-        exponent = math.log(max(value, floor) / before) / math.log(ratio)
+        exponent, place = math.log(max(value, floor) / before) / math.log(ratio), Location(path=path, line=line)
+        told_of = f"{function} at {place} grows with about {exponent:.2f} and takes {value / whole:.0%} of the step"
         if value / whole >= LEAST_SHARE:
-            place = Location(path=path, line=line)
-            grown = Grown(place=place, function=function, exponent=exponent, share=value / whole)
-            found.append((max(0.0, value - before * ratio**limit), exponent, grown))
-    return max(found, key=lambda each: each[:2])[2] if found else None
+            found.append((max(0.0, value - before * ratio**limit), exponent, {"grown": told_of, "grown_at": place}))
+    return max(found, key=lambda each: each[:2], default=(0.0, 0.0, {}))[2]
 
 
 def _by_function(entry: Entry) -> dict[tuple[str, int, str], float]:
@@ -195,26 +186,17 @@ WIDER = "Choose larger sizes, so that the constant part is small beside them, or
 def _said(scale: Scale, seen: Scaled) -> Said:
     if why := _why_not(scale, seen):
         return unknown(why, location=seen.place)
-    found, most = seen.power(), scale.exponent.at_most
+    found, most, middle = seen.power(), scale.exponent.at_most, _middle(seen)
     told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
-    said = Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
     if found.high <= most:
-        return said
-    if found.low > most:
-        return _too_fast(scale, seen, said)
-    return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
-
-
-def _too_fast(scale: Scale, seen: Scaled, said: Said) -> Said:
-    """Say of a step that it grows too fast, by how much, and which function does."""
-    worst, middle, told = seen.grown, _middle(seen), said.message
-    if worst:
-        told += f"; {worst.function} at {worst.place} grows with about {worst.exponent:.2f}"
-        told += f" and takes {worst.share:.0%} of the step at {seen.sizes[-1]}"
+        return Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
+    if found.low <= most:
+        return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
+    told = f"{told}; {seen.grown} at {seen.sizes[-1]}" if seen.grown else told
     by, more = scale.sizes[-1] // scale.sizes[0], middle[-1] / middle[0]
     impact = f"{scale.argument} times {by} makes it {more:.3g} times as much."
-    said = replace(said, outcome=Outcome.FAILED, message=told, location=worst.place if worst else None, impact=impact)
-    return replace(said, remediation="Look for a loop within a loop, or a matrix of all by all.")
+    fix = "Look for a loop within a loop, or a matrix of all by all."
+    return Said(Outcome.FAILED, told, str(found), seen.grown_at, f"<= {most:g}", impact, fix)
 
 
 def _why_not(scale: Scale, seen: Scaled) -> str:
@@ -252,7 +234,7 @@ def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
     values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
     sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
     rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
-    function = str(seen.grown.place) if seen.grown else "-"
+    function = str(seen.grown_at or "-")
     found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
     return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
 

@@ -6,14 +6,14 @@ import pytest
 from building import a_task, evidence
 
 from gates.check import EvidenceSet
-from gates.checks.concurrency import CHECK, Concurrency, Differed, Stood, Together
+from gates.checks.concurrency import CHECK, Concurrency, Differed, Together
 from gates.model import Level, Location, Outcome, Severity
 
 P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LINE = Location(path="pkg/a.py", line=7)
 ASKED: dict[str, Any] = {"call": "pkg.a:train", "criteria": ["AC1"], "failure_rate": 0.15}
 TRACKER: dict[str, Any] = {"shared": "pkg.a:Tracker", "use": "pkg.a:log", "read": "pkg.a:count", "workers": 4}
-DIFFERED = Differed(worker=0, number=3, forced=False, expected="1", found="2, expected 1")
+DIFFERED = Differed(number=3, forced=False, expected="1", found="2, expected 1")
 
 
 def seen(**changes: Any) -> Together:
@@ -45,7 +45,7 @@ def test_rounds_without_a_failure_pass_with_their_bound() -> None:
         ({"problem": "no module"}, "no module"),
         ({"unclear": "alone it gives something else"}, "alone it gives something else"),
         ({"unclear": "not the same", "differed": [DIFFERED]}, "not the same"),
-        ({"stood": [Stood(worker=0, location=LINE, function="f")], "slow": True}, "at pkg/a.py:7"),
+        ({"stood": ["thread 1 at pkg/a.py:7 (f)"], "slow": True}, "at pkg/a.py:7"),
     ],
 )
 def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str) -> None:
@@ -62,7 +62,7 @@ def test_what_shows_too_little_is_unknown(changes: dict[str, Any], expected: str
          "in 1 of 12 rounds with forced switches"),
         ({"differed": [DIFFERED.model_copy(update={"error": "KeyError: 1"})], "failed": 1, "unclear": "random"},
          "it raises KeyError: 1, which it does not alone"),
-        ({"stood": [Stood(worker=0, location=LINE, function="f"), Stood(worker=1)], "problem": "ended"},
+        ({"stood": ["thread 1 at pkg/a.py:7 (f)", "thread 2 outside the project"], "stood_at": LINE, "problem": "end"},
          "2 of 2 threads stand still: thread 1 at pkg/a.py:7 (f); thread 2 outside the project"),
     ],
 )  # fmt: skip

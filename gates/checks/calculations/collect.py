@@ -83,13 +83,11 @@ class Calculations(Evidence):
         # one thread each: those that a module started do not live on in a fork
         seen = probe.ask("calculating", "told", {"calls": asked}, limit)
         lines: dict[object, Told] = {line["id"]: line for line in seen.of("call")}
-        calls = [
-            {
-                "id": one["id"],
-                **(_read(lines[one["id"]], one["limit_s"], context) if one["id"] in lines else _untold(one, seen)),
-            }
-            for one in asked
-        ]
+        calls = []
+        for one in asked:
+            line = lines.get(one["id"])
+            came = _read(line, one["limit_s"], context) if line else _untold(one, seen)
+            calls.append({"id": one["id"], **came})
         record = f"{counted(len(asked), 'call')} of the project's functions"
         commands = (seen.process.as_command("calculations", (record,)),) if seen.process else ()
         return cls.model_validate({"how": f"{record}, each in a fork", "commands": commands, "calls": calls})

@@ -69,17 +69,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     found: list[Finding] = []
     for criterion in task.criteria:
         found += judge_code(task, criterion, evidence)
-        found += judge_tests(task, criterion, evidence, asked=_asks_for_tests(task, criterion))
+        otherwise = criterion.measures or task.shown_by(criterion)  # then no test must speak for it
+        found += judge_tests(task, criterion, evidence, asked=bool(criterion.tests) or not otherwise)
     yield from found
     marked = waive(task, found, day_of(evidence))
     statuses = [_traced(f for f in marked if f.criterion == criterion.id) for criterion in task.criteria]
     yield judge_coverage(task, cover(task, statuses))  # the whole run counts again, with all that was seen
     yield from judge_markers(task, evidence)
-
-
-def _asks_for_tests(task: Task, criterion: Criterion) -> bool:
-    """Return whether tests must speak for a criterion: it names some, or nothing else shows it."""
-    return bool(criterion.tests) or not (criterion.measures or task.shown_by(criterion))
 
 
 def _traced(findings: Iterable[Finding]) -> Status:

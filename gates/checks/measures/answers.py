@@ -69,6 +69,9 @@ class Answer:
         return self.run.samples if self.run and self.seen else None
 
 
+Answered = tuple[Criterion, int, Measure, Answer]
+
+
 def targets_of(task: Task) -> Iterator[tuple[Criterion, int, Measure]]:
     """Yield every measure of a task with its criterion and its place there."""
     for criterion in task.criteria:
@@ -81,7 +84,7 @@ def level_of(criterion: Criterion, measure: Measure) -> Level:
     return measure.level or criterion.level
 
 
-def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[tuple[Criterion, int, Measure, Answer]]:
+def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
     """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
     asked = [*targets_of(task)]
     found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]

@@ -77,14 +77,9 @@ def _compared(task: Task, history: History, root: Path, name: str, commit: str) 
     code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
     here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
     differing = {*history.differing(commit), *(path for path in here if path not in tree)}
-    changed = tuple(sorted(path for path in differing if not _is_idle(path, task)))
+    idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
+    changed = tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation)))
     return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
-
-
-def _is_idle(path: str, task: Task) -> bool:
-    if is_among(path, task.implementation):
-        return False
-    return path.endswith(PROSE) or path == task.path or is_among(path, task.tests)
 
 
 @dataclass(frozen=True)
@@ -234,13 +229,12 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         one, arm, device = arm_of(task, asked)
         groups.setdefault((one.id, arm, device), []).append(asked)
     runs = tuple(_run(sides, measures) for measures in groups.values())
-    commands = tuple(_recorded(run, baseline.commit[:12]) for run in runs)
+    where = ("on", baseline.commit[:12], "and", "here")
+    commands = tuple(
+        CommandRecord(purpose=f"{r.id} against the base", argv=(r.id, *where), ended=r.ended, duration_s=r.duration_s)
+        for r in runs
+    )
     return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
-
-
-def _recorded(run: MeasurementRun, commit: str) -> CommandRecord:
-    purpose, argv = f"{run.id} against the base", (run.id, "on", commit, "and", "here")
-    return CommandRecord(purpose=purpose, argv=argv, ended=run.ended, duration_s=run.duration_s)
 
 
 def _build(task: Task, root: Path, context: Context) -> None:

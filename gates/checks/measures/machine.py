@@ -1,10 +1,11 @@
 """Measuring itself: was the machine fit, how often was it tried, and how were the numbers taken?"""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from gates.check import About, EvidenceSet
-from gates.checks.measures.answers import ALIKE, answers_of, from_elsewhere, level_of, targets_of
+from gates.checks.measures.answers import ALIKE, Answered, answers_of, from_elsewhere, level_of, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
@@ -42,28 +43,37 @@ def plan(task: Task) -> Iterator[Planned]:
         yield Planned(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
 
 
+class Told(NamedTuple):
+    """What was seen, that in words, what to do, and how binding it is, where that is not as what was asked for."""
+
+    outcome: Outcome
+    message: str
+    fix: str = ""
+    level: Level | None = None
+
+
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each measurement whether the machine was fit, and what of earlier attempts is known."""
     measurements = evidence.get(Measurements)
     for measurement in _asked(task):
-        runs = measurements.of(measurement.id) if measurements else ()
+        name, level = measurement.id, _level(task, measurement)
+        runs = measurements.of(name) if measurements else ()
         runs += from_elsewhere(_measures(task, measurement), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         why = next((run.problem for run in runs if run.problem), why)
-        taken = tuple(run for run in runs if run.taken)
-        about = About(level=_level(task, measurement), location=task.place(measurement), subject=measurement.id)
-        wanted = "a machine that disturbs nothing, arms that do the same"
-        yield _fit(
-            about.but(rule="PF002", check=f"machine:{measurement.id}", expected=wanted),
-            task,
-            measurement,
-            taken,
-            why,
-            evidence,
-        )
-        wanted = "a ledger as it was written"
-        about = about.but(rule="PF003", check=f"attempts:{measurement.id}", expected=wanted)
-        yield _attempts(about, task, measurement, taken, why)
+        taken, about = [run for run in runs if run.taken], About(location=task.place(measurement), subject=name)
+        asked = [one for one in answers_of(task, evidence) if one[2].from_ == name]
+        wanted = ("a machine that disturbs nothing, arms that do the same", "a ledger as it was written")
+        for rule, check, expected, told in (
+            ("PF002", "machine", wanted[0], _fit(measurement, taken, why, asked)),
+            ("PF003", "attempts", wanted[1], _attempts(taken, why)),
+        ):
+            own = about.but(rule=rule, check=f"{check}:{name}", expected=expected, actual=SEEN[told.outcome])
+            own = own.but(level=told.level or level)
+            if told.outcome is not Outcome.PASSED:
+                own = own.but(severity=SEVERITY[Outcome.UNKNOWN][told.level or level])
+            command = f"gates run {task.id} --gate performance" if told.outcome is Outcome.UNKNOWN else ""
+            yield own(told.outcome, f"{name}: {told.message}.", told.fix, command=command)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
@@ -80,35 +90,21 @@ def _level(task: Task, measurement: Measurement) -> Level:
     return min(levels, key=list(Level).index)
 
 
-def _fit(
-    about: About,
-    task: Task,
-    measurement: Measurement,
-    runs: tuple[MeasurementRun, ...],
-    why: str,
-    evidence: EvidenceSet,
-) -> Finding:
+def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, asked: Sequence[Answered]) -> Told:
     taken = [run.taken for run in runs if run.taken]
     if not taken:
-        return _said(about, task, measurement, Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
+        return Told(Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
     for unlike, outcome in map(differing, taken) if measurement.same_result else ():
         if unlike:
-            return _said(about, task, measurement, outcome, unlike, ALIKE)
-    asked = [one for one in answers_of(task, evidence) if one[2].from_ == measurement.id]
-    unfit = [one for one in asked if one[3].unfit]
-    if unfit:  # as binding as what it leaves open
+            return Told(outcome, unlike, ALIKE)
+    if unfit := [one for one in asked if one[3].unfit]:  # as binding as what it leaves open
         level = min((level_of(one[0], one[2]) for one in unfit), key=list(Level).index)
         reasons = dict.fromkeys(reason for one in unfit for reason in one[3].unfit)
-        return _said(about.but(level=level), task, measurement, Outcome.UNKNOWN, "; ".join(reasons), QUIETER)
+        return Told(Outcome.UNKNOWN, "; ".join(reasons), QUIETER, level)
     by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
-    by_cpu = [reason for one in by_clock for reason in contended(one)]
-    message = f"nothing disturbed what decides; {'; '.join(map(_copied, taken))}"
-    return _said(
-        about,
-        task,
-        measurement,
-        Outcome.PASSED,
-        f"{message}; CPU time decides, because {by_cpu[0]}" if by_cpu else message,
+    by_cpu = [f"; CPU time decides, because {reason}" for one in by_clock for reason in contended(one)]
+    return Told(
+        Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(map(_copied, taken)), *by_cpu[:1]])
     )
 
 
@@ -120,32 +116,19 @@ def _copied(taken: Taken) -> str:
     return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
 
 
-def _attempts(
-    about: About, task: Task, measurement: Measurement, runs: tuple[MeasurementRun, ...], why: str
-) -> Finding:
+def _attempts(runs: Sequence[MeasurementRun], why: str) -> Told:
     if not runs:
-        return _said(about, task, measurement, Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
+        return Told(Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
     earlier = runs[0].earlier
     if earlier.problem:
-        fix = "Put the ledger back as it was: what was tried before counts."
-        return _said(about, task, measurement, Outcome.UNKNOWN, earlier.problem, fix)
-    count = len(earlier.attempts)
-    left_out = sum(bool(attempt.unfit) for attempt in earlier.attempts)
+        return Told(Outcome.UNKNOWN, earlier.problem, "Put the ledger back as it was: what was tried before counts.")
+    count, left_out = len(earlier.attempts), sum(bool(attempt.unfit) for attempt in earlier.attempts)
     message = f"attempt {count + 1}; the pairs of all earlier ones count" if count else "the first attempt"
     message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
-    return _said(about, task, measurement, Outcome.PASSED, message)
+    return Told(Outcome.PASSED, message)
 
 
 SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no", Outcome.UNKNOWN: "not known"}
-
-
-def _said(about: About, task: Task, asked: Measurement, outcome: Outcome, message: str, fix: str = "") -> Finding:
-    command = f"gates run {task.id} --gate performance" if outcome is Outcome.UNKNOWN else ""
-    found = about(outcome, f"{asked.id}: {message}.", fix, actual=SEEN[outcome], command=command)
-    settled = outcome is Outcome.PASSED
-    return found if settled else found.model_copy(update={"severity": SEVERITY[Outcome.UNKNOWN][found.level]})
-
-
 MOST = 10
 _LOOKED = (
     " Where the gate timed the arms itself, it looked at the pairs as they came in. All looks and all attempts share "

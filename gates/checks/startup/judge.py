@@ -41,7 +41,7 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(title="Build and Start-up", text=f"Not seen: {evidence.why_missing(Startup)}.")
     else:
         yield _startup_section(seen)
-    rows = [(source, warned) for source, warned in warned_of(evidence) if is_deprecation(warned.category)]
+    rows = [(source, warned) for warned, source in warned_of(evidence).items() if is_deprecation(warned.category)]
     yield Section(
         title="Deprecations",
         text=f"The first {LISTED} of {len(rows)}." if len(rows) > LISTED else "" if rows else "None was seen.",
@@ -50,19 +50,16 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
 
 
-def warned_of(evidence: EvidenceSet) -> Iterator[tuple[str, Warned]]:
-    """Yield each warning once, with where it was seen first."""
+def warned_of(evidence: EvidenceSet) -> dict[Warned, str]:
+    """Return each warning with where it was seen first."""
     run, entries, startup = evidence.get(PytestRun), evidence.get(EntryPointRuns), evidence.get(Startup)
-    told = [
-        *(("tests", warned) for warned in (run.warnings if run else ())),
-        *((f"entry point {r.index + 1}", warned) for r in (entries.runs if entries else ()) for warned in r.warnings),
-        *(("imports", warned) for warned in (startup.warnings if startup else ())),
-    ]
-    seen = set()
-    for source, warned in told:
-        if warned not in seen:
-            seen.add(warned)
-            yield source, warned
+    sources = {"tests": run.warnings if run else ()}
+    sources |= {f"entry point {r.index + 1}": r.warnings for r in (entries.runs if entries else ())}
+    sources |= {"imports": startup.warnings if startup else ()}
+    found: dict[Warned, str] = {}
+    for source, warnings in sources.items():
+        found |= {warned: source for warned in warnings if warned not in found}
+    return found
 
 
 def _startup_section(seen: Startup) -> Section:
@@ -190,7 +187,7 @@ def _why_aside(module: Imported, others: str) -> str:
 
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
-    warned = [warned for _, warned in warned_of(evidence) if is_deprecation(warned.category)]
+    warned = [warned for warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
     for key, one in first[:NAMED]:

@@ -12,7 +12,7 @@ from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_
 
 from gates.checks.policy import task_file, tests
 from gates.checks.policy.judge import Goalposts, Mode
-from gates.checks.policy.tests import Fate, Move, Part
+from gates.checks.policy.tests import Fate, Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.bound_tests import found_again, written_tests
 from gates.task import loading as spec
@@ -519,11 +519,6 @@ def test_project_in_a_folder_of_the_repository_is_compared_there(tmp_path: Path)
     committed(tmp_path / "repo")
     lower(project)
     assert told(project) == [LOWER]
-
-
-def test_move_is_a_line_for_people() -> None:
-    move = Move(part=BAR, what="a", before="1", after="2")
-    assert str(move) == "a: 1 -> 2"
 
 
 LINKS = {

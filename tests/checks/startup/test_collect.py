@@ -74,34 +74,21 @@ def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, t
     assert built.ending is (BuildEnding.BUILT if where else BuildEnding.FAILED), built.problem
 
 
+def backend(code: str) -> dict[str, str | bytes]:
+    return {"pyproject.toml": BUILDABLE, "backend.py": code}
+
+
+ASKS = "def get_requires_for_build_wheel(*_):\n    return ['no-such-thing']"
+FAILS = "def build_wheel(*_):\n    raise ValueError('no version')\n"
+APART = f"import os\nassert 'build-env' in os.environ['PYTHONPATH']\n{BACKEND}"
+OLD = '[build-system]\nrequires = ["pytest>=9999"]\nbuild-backend = "x"\n'
+NOTHING: dict[str, str | bytes] = {"pyproject.toml": "[project]\nname = 'a'\n", "b/x.py": ""}
 BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
-    "nothing to build": ({"pyproject.toml": "[project]\nname = 'a'\n", "b/x.py": ""}, BuildEnding.NONE, "neither"),
-    "a backend that asks for more": (
-        {
-            "pyproject.toml": BUILDABLE,
-            "backend.py": "def get_requires_for_build_wheel(*_):\n    return ['no-such-thing']",
-        },
-        BuildEnding.UNSEEN,
-        "not installed here: no-such-thing",
-    ),
-    "a backend that is too old": (
-        {"pyproject.toml": '[build-system]\nrequires = ["pytest>=9999"]\nbuild-backend = "x"\n'},
-        BuildEnding.UNSEEN,
-        "not installed here: pytest>=9999",
-    ),
-    "a backend that builds where pip puts one of its own choice": (
-        {
-            "pyproject.toml": BUILDABLE,
-            "backend.py": f"import os\nassert 'build-env' in os.environ['PYTHONPATH']\n{BACKEND}",
-        },
-        BuildEnding.BUILT,
-        "",
-    ),
-    "a failing build": (
-        {"pyproject.toml": BUILDABLE, "backend.py": "def build_wheel(*_):\n    raise ValueError('no version')\n"},
-        BuildEnding.FAILED,
-        "exit code 1: ValueError: no version",
-    ),
+    "nothing to build": (NOTHING, BuildEnding.NONE, "neither"),
+    "a backend that asks for more": (backend(ASKS), BuildEnding.UNSEEN, "not installed here: no-such-thing"),
+    "a backend that is too old": ({"pyproject.toml": OLD}, BuildEnding.UNSEEN, "not installed here: pytest>=9999"),
+    "a backend that builds where pip puts one of its own choice": (backend(APART), BuildEnding.BUILT, ""),
+    "a failing build": (backend(FAILS), BuildEnding.FAILED, "exit code 1: ValueError: no version"),
     "a file that is no TOML": ({"pyproject.toml": "["}, BuildEnding.UNSEEN, "pyproject.toml"),
 }
 
@@ -161,6 +148,15 @@ def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("gates.checks.startup.collect.MODULE_LIMIT_S", 1.0)
     found = seen(tmp_path, {"pkg/slow.py": "import time\ntime.sleep(60)\n", "pkg/zebra.py": ""})
     assert endings(found) == {"pkg": Ending.IMPORTED, "pkg.slow": Ending.UNSEEN, "pkg.zebra": Ending.IMPORTED}
+
+
+def test_what_one_module_led_to_of_others_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lazily = "import importlib\n\nimportlib.import_module('dear')\n"
+    others = written(tmp_path / "others", {"dear.py": "open(__file__ + '.txt', 'a').write('loaded ')\n"})
+    monkeypatch.setenv("PYTHONPATH", str(others))
+    found = seen(tmp_path / "here", {"pkg/__init__.py": "", **{f"pkg/part_{n}.py": lazily for n in range(5)}})
+    assert {module.ending for module in found.modules} == {Ending.IMPORTED}
+    assert (others / "dear.py.txt").read_text(encoding="utf-8") == "loaded loaded "  # in a fork, and for all others
 
 
 def test_use_of_a_deprecated_package_is_placed_at_the_import_of_the_project(
