@@ -71,7 +71,7 @@ class Bench:
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
         results = [Path(copy["results"]) for copy in copies]
         with every(
-            TELL_S, lambda: say(f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} faults tried")
+            TELL_S, lambda: say(f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried")
         ):
             process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
         return [line for path in results for line in lines_in(path)]

@@ -109,7 +109,7 @@ def observe(task: Task, bench: Bench) -> tuple[PytestRun | None, Baseline]:
     try:  # what tests wrote into the code is undone by now
         return run, Baseline.of(run, ExecutedLines.collect(wider, look))
     except EvidenceUnavailable as error:
-        note = f"{error}: every test of a criterion is run for each of its faults"
+        note = f"{error}: every test of a criterion is run for each of its mutants"
         return run, replace(Baseline.of(run, None), note=note)
 
 
@@ -200,8 +200,8 @@ class Trial:
 
     def _nothing_made(self, case: Case) -> str:
         if not case.unrun:
-            return "no fault could be made: no live code that a fault changes is bound to it"
-        return f"no fault could be made: none of its tests is seen to run its code, and {self._unseen(case)}"
+            return "no mutant could be made: no live code that a mutant changes is bound to it"
+        return f"no mutant could be made: none of its tests is seen to run its code, and {self._unseen(case)}"
 
     def file(self, path: str) -> Text:
         """Return a file of the implementation without a fault."""
@@ -217,7 +217,7 @@ class Trial:
         if failing:
             return f"cannot be proved, its own evidence {failing[0]}"
         if case.own and foreign:
-            return f"cannot be proved: its tests import {foreign[0]}, not the copy that faults are put into"
+            return f"cannot be proved: its tests import {foreign[0]}, not the copy that mutants are put into"
         return ""
 
     def _make(self, case: Case) -> None:
@@ -226,7 +226,7 @@ class Trial:
             try:
                 places += self._places(binding)
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
-                case.notes.append(f"no faults were made of {binding.name}: {error}")
+                case.notes.append(f"no mutants were made of {binding.name}: {error}")
         case.faults, case.sampled = distinct(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
         for fault in case.faults:
             place = around(self.file(fault.location.path), fault.location)
@@ -254,7 +254,7 @@ class Trial:
         run = self._seen_to_run(case, every)
         case.unrun = len(every) - len(run)
         if case.unrun:
-            unrun = f"{case.unrun} statements of its code are run by none of its tests; no fault was put there"
+            unrun = f"{case.unrun} statements of its code are run by none of its tests; no mutant was made there"
             case.notes.append(unrun)
         for file in files:
             lines = {line for each in run if each.path == file.path for line in each.lines}

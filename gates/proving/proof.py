@@ -124,7 +124,7 @@ class CriterionProof(Model):
         if self.problem or not self.undecided:
             return ""
         left = self.count(End.NOT_TRIED)
-        untried = f"not decided: {left} of {len(self.counted) + left} faults were not tried when the time was up"
+        untried = f"not decided: {left} of {len(self.counted) + left} mutants were not tried when the time was up"
         return f"{untried}; try with a larger --budget, or with `gates prove {task} --only {self.id}`"
 
     def count(self, end: End) -> int:
@@ -197,7 +197,7 @@ def _line(criterion: CriterionProof) -> str:
     if criterion.problem or criterion.passed_by:
         return f"{head} {criterion.problem or PASSED_BY}"
     off = _off(criterion)
-    seen = f"{len(criterion.noticed)} of {len(criterion.counted)} faults noticed, {criterion.rate or 0:.0%}"
+    seen = f"{len(criterion.noticed)} of {len(criterion.counted)} mutants killed, {criterion.rate or 0:.0%}"
     return f"{head} {seen if criterion.counted else '-'}{f'  ({off})' if off else ''}"
 
 

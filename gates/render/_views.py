@@ -70,9 +70,11 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
     lacking = [*_lacking(report, gate.findings)]
+    known = {gate.reasons[0].replace(f" {c.id} ", " ", 1) for c, _ in lacking if gate.reasons}  # at the head
     for criterion, found in lacking[:GAPS]:
         why = reason(found[0]).replace(f" {criterion.id} ", " ", 1)
-        said.append(f"{criterion.id} {criterion.status.value}: {_sentence(why)}")
+        why = "see the first cause." if why in known else _sentence(why)
+        said.append(f"{criterion.id} {criterion.status.value}: {why}")
     if len(lacking) > GAPS:
         said.append(f"{len(lacking) - GAPS} more criteria are not verified: see below.")
     return " ".join(said)
@@ -284,10 +286,10 @@ def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
     for criterion, lacking in _lacking(report, report.every_finding):
         there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
         places = list(dict.fromkeys(map(str, there)))
-        first = list({f.message: f for f in lacking}.values())[:GAPS]
-        more = f" (and {len(lacking) - len(first)} more)" if len(lacking) > len(first) else ""
-        fixes = dict.fromkeys(f.remediation for f in first if f.remediation)
-        said = "; ".join(f.message.rstrip(".") for f in first) + more
+        found = _causes.causes(lacking)
+        more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
+        fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
+        said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
         where, fix = ", ".join(places[:GAPS]) or "none", " ".join(fixes) or "-"
         rows.append((criterion.id, criterion.text, criterion.status.value, where, said, fix))
     return rows

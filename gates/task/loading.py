@@ -28,7 +28,7 @@ GONE = {  # keys that a task had once, and what answers in their place
     "properties": "write a hypothesis test and bind it with 'tests'",
     "proof": "run `gates prove TASK --at-least 0.8` as a required check of its own",
     "criteria.code.reached_from": "run that code under 'entry_points', or bind a test that goes this way",
-    "criteria.faults": "BL016 stubs the code out, and `gates prove` makes faults of all that the tests run",
+    "criteria.faults": "BL016 stubs the code out, and `gates prove` makes mutants of all that the tests run",
     "recorded_tests": "name what trains under 'training_steps': {call: ..., needs: [overflow], criteria: [...]}",
     "scaling.exponent.at_least": "say how fast a step may grow, with 'at_most'",
     "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",

@@ -68,7 +68,7 @@ def test_the_exit_code_follows_the_must_criteria(criteria: list[CriterionProof],
 
 def test_what_the_time_was_up_for_is_told_with_what_to_do() -> None:
     proof = a_proof(a_criterion(KILLED, *[LEFT] * 3), a_criterion(KILLED))
-    untried = "not decided: 3 of 4 faults were not tried when the time was up"
+    untried = "not decided: 3 of 4 mutants were not tried when the time was up"
     how = f"AC1 {untried}; try with a larger --budget, or with `gates prove T1 --only AC1`\n"
     assert (proof.exit_code, text(proof).count("not decided"), how in text(proof)) == (3, 1, True)
     assert untried in markdown(proof, None)

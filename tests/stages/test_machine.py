@@ -230,7 +230,7 @@ def test_fewer_starts_than_it_takes_decide_nothing(starts: int, outcome: Outcome
     assert smoke.outcome is outcome
     if outcome is U:
         assert f"were started only {'once' if starts == 1 else '2 times'}" in found.message
-        assert found.remediation == MORE_STARTS
+        assert found.remediation == MORE_STARTS.format("bench")
         assert smoke.remediation.startswith("Run without --smoke")
 
 

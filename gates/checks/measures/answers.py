@@ -27,7 +27,7 @@ STAYS = "attempt {} missed it, and with this one it is too uncertain to say othe
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
-MORE_STARTS = "Give the measurement a larger `budget_s`: it must start its processes at least three times."
+MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alp
     if reasons or run.earlier.problem:
         return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
     if few := answers.few_starts(source):
-        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS)
+        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
     found, first = answers.decided(measure, source, seen), answers.missed_before(measure, source)
     alone = compare(seen, *measure.bound)
     if found is alone:
