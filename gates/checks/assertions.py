@@ -222,12 +222,12 @@ def _doubt(about: About, rule: str, place: Location, message: str, fix: str, act
 def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, evidence: EvidenceSet) -> list[TestRecord]:
     """Return the tests that run code of the criterion or name it; all, where nobody can tell."""
     tree, lines = evidence.get(SourceTree), evidence.get(ExecutedLines)
-    if tree is None or lines is None or lines.doubt(()):
+    if tree is None or lines is None:
         return own
     places = [place for binding in criterion.code for place in tree.ways(binding)]
     bodies = [each.body for each in lines.functions if any(map(each.body.meets, places))]
     ran = {name for body in bodies for name in lines.contexts_in(body)}
-    if not all(name.startswith(TEST) for name in ran):
+    if any(name and not name.startswith(TEST) for name in ran):  # in a fixture that many tests share
         return own
     symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
     naming = {each for each in {*map(_written, own)} if not symbols.isdisjoint(_read(each, files))}

@@ -182,6 +182,14 @@ def test_gradients_that_cannot_be_compared_are_unknown(seen: Any, before: tuple[
     assert (not_needed.outcome, not_needed.leaves_open) == (Outcome.UNKNOWN, False)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradients_that_half_precision_may_blur_are_said_to_be_so(dtype: str) -> None:
+    blurred = compared(factor=0.9, error=0.4, error_less_factor=0.4)
+    run = a_recorded(compared=(blurred,), events=happened(*ORDER, products={dtype: 2}))
+    (told,) = of("gradients", judged(recorded(run)))
+    assert ("too coarse for so small a model" in told.message) is (dtype == "bfloat16")
+
+
 def test_lost_gradients_that_are_not_right_stay_unknown() -> None:
     run = a_recorded(compared=(compared(factor=0.5, error=0.7, error_less_factor=0.9, lost=0.5),))
     findings = judged(recorded(run))
