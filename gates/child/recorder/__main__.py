@@ -5,9 +5,8 @@
 The journal ends with what came of the call.
 """
 
-import functools
 import math
-from collections.abc import Callable
+import traceback
 from typing import Any
 
 import torch
@@ -41,19 +40,15 @@ class Gradients:
             self._used.pop(id(optimizer), None)
             self._cleared[id(optimizer)] = [param for param in held(optimizer) if not has_gradient(param)]
 
-    def _of(self, reached: Reached) -> list[Optimizer]:
-        """Return the optimizers that a backward pass is for; those of another thread are not looked at."""
-        return self._scene.holding(reached.params) if reached.whole else self._scene.optimizers
-
     def before_backward(self, reached: Reached) -> None:
         """Look for gradients that were cleared by hand."""
-        for optimizer in self._of(reached):
+        for optimizer in self._scene.led_to(reached):
             if id(optimizer) in self._used and not any(map(has_gradient, held(optimizer))):
                 del self._used[id(optimizer)]
 
     def after_backward(self, reached: Reached) -> None:
         """Take down which gradients a backward pass has left, and how long they are where they are scaled."""
-        for optimizer in self._of(reached):
+        for optimizer in self._scene.led_to(reached):
             self._cleared.pop(id(optimizer), None)
         scale = self._scene.scale_of(reached.scaler)
         for optimizer in self._scene.holding(reached.params) if scale != 1.0 else ():
@@ -131,13 +126,12 @@ class Hidden:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._asked: set[tuple[str, str | None]] = set()
-        self._refusal: BaseException | None = None
         around(scene, autocast, "__init__", self._autocast)
-        torch.cuda._lazy_init = self._refusing(torch.cuda._lazy_init)  # noqa: SLF001  # all ways to CUDA lead here
 
     def ended_by(self, error: BaseException) -> None:
         """Tell that the run ended because a device was not there."""
-        if error is self._refusal:
+        begins = torch.cuda._lazy_init.__code__  # noqa: SLF001  # all ways to CUDA lead there
+        if any(frame.f_code is begins for frame, _ in traceback.walk_tb(error.__traceback__)):
             self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
@@ -158,17 +152,6 @@ class Hidden:
         if absent and (device, dtype) not in self._asked:
             self._asked.add((device, dtype))
             self._scene.journal.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
-
-    def _refusing(self, original: Callable[[], None]) -> Callable[[], None]:
-        @functools.wraps(original)
-        def begin() -> None:
-            try:
-                original()
-            except Exception as error:
-                self._refusal = error
-                raise
-
-        return begin
 
 
 @program

@@ -87,7 +87,7 @@ class HostReads:
         for kind in ("Event", "Stream"):
             self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
         Tensor.to = self._moving(Tensor.to)  # type: ignore[method-assign]
-        Tensor.__getitem__ = self._masking(Tensor.__getitem__)  # type: ignore[method-assign]
+        Tensor.__getitem__ = self._counting(Tensor.__getitem__, "mask", _is_mask)  # type: ignore[method-assign]
 
     def hear_cuda(self) -> None:
         """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
@@ -110,12 +110,13 @@ class HostReads:
         if hasattr(owner, name):
             setattr(owner, name, self._counting(getattr(owner, name), word))
 
-    def _counting(self, original: Call, name: str) -> Call:
+    def _counting(self, original: Call, name: str, counts: Callable[..., bool] = lambda *_: True) -> Call:
         reading = self._reading
 
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            if is_compiling() or reading.inside or is_looking():  # nothing of ours may come into a compiled graph
+            # nothing of ours may come into a compiled graph
+            if is_compiling() or not counts(*args) or reading.inside or is_looking():
                 return original(*args, **kwargs)
             reading.inside = True
             try:
@@ -140,19 +141,6 @@ class HostReads:
 
         return to
 
-    def _masking(self, original: Call) -> Call:
-        """Count an index that is a mask: how much it chooses must be known."""
-
-        @functools.wraps(original)
-        def getitem(tensor: Tensor, key: Any) -> Any:  # noqa: ANN401
-            if is_compiling() or not isinstance(key, Tensor):
-                return original(tensor, key)
-            if key.dtype is torch.bool and not self._reading.inside and not is_looking():
-                self._note("mask", tensor, sys._getframe(1))  # noqa: SLF001
-            return original(tensor, key)
-
-        return getitem
-
     def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
         if self._aside(frame):
             return
@@ -161,6 +149,11 @@ class HostReads:
         by = str(frame.f_globals.get("__name__", "")) if frame else ""
         device = tensor.device.type if isinstance(tensor, Tensor) else ""
         self._count[Read(call, self._places.of(frame), by, device)] += 1
+
+
+def _is_mask(_tensor: Tensor, key: object) -> bool:
+    """Return whether an index is a mask: how much it chooses must be known."""
+    return isinstance(key, Tensor) and key.dtype is torch.bool
 
 
 LEAST = 12

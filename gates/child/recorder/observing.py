@@ -205,6 +205,10 @@ class Scene:
         found = [self.known(each) for each in self.optimizers if any(id(param) in wanted for param in held(each))]
         return list({id(each): each for each in found}.values())
 
+    def led_to(self, reached: Reached) -> list[Optimizer]:
+        """Return the optimizers that a backward pass is for: all, where not all of its graph could be read."""
+        return self.holding(reached.params) if reached.whole else self.optimizers
+
     def scale_of(self, scaler: GradScaler | None) -> float:
         """Return the loss scale that a scaler multiplies losses with, 1 where it does not."""
         scales = scaler is not None and scaler.is_enabled() and id(scaler) in self.scaling

@@ -74,7 +74,7 @@ class Steps:
         scene.here.reached = None
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots, self._scalers)
-        optimizers = scene.holding(reached.params) if reached.whole else scene.optimizers
+        optimizers = scene.led_to(reached)
         scene.journal.tell(
             "scaled_backward" if reached.scaler else "backward",
             scaler=self._number(reached.scaler) if reached.scaler else None,
