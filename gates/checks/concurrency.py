@@ -210,16 +210,7 @@ def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> It
         title="Concurrency",
         text=not_run or ROUNDS,
         facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
-        columns=(
-            "Outcome",
-            "Failed",
-            "Overlapped",
-            "Forced switches",
-            "Failed then",
-            "Failure rate",
-            "Threads",
-            "Concurrent",
-        ),
+        columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Failed then", "Rate", "Threads", "Concurrent"),
         rows=tuple(_row(*each) for each in seen),
     )
 

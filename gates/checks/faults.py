@@ -189,15 +189,9 @@ def _unnoticed(criterion: Criterion, symbol: EmptiedSymbol) -> tuple[str, str]:
     tests = "its test still passes" if asked == 1 else f"all {asked} tests that run it still pass"
     fix = "Assert on what the code returns, raises or changes, or leave that code out of the criterion."
     if symbol.aside:
-        rest = (
-            "the one other test that runs it still passes"
-            if asked == 1
-            else f"all {asked} others that run it still pass"
-        )
-        tests = f"{rest} ({symbol.aside[0]} fails in a copy of the project whatever it does, and could not be asked)"
-        fix = (
-            f"Assert in the others, too, on what the code does, or let {symbol.aside[0]} pass in a copy of the project."
-        )
+        one = symbol.aside[0]
+        tests = f"all others that run it ({asked}) still pass ({one} fails in any copy, and could not be asked)"
+        fix = f"Assert in the others, too, on what the code does, or let {one} pass in a copy."
     return f"{symbol.symbol} {can}, and {tests}: nothing of {criterion.id} is seen to depend on it.", fix
 
 

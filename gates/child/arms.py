@@ -1,12 +1,11 @@
-"""Starts the arms of a measurement, and takes their steps; times commands from their start to their end.
+"""Starts the arms of a measurement, and takes their steps.
 
     python -m gates_probe.arms '{"module": "package.module", "paths": [...], "arms": {"KEY": {...}}, "ends": 9}'
     python -m gates_probe.arms:alone '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
-    python -m gates_probe.arms:commands '{"orders": 8, "ends": 9}'
 
 A module that makes the steps of several arms is imported once, and each arm is a fork of this process. Where that is
-not safe, as with CUDA in use, each is started anew, as commands are. Each has a pipe for its orders and one for its
-answers, a line of JSON each. How one ended, and what it used, is told on `ends`.
+not safe, as with CUDA in use, each is started anew, as workers of other programs are. Each has a pipe for its orders
+and one for its answers, a line of JSON each. How one ended, and what it used, is told on `ends`.
 
 A function is called once; what it returns is the step. Where the project has loaded torch, its threads are set. Work on
 a GPU is timed by events of its stream with one synchronisation a segment.
@@ -19,8 +18,6 @@ import json
 import os
 import platform
 import resource
-import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -28,8 +25,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, command, import_from, is_lazy, named, said
+from .asking import Unreachable, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
+from .timing import started, tell_end
 from .values import encode
 
 PROTOCOL = "gates.worker/1"
@@ -52,7 +50,7 @@ def main() -> None:
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
         forks = bool(arm["asked"]) and _can_fork()
-        pid = os.fork() if forks else _started(key, arm, ends)
+        pid = os.fork() if forks else started(key, arm, ends)
         if pid:
             begun[pid] = key, perf_counter()
         elif forks:
@@ -65,7 +63,7 @@ def main() -> None:
     while begun:
         pid, status, usage = os.wait3(0)
         if pid in begun:
-            _tell_end(ends, *begun.pop(pid), status, usage)
+            tell_end(ends, *begun.pop(pid), status, usage)
 
 
 def _import(module: str, paths: list[str]) -> None:
@@ -87,57 +85,12 @@ def alone() -> None:
     serve(asked, orders, answers)
 
 
-def commands() -> None:
-    """Run commands one after the other, as they are ordered, and tell of each how it ended."""
-    asked = json.loads(sys.argv[1])
-    for number in asked.values():
-        os.set_inheritable(number, False)
-    with os.fdopen(asked["orders"], encoding="utf-8") as orders:
-        for line in orders:
-            arm, begun = json.loads(line), perf_counter()
-            if pid := _started(arm["key"], arm, asked["ends"]):
-                _, status, usage = os.wait4(pid, 0)
-                _tell_end(asked["ends"], arm["key"], begun, status, usage)
-                with suppress(OSError):  # the rest of its group
-                    os.killpg(pid, signal.SIGKILL)
-
-
 def _can_fork() -> bool:
     """Return whether no thread and no device would be lost in a fork."""
     torch = sys.modules.get("torch")
     with suppress(OSError):
         return len([*Path("/proc/self/task").iterdir()]) == 1 and not (torch and torch.cuda.is_initialized())
     return False
-
-
-def _started(key: str, arm: Told, ends: int) -> int:
-    """Start the process of an arm; return its id, or 0 where it cannot be started."""
-    argv = command(sys.executable, "arms:alone", json.dumps(arm["asked"])) if arm["asked"] else arm["argv"]
-    env, given, passed = {**os.environ, **arm["env"]}, subprocess.DEVNULL, list[int]()
-    if "answers" in arm:
-        given, passed = arm["orders"], [arm["answers"]]
-        env["GATES_WORKER"] = str(arm["answers"])
-    try:
-        process = subprocess.Popen(
-            argv, cwd=arm["cwd"], env=env, stdin=given, pass_fds=passed, start_new_session=not passed
-        )
-    except (OSError, ValueError) as error:
-        _tell(ends, {"arm": key, "not_started": str(getattr(error, "strerror", None) or error)})
-        return 0
-    process.returncode = 0  # its end is waited for by its number
-    return process.pid
-
-
-def _tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
-    took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
-    unit = 1 if sys.platform == "darwin" else 1024
-    code = os.waitstatus_to_exitcode(status)
-    _tell(ends, {"arm": key, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
-
-
-def _tell(ends: int, told: Told) -> None:
-    with suppress(OSError):  # the gate is gone
-        os.write(ends, json.dumps(told).encode() + b"\n")
 
 
 def serve(asked: Told, orders_from: int, replies_to: int) -> None:

@@ -188,12 +188,12 @@ class Bench:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
         if self._commands is None:
             theirs, told = os.pipe()
-            self._commands = told, self._started(sys.executable, "arms:commands", {"orders": theirs}, [theirs])
+            self._commands = told, self._started(sys.executable, "timing:commands", {"orders": theirs}, [theirs])
             self._closed_with_it(told)
         told, start = self._commands
         start.told.pop(name, None)
         with suppress(OSError):  # where nobody reads it, its end says so
-            os.write(told, json.dumps({"key": name, "asked": None, **launch.order}).encode() + b"\n")
+            os.write(told, json.dumps({"key": name, **launch.order}).encode() + b"\n")
         ended = start.end_of(name, timeout_s)
         if ended is None:
             raise ArmFailed(f"{name} did not end within {timeout_s:g} s")

@@ -183,9 +183,8 @@ def test_a_tensorboard_folder_that_cannot_be_is_reported_once_and_training_goes_
 
 def logged_by_wandb(root: Path) -> dict[int, dict[str, float]]:
     """Return what a finished offline run has logged, by step."""
-    from wandb.proto import wandb_internal_pb2
-
     import wandb
+    from wandb.proto import wandb_internal_pb2
 
     wandb.teardown()  # waits for wandb's own process, which may still be writing the file after a run has finished
     (path,) = root.glob("wandb/offline-run-*/run-*.wandb")

@@ -18,9 +18,9 @@ GOOD = "def test_good() -> None:\n    assert print\n"
 
 
 def run_of(
-    tmp_path: Path, code: str, *, conftest: str = "", timeout_s: float = PATIENCE_S, repeat: int = 1
+    tmp_path: Path, code: str, *, conftest: str = "", timeout_s: float = PATIENCE_S, repeat: int = 1, options: str = ""
 ) -> PytestRun:
-    files = {"pyproject.toml": pytest_options(), "tests/test_one.py": code, "tests/conftest.py": conftest}
+    files = {"pyproject.toml": pytest_options(options), "tests/test_one.py": code, "tests/conftest.py": conftest}
     root = written(tmp_path / "project", files)
     return PytestRun.collect(TASK, replace(a_context(root, timeout_s=timeout_s), repeat=repeat))
 
@@ -157,7 +157,7 @@ def test_reads(): assert not [n for n in os.environ if 'WITNESS' in n]
 
 def test_sound_suite_is_not_stopped_and_leaves_no_open_file(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    run = run_of(tmp_path, SOUND + GOOD)
+    run = run_of(tmp_path, SOUND + GOOD, options="-W error")
     assert decide(found(run)).decision is Decision.PASS, texts(run)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 

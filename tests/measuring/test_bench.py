@@ -192,7 +192,7 @@ def test_a_command_that_is_not_there_cannot_be_started(bench: Bench, tmp_path: P
 def test_a_command_is_timed_from_start_to_end(bench: Bench, tmp_path: Path) -> None:
     root = a_folder(tmp_path / "p")
     slept = bench.time("a", started(root, time=["python", "-c", "import time; time.sleep(0.2)"]), timeout_s=PATIENCE_S)
-    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(80 << 20)"]), timeout_s=PATIENCE_S)
+    held = bench.time("b", started(root, time=["python", "-c", "x = bytearray(60 << 20)"]), timeout_s=PATIENCE_S)
     assert slept.wall_s > 0.2
     assert slept.cpu_s < 0.2
     assert held.peak_memory_bytes > slept.peak_memory_bytes + (50 << 20)

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import IO, Protocol
 from warnings import WarningMessage
 
 import pytest
@@ -62,10 +62,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def _keep_stacks() -> None:
     """Have the stacks of this process written down where it dies, or is asked for them."""
     if path := witness.asked.get("stacks"):
-        file = open(path, "ab", buffering=0)  # noqa: PTH123, SIM115  # as long as the process lives
-        faulthandler.enable(file=file, all_threads=True)
+        if not _stacks:
+            _stacks.append(open(path, "ab", buffering=0))  # noqa: PTH123, SIM115  # as long as the process lives
+        faulthandler.enable(file=_stacks[0], all_threads=True)
         if STACK_SIGNAL:
-            faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
+            faulthandler.register(STACK_SIGNAL, file=_stacks[0], all_threads=True)
 
 
 def _listen_to_reads(root: str) -> None:
@@ -105,6 +106,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
 
 
 MOST_READ = 10_000
+_stacks: list[IO[bytes]] = []
 _read: set[str] = set()
 _collected: set[str] = set()
 _deselected: set[str] = set()

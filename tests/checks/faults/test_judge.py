@@ -38,7 +38,7 @@ def test_a_criterion_whose_tests_notice_is_told_and_stays() -> None:
 def test_tests_that_could_not_be_asked_are_named_where_the_others_miss_it() -> None:
     found = judged(a_symbol("double", End.SURVIVED, tests=3, aside=("tests/test_core.py::test_place",)))
     assert found.outcome is Outcome.UNKNOWN
-    assert "all 2 others that run it still pass (tests/test_core.py::test_place fails in a copy" in found.message
+    assert "all others that run it (2) still pass (tests/test_core.py::test_place fails in any copy" in found.message
 
 
 @pytest.mark.parametrize(("level", "severity"), [("must", Severity.HIGH), ("should", Severity.MEDIUM)])

@@ -1,0 +1,64 @@
+"""Starts processes of arms, tells how they ended, and times commands from their start to their end.
+
+    python -m gates_probe.timing:commands '{"orders": 8, "ends": 9}'
+
+It imports next to nothing: what this process holds is the least that a command which it starts seems to hold.
+"""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+perf_counter = time.perf_counter
+Told = dict[str, Any]
+
+
+def commands() -> None:
+    """Run commands one after the other, as they are ordered, and tell of each how it ended."""
+    asked = json.loads(sys.argv[1])
+    for number in asked.values():
+        os.set_inheritable(number, False)
+    with os.fdopen(asked["orders"], encoding="utf-8") as orders:
+        for line in orders:
+            arm, begun = json.loads(line), perf_counter()
+            if pid := started(arm["key"], arm, asked["ends"]):
+                _, status, usage = os.wait4(pid, 0)
+                tell_end(asked["ends"], arm["key"], begun, status, usage)
+                with suppress(OSError):  # the rest of its group
+                    os.killpg(pid, signal.SIGKILL)
+
+
+def started(key: str, arm: Told, ends: int) -> int:
+    """Start the process of an arm; return its id, or 0 where it cannot be started."""
+    env, given, passed = {**os.environ, **arm["env"]}, subprocess.DEVNULL, list[int]()
+    if "answers" in arm:
+        given, passed = arm["orders"], [arm["answers"]]
+        env["GATES_WORKER"] = str(arm["answers"])
+    try:
+        process = subprocess.Popen(
+            arm["argv"], cwd=arm["cwd"], env=env, stdin=given, pass_fds=passed, start_new_session=not passed
+        )
+    except (OSError, ValueError) as error:
+        _tell(ends, {"arm": key, "not_started": str(getattr(error, "strerror", None) or error)})
+        return 0
+    process.returncode = 0  # its end is waited for by its number
+    return process.pid
+
+
+def tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
+    """Tell how the process of an arm ended, and what it used."""
+    took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
+    unit = 1 if sys.platform == "darwin" else 1024
+    code = os.waitstatus_to_exitcode(status)
+    _tell(ends, {"arm": key, "ended": code, **took, "peak_memory_bytes": usage.ru_maxrss * unit})
+
+
+def _tell(ends: int, told: Told) -> None:
+    with suppress(OSError):  # the gate is gone
+        os.write(ends, json.dumps(told).encode() + b"\n")
