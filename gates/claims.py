@@ -213,7 +213,8 @@ class Sources:
             return [own]
         if self._tree is None:
             self._tree = [path.relative_to(self._root).as_posix() for path in files_of((".",), self._root)]
-        return [path for path in self._tree if f"/{path}".endswith(f"/{own}")][:MAX_CANDIDATES]
+        named = [path for path in self._tree if f"/{path}".endswith(f"/{own}")]
+        return sorted(named, key=len)[:MAX_CANDIDATES]  # files of an environment in the project lie deeper
 
     def _in_file(self, path: str, spans: Spans, code: Sequence[str]) -> tuple[bool | None, str]:
         if path not in self._read:

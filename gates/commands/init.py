@@ -239,17 +239,13 @@ def _tests(root: Path) -> tuple[str, ...]:
 
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
-    """Yield the public functions, classes and methods of some files, tests left out."""
+    """Yield the public functions, classes and methods of some files, tests left out; their docstrings have words."""
     for path, tree in _parsed(root, paths):
         if _is_own(path) and not ASIDE.intersection(path.relative_to(root).parts[:-1]):
-            yield from (Named(f"{module_name(path)}:{name}", _words(f"{name} {doc}")) for name, doc in _public(tree))
-
-
-def _public(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the public definitions of a module, methods included, each with the first line of its docstring."""
-    for name, node in defined(tree):
-        if not any(part.startswith("_") for part in name.split(".")):
-            yield name, (ast.get_docstring(node) or "").partition("\n")[0]
+            for name, node in defined(tree):
+                if not any(part.startswith("_") for part in name.split(".")):
+                    first = (ast.get_docstring(node) or "").partition("\n")[0]
+                    yield Named(f"{module_name(path)}:{name}", _words(f"{name} {first}"))
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
@@ -314,9 +310,7 @@ def _changed(root: Path, asked: str | None) -> set[str]:
 
 
 def _uses_torch(tree: ast.Module) -> bool:
-    names = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
-    names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    return any(name.partition(".")[0] == "torch" for name in names)
+    return any(re.match(r":?torch\b", origin) for origin in _imported(tree).values())
 
 
 def _written(
