@@ -102,9 +102,18 @@ class Scaled(Model):
     grown: str = ""
     grown_at: Location | None = None
 
-    def power(self) -> Power:
-        """Return the exponent; raise `ValueError` where it cannot be told."""
-        return power(self.sizes, self.starts)
+    def found(self, scale: Scale) -> Power | str:
+        """Return the exponent, or why there is none."""
+        if self.problem:
+            return self.problem
+        if scale.on not in {"any", self.device}:
+            return f"it was measured on {self.device}, asked is {scale.on}"
+        if len(self.starts) < scale.restarts:
+            return f"{len(self.starts)} of {scale.restarts} starts in the time there is"
+        try:
+            return power(self.sizes, self.starts)
+        except ValueError as error:
+            return str(error)
 
 
 class Scaling(Probes[Scale, Scaled]):
@@ -121,7 +130,8 @@ class Scaling(Probes[Scale, Scaled]):
         probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
         seen = readable(base, lambda: _facts(probed))
-        if seen.problem or part.of == "peak_memory_bytes" or not _exceeds(part, seen):
+        found = seen.found(part)
+        if isinstance(found, str) or part.of == "peak_memory_bytes" or found.low <= part.exponent.at_most:
             return seen
         where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
         return readable(seen, lambda: _grown(part, where))
@@ -133,15 +143,6 @@ def _facts(probed: Probed) -> dict[str, object]:
     for entry in probed.of("round"):
         starts.setdefault(entry["restart"], []).append(entry["values"])
     return {"device": device, "starts": tuple(starts.values())}
-
-
-def _exceeds(scale: Scale, seen: Scaled) -> bool:
-    """Return whether the step grows faster than it may."""
-    try:
-        found = seen.power()
-    except ValueError:
-        return False
-    return found.low > scale.exponent.at_most
 
 
 def _grown(scale: Scale, probed: Probed) -> dict[str, object]:
@@ -184,34 +185,19 @@ WIDER = "Choose larger sizes, so that the constant part is small beside them, or
 
 
 def _said(scale: Scale, seen: Scaled) -> Said:
-    if why := _why_not(scale, seen):
-        return unknown(why, location=seen.place)
-    found, most, middle = seen.power(), scale.exponent.at_most, _middle(seen)
+    found, most = seen.found(scale), scale.exponent.at_most
+    if isinstance(found, str):
+        return unknown(found, location=seen.place)
     told = f"exponent {found}, of {found.n} rounds in {found.starts} starts on {seen.device}"
     if found.high <= most:
         return Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
     if found.low <= most:
         return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
     told = f"{told}; {seen.grown} at {seen.sizes[-1]}" if seen.grown else told
-    by, more = scale.sizes[-1] // scale.sizes[0], middle[-1] / middle[0]
-    impact = f"{scale.argument} times {by} makes it {more:.3g} times as much."
+    by, middle = scale.sizes[-1] // scale.sizes[0], _middle(seen)
+    impact = f"{scale.argument} times {by} makes it {middle[-1] / middle[0]:.3g} times as much."
     fix = "Look for a loop within a loop, or a matrix of all by all."
     return Said(Outcome.FAILED, told, str(found), seen.grown_at, f"<= {most:g}", impact, fix)
-
-
-def _why_not(scale: Scale, seen: Scaled) -> str:
-    """Return why there is no exponent, or nothing where there is one."""
-    if seen.problem:
-        return seen.problem
-    if scale.on not in {"any", seen.device}:
-        return f"it was measured on {seen.device}, asked is {scale.on}"
-    if len(seen.starts) < scale.restarts:
-        return f"{len(seen.starts)} of {scale.restarts} starts in the time there is"
-    try:
-        seen.power()
-    except ValueError as error:
-        return str(error)
-    return ""
 
 
 def _middle(seen: Scaled) -> list[float]:

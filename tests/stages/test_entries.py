@@ -19,10 +19,7 @@ WHYS: dict[str, tuple[tuple[Evidence, ...], str]] = {
         (executed(a_function(body=Location(path="pkg/core.py", line=2, last_line=9)), ran=(9,)),),
         f"line 2 of `double` was executed by no test; other lines of it were, by {TEST}",
     ),
-    "a test runs it and passes": (
-        (executed(), a_run()),
-        f"line 2 of `double` was executed by {TEST}, {FINE}",
-    ),
+    "a test runs it and passes": ((executed(), a_run()), f"line 2 of `double` was executed by {TEST}, {FINE}"),
     "a test runs it and fails too": (
         (executed(), a_run(a_record(TestOutcome.FAILED))),
         f"line 2 of `double` was executed by {TEST}, of which {TEST} failed",

@@ -160,10 +160,7 @@ def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_wha
     first, other = found["EX001"]
     assert "tests/test_a.py and 2 more files could not be collected: ModuleNotFoundError" in first.message
     assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
-    assert (other.message, other.remediation) == (
-        "t.py could not be collected: boom",
-        "Fix what its import raises.",
-    )
+    assert (other.message, other.remediation) == ("t.py could not be collected: boom", "Fix what its import raises.")
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,7 @@ def test_sound_steps_pass_for_their_criterion() -> None:
     [
         (None, "it was not run: it was not collected"),
         (hot(HotRun()), "no optimizer of torch stepped"),
-        (
-            hot(HotRun(steps=(a_step(),) * 7)),
-            "it made 7 steps, and at least 7 after the first 2 are needed",
-        ),
+        (hot(HotRun(steps=(a_step(),) * 7)), "it made 7 steps, and at least 7 after the first 2 are needed"),
         (hot(a_hot_run([a_step()] * 9, problem="no such module")), "no such module"),
         (hot(a_hot_run([a_step()] * 9, problem="stopped at the time limit")), "time limit"),
         (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, problem="E: x")), "E: x"),

@@ -24,16 +24,7 @@ from gates.checks.training_steps import judge as _recorded
 from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
 from gates.evidence import recorded_step
-from gates.evidence.recorded_step import (
-    Absent,
-    Attempt,
-    Compared,
-    Happened,
-    Logged,
-    Overflowed,
-    Recorded,
-    Spoiled,
-)
+from gates.evidence.recorded_step import Absent, Attempt, Compared, Happened, Logged, Overflowed, Recorded, Spoiled
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE

@@ -59,17 +59,11 @@ def test_broken_rule_names_place_path_impact_and_fix(tmp_path: Path) -> None:
 
 def test_tag_stands_for_its_rules_and_each_entry_is_a_check(tmp_path: Path) -> None:
     found = judged(tmp_path, {"pkg/m.py": OLD}, "amp", "no-cuda-amp")
-    assert {(f.check, f.outcome) for f in found} == {
-        ("rule:amp", Outcome.FAILED),
-        ("rule:no-cuda-amp", Outcome.FAILED),
-    }
+    assert {(f.check, f.outcome) for f in found} == {("rule:amp", Outcome.FAILED), ("rule:no-cuda-amp", Outcome.FAILED)}
 
 
 def test_rule_of_the_project_comes_instead_of_the_shipped_one(tmp_path: Path) -> None:
-    root = written(
-        tmp_path / "project",
-        {"pkg/m.py": OLD, "gates-rules/r.yaml": f"id: no-cuda-amp\n{OWN}"},
-    )
+    root = written(tmp_path / "project", {"pkg/m.py": OLD, "gates-rules/r.yaml": f"id: no-cuda-amp\n{OWN}"})
     task = a_ruled_task("no-cuda-amp")
     context = a_context(root)
     context = type(context)(**{**vars(context), "rules": root / "gates-rules"})

@@ -18,8 +18,7 @@ from gates.evidence._timed import attempt, attempts_key
 from gates.evidence.bundles import named_files
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.rounds import Plan
-from gates.measuring.samples import Samples
-from gates.measuring.taken import MeasurementRun, Recalled, Taken, digest_of
+from gates.measuring.taken import MeasurementRun, digest_of
 from gates.model import CommandRecord
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
@@ -107,19 +106,6 @@ class Sides:
             kept = self.context.evidence / f"bytecode-{side}"
             env |= {"PYTHONPYCACHEPREFIX": str(kept), "PYTHONDONTWRITEBYTECODE": ""}
         return replace(made, env=env)
-
-
-def compare_arms(
-    sides: Sides, arms: Arms, measures: Sequence[Measure], folder: Path
-) -> tuple[Samples, Taken, Recalled]:
-    """Time an arm on both sides until the measures are decided; raise `ArmFailed` where a side cannot run."""
-    measurement, name, device = arms
-    one = measurement.model_copy(update={"arms": {name: measurement.arms[name]}})
-    launches = {side: partial(sides.launch, side, one.arms[name], one, device) for side in sides.folders}
-    plan = Plan.of(one, launches, sides.context.timeout_s)
-    _refuse_other_code(sides, one.arms[name], plan, folder)
-    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
-    return attempt(plan, measures, key, sides.context.root, folder)
 
 
 def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None:
@@ -269,14 +255,18 @@ def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
 
 
 def _run(sides: Sides, measures: Sequence[Measure]) -> MeasurementRun:
-    """Return what one comparison gives; its samples are written beside the raw files."""
+    """Time an arm on both sides until the measures are decided; its samples are written beside the raw files."""
     measurement, arm, device = arm_of(sides.task, measures[0])
-    one = cut_short(measurement, sides.task)
+    one = cut_short(measurement, sides.task).model_copy(update={"arms": {arm: measurement.arms[arm]}})
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
     run = MeasurementRun(id=f"{one.id}/{arm}", device=device, process=None, samples=None)
+    launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
+    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
     try:
-        samples, taken, earlier = compare_arms(sides, (one, arm, device), measures, logs)
+        plan = Plan.of(one, launches, sides.context.timeout_s)
+        _refuse_other_code(sides, one.arms[arm], plan, logs)
+        samples, taken, earlier = attempt(plan, measures, key, sides.context.root, logs)
     except ArmFailed as error:
         return run.model_copy(update={"problem": printable(str(error))})
     path = logs.with_suffix(".json")

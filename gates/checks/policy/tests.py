@@ -97,13 +97,9 @@ def compare(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
         if changed:
             names = first_of([test.partition("::")[2] for test in changed], NAMED)
             yield moved(Part.CHANGED, f"tests of {path}", "those of the base", f"{names} changed", Location(path=path))
-        elif not own and _lines(after.get(path)) != _lines(content):
+        elif not own and after.get(path, b"").splitlines() != content.splitlines():
             state = "changed" if path in after else "deleted"
             yield moved(Part.CHANGED, f"file {path}", "that of the base", state, Location(path=path))
-
-
-def _lines(content: bytes | None) -> list[bytes] | None:
-    return None if content is None else content.splitlines()
 
 
 def _skips(files: Files) -> Iterator[tuple[str, frozenset[str]]]:

@@ -4,15 +4,7 @@ from typing import Any
 
 import pytest
 from building import a_criterion, a_task, evidence
-from calculating import (
-    PLACE,
-    a_calculation,
-    a_call,
-    a_raise,
-    an_edge_case,
-    calculated,
-    calculating,
-)
+from calculating import PLACE, a_calculation, a_call, a_raise, an_edge_case, calculated, calculating
 
 from gates.check import EvidenceSet
 from gates.checks.calculations.collect import CallRun, Ended

@@ -1,16 +1,7 @@
 """The business logic gate, judged on built evidence: code that is live, tests that passed, shares that are exact."""
 
 import pytest
-from building import (
-    a_criterion,
-    a_measure,
-    a_record,
-    a_run,
-    a_task,
-    a_tree,
-    all_evidence,
-    evidence,
-)
+from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence
 from recording import ORDER, a_recorded, happened, recorded
 
 from gates.code.symbols import SymbolTrace, Use

@@ -136,10 +136,7 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
     assert found.problem == ""
     assert str(module(found, "pkg.typo").location) == "pkg/typo.py:1"
     assert module(found, "pkg.optional").missing == "no_such_library_at_all"
-    assert found.aside == (
-        "pkg/__main__.py: it is run, not imported",
-        "pkg/tests/test_x.py: it belongs to the tests",
-    )
+    assert found.aside == ("pkg/__main__.py: it is run, not imported", "pkg/tests/test_x.py: it belongs to the tests")
     ours = {(str(w.location), w.category, w.message) for w in found.warnings if owner_of(w.location) == OURS}
     assert ours >= {("pkg/noisy.py:2", "UserWarning", "careful"), ("pkg/noisy.py:3", "DeprecationWarning", "old")}
 
