@@ -228,6 +228,12 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     if run.process.exit_code is None or run.running:
         yield _certificate(run)
+    for outcome in TestOutcome:
+        tests = [test for test in run.tests if test.outcome is outcome]
+        if tests and outcome not in {*BAD, TestOutcome.PASSED}:  # a bad one is a finding, a good one a count
+            rows = tuple((t.id, str(t.location), t.message.split("\n")[0]) for t in tests[:LISTED])
+            title, columns = f"{outcome.value.capitalize()} Tests ({len(tests)})", ("Test", "Place", "Reason")
+            yield Section(title=title, text=_listed(len(tests)), columns=columns, rows=rows)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
