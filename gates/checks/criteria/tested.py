@@ -80,11 +80,13 @@ def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run
             command = f"python -m pytest {shlex.quote(test.id)}"
             yield about(outcome=Outcome.FAILED, remediation="Make the test pass.", command=command, **facts)
         else:
-            yield about(outcome=Outcome.UNKNOWN, remediation=_to_mend(criterion, test), **facts)
+            follows = not run.complete  # from what broke the run off
+            yield about(outcome=Outcome.UNKNOWN, remediation=_to_mend(criterion, test), follows=follows, **facts)
     if (rest := len(failing) + len(doubtful) - NAMED) > 0:
         outcome = Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN
         message = f"{rest} more tests of {criterion.id} did not pass; all are in evidence/PytestRun.json."
-        yield about(outcome=outcome, subject="more", actual="not passed", message=message)
+        follows = outcome is Outcome.UNKNOWN and not run.complete
+        yield about(outcome=outcome, subject="more", actual="not passed", message=message, follows=follows)
 
 
 def _to_mend(criterion: Criterion, test: TestRecord) -> str:
@@ -99,6 +101,7 @@ def _passed(about: About, criterion: Criterion, bound: list[TestRecord], *, beli
     if not believed:
         message = f"The tests of {criterion.id} prove nothing: the run cannot be believed (EX001)."
         actual = "the run cannot be believed"
-        return about(outcome=Outcome.UNKNOWN, actual=actual, message=message, remediation="Mend the run first.")
+        advice = "Mend the run first."
+        return about(outcome=Outcome.UNKNOWN, actual=actual, message=message, remediation=advice, follows=True)
     message = f"{counted(count, 'test')} {'stands' if count == 1 else 'stand'} for {criterion.id}, all passed."
     return about(outcome=Outcome.PASSED, actual=f"{count} of {count} passed", message=message)

@@ -37,7 +37,7 @@ def judge_tests(run: PytestRun) -> Iterator[Finding]:
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
         said = {"message": f"The tests prove nothing: {why}.", "remediation": "Mend the run first."}
-        yield _test(rule="EX002", outcome=Outcome.UNKNOWN, actual=actual, **said)
+        yield _test(rule="EX002", outcome=Outcome.UNKNOWN, actual=actual, follows=not run.complete, **said)
         return
     each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     yield _test(
