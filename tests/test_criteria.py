@@ -1,7 +1,7 @@
 """Where a criterion stands: every finding that speaks of it, folded into one status."""
 
 import pytest
-from building import a_criterion, a_finding, a_measure, a_record, a_run, a_task, all_evidence
+from building import a_criterion, a_finding, a_measure, a_process, a_record, a_run, a_task, all_evidence
 
 from gates.criteria import stand, status
 from gates.evidence.tests.test_records import TestOutcome
@@ -93,3 +93,10 @@ def test_measure_is_traced_to_the_task_file() -> None:
         Location(path="tasks/T1.yaml", line=14),
         "2 [2, 2], n = 12, on a cpu",
     )
+
+
+def test_tests_that_a_run_broke_off_before_only_follow_from_that() -> None:
+    run = a_run(a_record(TestOutcome.NOT_RUN, id="tests/test_core.py::test_0"), process=a_process(3))
+    task = a_task()
+    found = [f for gate in discover() for f in judge(gate, task, all_evidence(task, run)).findings if f.leaves_open]
+    assert {f.rule for f in found if f.rule in {"EX001", "EX002", "BL002"} and not f.follows} == {"EX001"}

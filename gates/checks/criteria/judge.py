@@ -150,11 +150,12 @@ def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run
         if test.outcome in BAD:
             yield own.failed(message, "Make the test pass.", command=f"python -m pytest {shlex.quote(test.id)}")
         else:
-            yield own.unknown(message, _to_mend(criterion, test))
+            yield own.unknown(message, _to_mend(criterion, test), follows=not run.complete)  # from what broke it off
     if (rest := len(failing) + len(doubtful) - NAMED) > 0:
         outcome = Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN
         message = f"{rest} more tests of {criterion.id} did not pass; all are in evidence/PytestRun.json."
-        yield about(outcome, message, subject="more", actual="not passed", location=None)
+        follows = outcome is Outcome.UNKNOWN and not run.complete
+        yield about(outcome, message, subject="more", actual="not passed", location=None, follows=follows)
 
 
 def _to_mend(criterion: Criterion, test: TestRecord) -> str:
@@ -168,7 +169,7 @@ def _passed(about: About, name: str, bound: list[TestRecord], *, believed: bool)
     count, about = len(bound), about.but(location=bound[0].location, expected="all passed", evidence=LOG)
     if not believed:
         message = f"The tests of {name} prove nothing: the run cannot be believed (EX001)."
-        return about.unknown(message, "Fix the run first.", actual="the run cannot be believed")
+        return about.unknown(message, "Fix the run first.", actual="the run cannot be believed", follows=True)
     message = f"{counted(count, 'test')} {'verifies' if count == 1 else 'verify'} {name}, all passed."
     return about.passed(message, actual=f"{count} of {count} passed")
 

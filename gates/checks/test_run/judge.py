@@ -104,7 +104,7 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     about = about.but(rule="EX002")
     if not run.complete or not passed:
         why = "the run cannot be believed (EX001)" if not run.complete else "no test passed: all were skipped"
-        yield about.unknown(f"The tests prove nothing: {why}.", "Fix the run first.")
+        yield about.unknown(f"The tests prove nothing: {why}.", "Fix the run first.", follows=not run.complete)
         return
     each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     yield about.passed(f"{passed} tests passed, none failed{each}.")
