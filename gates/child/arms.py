@@ -27,7 +27,7 @@ from typing import Any
 
 from .asking import Unreachable, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
-from .timing import started, tell_end
+from .timing import own_pipes, started, wait_for
 from .values import encode
 
 PROTOCOL = "gates.worker/1"
@@ -41,15 +41,11 @@ Told = dict[str, Any]
 def main() -> None:
     """Import the module, start the arms, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
-    arms, ends = asked["arms"], asked["ends"]
-    numbers = {ends, *(arm[end] for arm in arms.values() for end in ("orders", "answers"))}
-    for number in numbers:
-        os.set_inheritable(number, False)
-    if asked["module"]:
-        _import(asked["module"], asked["paths"])
+    arms, ends, numbers = asked["arms"], asked["ends"], own_pipes(asked)
+    _import(asked["module"], asked["paths"])
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
-        forks = bool(arm["asked"]) and _can_fork()
+        forks = _can_fork()
         pid = os.fork() if forks else started(key, arm, ends)
         if pid:
             begun[pid] = key, perf_counter()
@@ -58,12 +54,7 @@ def main() -> None:
                 os.close(number)
             serve(arm["asked"], arm["orders"], arm["answers"])
             return
-    for number in numbers - {ends}:
-        os.close(number)
-    while begun:
-        pid, status, usage = os.wait3(0)
-        if pid in begun:
-            tell_end(ends, *begun.pop(pid), status, usage)
+    wait_for(begun, numbers, ends)
 
 
 def _import(module: str, paths: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Starts processes of arms, tells how they ended, and times commands from their start to their end.
 
     python -m gates_probe.timing:commands '{"orders": 8, "ends": 9}'
+    python -m gates_probe.timing:workers '{"arms": {"KEY": {...}}, "ends": 9}'
 
 It imports next to nothing: what this process holds is the least that a command which it starts seems to hold.
 """
@@ -29,9 +30,37 @@ def commands() -> None:
             arm, begun = json.loads(line), perf_counter()
             if pid := started(arm["key"], arm, asked["ends"]):
                 _, status, usage = os.wait4(pid, 0)
-                tell_end(asked["ends"], arm["key"], begun, status, usage)
+                _tell_end(asked["ends"], arm["key"], begun, status, usage)
                 with suppress(OSError):  # the rest of its group
                     os.killpg(pid, signal.SIGKILL)
+
+
+def workers() -> None:
+    """Start workers, each by its command, and tell of each how it ended."""
+    asked = json.loads(sys.argv[1])
+    numbers, begun = own_pipes(asked), dict[int, tuple[str, float]]()
+    for key, arm in asked["arms"].items():
+        if pid := started(key, arm, asked["ends"]):
+            begun[pid] = key, perf_counter()
+    wait_for(begun, numbers, asked["ends"])
+
+
+def own_pipes(asked: Told) -> set[int]:
+    """Return the pipes of all arms, and keep them from what is started."""
+    pipes = {arm[end] for arm in asked["arms"].values() for end in ("orders", "answers")}
+    for number in (*pipes, asked["ends"]):
+        os.set_inheritable(number, False)
+    return pipes | {asked["ends"]}
+
+
+def wait_for(begun: dict[int, tuple[str, float]], numbers: set[int], ends: int) -> None:
+    """Wait for the ends of arms, each with its key and when it began, and tell of each."""
+    for number in numbers - {ends}:
+        os.close(number)
+    while begun:
+        pid, status, usage = os.wait3(0)
+        if pid in begun:
+            _tell_end(ends, *begun.pop(pid), status, usage)
 
 
 def started(key: str, arm: Told, ends: int) -> int:
@@ -51,7 +80,7 @@ def started(key: str, arm: Told, ends: int) -> int:
     return process.pid
 
 
-def tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
+def _tell_end(ends: int, key: str, begun: float, status: int, usage: resource.struct_rusage) -> None:
     """Tell how the process of an arm ended, and what it used."""
     took = {"wall_s": perf_counter() - begun, "cpu_s": usage.ru_utime + usage.ru_stime}
     unit = 1 if sys.platform == "darwin" else 1024

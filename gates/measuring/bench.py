@@ -181,7 +181,9 @@ class Bench:
         if shared and first.asked:
             asked |= {"module": first.module, "paths": first.asked["paths"]}
         python = first.argv[0] if shared else sys.executable
-        start = self._started(python, "arms", asked, theirs, first.env if shared else {}, first.cwd)
+        start = self._started(
+            python, "arms" if shared else "timing:workers", asked, theirs, first.env if shared else {}, first.cwd
+        )
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
@@ -216,6 +218,7 @@ class Bench:
         heard, ends = os.pipe()
         self._closed_with_it(heard)
         argv = command(python, program, json.dumps({**asked, "ends": ends}))
+        argv[1:1] = ["-I", "-S"] if program.startswith("timing:") else []  # it needs the standard library alone
         folder, log = cwd or self._folder, self._folder / "workers"
         try:
             started = running(argv, cwd=folder, log=log, env=env, pass_fds=(*theirs, ends))
