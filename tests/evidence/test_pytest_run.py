@@ -51,6 +51,39 @@ def seen_in(tmp_path: Path, files: dict[str, str | bytes], *, timeout_s: float =
     return Seen(run, list(EXECUTION.judge(task, EvidenceSet({PytestRun: run}))))
 
 
+TRACED = """
+import sys
+
+def test_traced() -> None:
+    monitoring = getattr(sys, "monitoring", None)
+    assert sys.gettrace() is None
+    assert monitoring is None or monitoring.get_tool(monitoring.COVERAGE_ID) is None
+"""
+AT_FIRST = """
+from pathlib import Path
+
+def test_at_first():
+    ran = Path("ran.txt")
+    had = ran.exists()
+    ran.touch()
+    assert had
+"""
+
+
+def test_a_test_that_only_a_tracer_disturbs_passes_without_it(tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, {"tests/test_traced.py": GOOD + TRACED})
+    assert seen.decision is Decision.PASS
+    assert seen.run.how.endswith("run again without a tracer, by which alone tests/test_traced.py::test_traced failed")
+    assert seen.run.process.exit_code == 0
+
+
+@pytest.mark.parametrize("other", [BAD, AT_FIRST], ids=["bad", "unstable"])
+def test_a_test_that_fails_by_itself_or_by_chance_fails(other: str, tmp_path: Path) -> None:
+    seen = seen_in(tmp_path, {"tests/test_traced.py": TRACED, "tests/test_other.py": other})
+    assert seen.decision is Decision.BLOCK
+    assert {test.outcome for test in seen.run.tests} == {TestOutcome.FAILED}
+
+
 ORDINARY = r"""
 import unittest
 import warnings

@@ -219,6 +219,7 @@ def _described(run: PytestRun) -> Iterator[Section]:
         facts=(
             ("Command", run.commands[0].line),
             ("Ended", run.process.ended),
+            ("Seen by", run.how),
             ("Results", f"{counts}, {len(run.warnings)} distinct warnings"),
             ("Duration", f"{run.process.duration_s:.2f} s"),
             ("Peak memory", _memory(run.process.peak_memory_bytes)),
