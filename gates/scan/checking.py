@@ -24,7 +24,7 @@ from gates.scan.program.module import Module
 from gates.scan.program.project import Project, module_of
 from gates.scan.rule import Rule, Site
 
-SHARED = 64  # files whose trees are held for the next folder
+SHARED = 40  # files whose trees are held for the next folder
 
 
 Read = Callable[[str], Module | None]

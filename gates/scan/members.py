@@ -73,12 +73,12 @@ OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and cl
 def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
     """Yield each use of an attribute that the object's class, all its bases known, never gets."""
     stored = frozenset().union(*(module.stores for module in project.modules.values()))
-    named = (call.args[1:2] for module in project.modules.values() for call in module.calls.get("setattr", ()))
-    anything = any(not isinstance(arg, ast.Constant) for args in named for arg in args)
+    calls = (call for module in project.modules.values() for call in module.calls.get("setattr", ()))
+    given = {tail_of(c.args[0]) for c in calls if c.args[1:] and not isinstance(c.args[1], ast.Constant)}
     for module in judged:
         for node, info in lacking(project, module, stored):
-            if anything and isinstance(node.value, ast.Attribute):
-                continue  # something may put another object in the place of its own
+            if info.node.name in given or (given and isinstance(node.value, ast.Attribute)):
+                continue  # something may give the class members, or put another object in the place of its own
             if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
