@@ -85,6 +85,7 @@ FILES = {
     "limits.txt": "400\n",
     "lib/money.py": "def euros(amount):\n    return amount\n",
 }
+OFTEN = 4  # as it was, for one that breaks something: single tests are taken where all pass
 SWAPS = {  # one of the texts stands in the file, the first at the beginning
     "code": ("shop/price.py", "RATE = 20", "RATE = 19", "RATE = 20  # percent"),
     "a comment": ("shop/basket.py", "return sum", "return  sum", "# the sum\n    return sum"),
@@ -102,13 +103,13 @@ def edit(name: str, project: Path, env: dict[str, str], choose: random.Random) -
     """Make one edit of a kind."""
     if name in SWAPS:
         file, first, *others = SWAPS[name]
-        put(project, file, FILES[file].replace(first, choose.choice([first, *others])))
+        put(project, file, FILES[file].replace(first, choose.choice([*[first] * OFTEN * len(others), *others])))
     elif name == "the environment":
-        env["SHOP"] = choose.choice(["open", "closed"])
+        env["SHOP"] = choose.choice([*["open"] * OFTEN, "closed"])
     elif name == "a commit":
         git(project, "commit", "-q", "-a", "--allow-empty", "-m", str(choose.random()))
     elif name == "a new test":
-        put(project, "tests/test_new.py", f"def test_new():\n    assert {choose.choice('10')}\n")
+        put(project, "tests/test_new.py", f"def test_new():\n    assert {choose.choice('1' * OFTEN + '0')}\n")
 
 
 def put(project: Path, name: str, text: str) -> None:
