@@ -9,6 +9,7 @@ from building import written
 
 from gates.errors import EvidenceUnavailable
 from gates.project.copies import copy_project, give_history, lay_out
+from gates.project.history import MAX_BLOB_BYTES, History, TwoStates
 
 
 def test_files_modes_and_links_are_those_of_the_commit(tmp_path: Path) -> None:
@@ -87,3 +88,12 @@ def test_a_copy_of_a_project_in_a_repository_has_what_lies_above_and_links_what_
     assert copy == tmp_path / "copy" / "one"
     assert {path.name for path in copy.parent.iterdir() if path.is_symlink()} == {"two", "weights.bin"}
     assert (copy.parent / "conftest.py").read_text(encoding="utf-8") == "A = 1\n"
+
+
+def test_what_is_too_large_to_compare_is_named_once_in_the_order_asked(tmp_path: Path) -> None:
+    names = [f"{number}.bin" for number in range(9)]
+    commit = committed(written(tmp_path, {name: bytes(MAX_BLOB_BYTES + 1) for name in names}))
+    states = TwoStates(History(tmp_path), commit, tmp_path)
+    assert states.named(names) == ({}, {})
+    here, there = ([f"{name} (too large{where})" for name in names] for where in ("", ", at the base"))
+    assert [*states.skipped] == [*here, *there]

@@ -277,7 +277,7 @@ class TwoStates:
         self._root = root
         self._prefix = history.prefix
         self._tree = history.tree(commit, self._prefix)
-        self.skipped: list[str] = []
+        self.skipped: dict[str, None] = {}  # what was not compared and why, each once, as it was met
         self._same: dict[str, bool] = {}
 
     def has(self, path: str) -> bool:
@@ -295,7 +295,7 @@ class TwoStates:
         same = {self._tree[path].oid: self._now(path) for path in blobs if self._is_same(path)}
         contents = same | self._history.read(blob for blob in blobs.values() if blob.oid not in same)
         found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
-        self.skipped += [f"{path} (too large, at the base)" for path in blobs.keys() - found.keys()]
+        self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found
 
     def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
@@ -334,9 +334,9 @@ class TwoStates:
             if file.is_symlink() or not file.is_file():
                 return None
             if file.stat().st_size > MAX_BLOB_BYTES:
-                self.skipped.append(f"{path} (too large)")
+                self.skipped[f"{path} (too large)"] = None
                 return None
             return file.read_bytes()
         except OSError as error:
-            self.skipped.append(f"{path} ({error.strerror or error})")
+            self.skipped[f"{path} ({error.strerror or error})"] = None
             return None
