@@ -182,8 +182,7 @@ def not_run(why: str) -> Told:
 
 def raised(error: BaseException, places: Places) -> Told:
     """Tell of an exception: its types, its message, and the innermost line of the project that led to it."""
-    place = places.innermost(error.__traceback__)
-    crash = {"path": place[0], "line": place[1]} if place else None
+    crash = places.innermost(error.__traceback__)
     return {"ended": "raised", "error": kinds(type(error)), "message": line_of(message_of(error)), "crash": crash}
 
 

@@ -96,7 +96,7 @@ class Probe:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
         for word, field in (("problem", "problem"), ("raised", "error")):
             for told in seen.of(word)[:1]:
-                return seen.model_copy(update={field: str(told.get("what", "")), "place": location(told.get("place"))})
+                return Probed.model_validate({**dict(seen), field: told["what"], "place": told["place"]})
         return seen
 
 
@@ -131,13 +131,6 @@ def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
     return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
-
-
-def location(place: object) -> Location | None:
-    """Return a place that was told as `[path, line, ...]`."""
-    if isinstance(place, list) and len(place) > 1 and isinstance(place[1], int) and place[0]:
-        return Location(path=str(place[0]), line=max(place[1], 1))
-    return None
 
 
 def number(value: object) -> float:

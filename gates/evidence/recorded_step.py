@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from pydantic import Field, ValidationError
 
 from gates.check import EvidenceSet
-from gates.child.probing import Entry, location
+from gates.child.probing import Entry
 from gates.child.process import ProcessRun
 from gates.model import Location, Model, Severity
 from gates.scan.automata.automaton import MARKERS
@@ -172,7 +172,7 @@ def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
     return Recorded(
         problem=str(last.get("problem", {}).get("what", "")),
         error=str(raised.get("what", "")),
-        crash=location(raised.get("place")),
+        crash=Location.model_validate(raised["place"]) if raised.get("place") else None,
         complete="end" in last and not foreign,
         truncated="truncated" in last,
         troubles=(*alien, *(str(entry["what"]) for entry in entries if entry["word"] == "trouble")),

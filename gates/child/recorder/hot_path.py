@@ -22,8 +22,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..asking import HERE, Place, Places, Teller, leave, named, program
-from .observing import Journal, as_location, held, is_looking, returned_by
+from ..asking import HERE, Place, Places, Teller, as_location, leave, named, program
+from .observing import Journal, held, is_looking, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 
-from ..asking import Place, Places, Teller, ended
+from ..asking import Places, Teller, as_location, ended
 
 R = TypeVar("R")
 MOST = 5_000
@@ -42,11 +42,6 @@ def unheard(look: Callable[[], R]) -> R:
         return look()
     finally:
         _looking.depth -= 1
-
-
-def as_location(place: Place | None) -> dict[str, object] | None:
-    """Return a place as the evidence has it."""
-    return {"path": place[0], "line": place[1]} if place else None
 
 
 class Journal:
