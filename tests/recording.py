@@ -6,7 +6,7 @@ from typing import Any
 from building import a_process, a_task
 
 from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.child.probing import read_entries
+from gates.child.probing import Probed
 from gates.evidence.recorded_step import (
     Attempt,
     Compared,
@@ -38,8 +38,7 @@ ORDER = (
 
 def read_journal(path: Path) -> Recorded:
     """What a journal tells that was sealed with our secret."""
-    entries, foreign = read_entries(path, SECRET)
-    return as_recorded(entries, foreign)
+    return as_recorded(Probed.told(path, SECRET))
 
 
 def a_trained_task(**changes: Any) -> Task:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from pydantic import Field, ValidationError
 
 from gates.check import EvidenceSet
-from gates.child.probing import Entry
+from gates.child.probing import Entry, Probed
 from gates.child.process import ProcessRun
 from gates.model import Location, Model, Severity
 from gates.scan.automata.automaton import MARKERS
@@ -148,40 +148,41 @@ class Recorded(Model):
     compared: tuple[Compared, ...] = ()
     overflows: tuple[Overflowed, ...] = ()
     injected: bool = False
-    steps_after_overflow: int | None = None
+    steps_after_overflow: int = 0
     absent: tuple[Absent, ...] = ()
     spoiled: tuple[Spoiled, ...] = ()
     logged: tuple[Logged, ...] = ()
 
 
-def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:
-    """Return what entries tell, or that they cannot be read."""
+def as_recorded(seen: Probed) -> Recorded:
+    """Return what a program told, or that it cannot be read."""
     try:
-        return _recorded(entries, foreign)
+        return _recorded(seen)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return Recorded(problem=f"the journal cannot be read: {type(error).__name__}")
+        return Recorded(process=seen.process, problem=f"the journal cannot be read: {type(error).__name__}")
 
 
-def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
+def _recorded(seen: Probed) -> Recorded:
     def all_of(kind: type[M], *words: str) -> tuple[M, ...]:
-        return tuple(kind.model_validate(_known(kind, entry)) for entry in entries if entry["word"] in words)
+        return tuple(kind.model_validate(_known(kind, entry)) for entry in seen.entries if entry["word"] in words)
 
-    last = {str(entry["word"]): entry for entry in entries}
-    raised, after = last.get("raised", {}), last.get("after_overflow", {})
-    alien = (f"{foreign} lines of the journal are not its own",) if foreign else ()
+    words = [str(entry["word"]) for entry in seen.entries]
+    alien = (f"{seen.foreign} lines of the journal are not its own",) if seen.foreign else ()
+    told = words.index("overflow") if "overflow" in words else len(words)
     return Recorded(
-        problem=str(last.get("problem", {}).get("what", "")),
-        error=str(raised.get("what", "")),
-        crash=Location.model_validate(raised["place"]) if raised.get("place") else None,
-        complete="end" in last and not foreign,
-        truncated="truncated" in last,
-        troubles=(*alien, *(str(entry["what"]) for entry in entries if entry["word"] == "trouble")),
+        process=seen.process,
+        problem=seen.problem,
+        error=seen.error,
+        crash=seen.place,
+        complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
+        truncated="truncated" in words,
+        troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
         events=all_of(Happened, *WORDS),
         attempts=all_of(Attempt, "attempt"),
         compared=all_of(Compared, "reference"),
         overflows=all_of(Overflowed, "overflow"),
-        injected="injected" in last,
-        steps_after_overflow=_known(Recorded, after).get("steps_after_overflow"),
+        injected="injected" in words,
+        steps_after_overflow=words[told:].count("attempt"),
         absent=all_of(Absent, "hidden"),
         spoiled=all_of(Spoiled, "spoiled"),
         logged=all_of(Logged, "log"),

@@ -86,9 +86,7 @@ def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, 
 
 def _run(probe: Probe, asked: dict[str, object], name: str, limit_s: float) -> Recorded:
     seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
-    recorded = as_recorded(seen.entries, seen.foreign)
+    recorded = as_recorded(seen)
     cut_off = seen.process is not None and seen.process.timed_out
     unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
-    ended = recorded.complete and seen.process is not None and seen.process.exit_code == 0
-    problem = recorded.problem or seen.problem or unheard
-    return recorded.model_copy(update={"process": seen.process, "complete": ended, "problem": problem})
+    return recorded.model_copy(update={"problem": recorded.problem or unheard})

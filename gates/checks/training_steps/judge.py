@@ -43,7 +43,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
     missing = len(step.plain.attempts) - len(run.attempts)
-    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
+    if run.complete and not run.truncated and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
         told = f"After an overflow no step was taken any more, where {missing} follow without one."
         impact = "One overflow, normal in float16, ends the training without a word."
         fix = "Clear the gradients of a step that is left out: they stay infinite in the next window."

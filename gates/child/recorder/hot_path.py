@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..asking import HERE, Place, Places, Teller, as_location, leave, named, program
-from .observing import Journal, held, is_looking, returned_by
+from .observing import Journal, Outermost, held, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
@@ -116,7 +115,7 @@ class HostReads:
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             # nothing of ours may come into a compiled graph
-            if is_compiling() or not counts(*args) or reading.inside or is_looking():
+            if is_compiling() or not counts(*args) or reading.inside:
                 return original(*args, **kwargs)
             reading.inside = True
             try:
@@ -135,7 +134,7 @@ class HostReads:
             moved = original(tensor, *args, **kwargs)
             if is_compiling():
                 return moved
-            if isinstance(moved, Tensor) and moved.device.type == "cpu" != tensor.device.type and not is_looking():
+            if isinstance(moved, Tensor) and moved.device.type == "cpu" != tensor.device.type:
                 self._note("to", tensor, sys._getframe(1))  # noqa: SLF001
             return moved
 
@@ -197,8 +196,7 @@ class HotPath:
     def listen(self) -> None:
         """Begin to tell; before the project is imported, so that it takes these calls for torch's own."""
         self._reads.listen()
-        register_module_forward_pre_hook(self._before)
-        register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
+        Outermost(self._before, self._after)
         register_optimizer_step_post_hook(self._stepped)
 
     def _aside(self, frame: FrameType | None) -> bool:
@@ -207,23 +205,16 @@ class HotPath:
             return True
         return self._loaders.own.active or self._feeding.makes_batches(frame)
 
-    def _before(self, module: nn.Module, _args: object) -> None:
+    def _before(self, module: nn.Module) -> None:
         """Note who calls an outermost model, and whether it trains."""
-        if is_compiling():
-            return
         loading = self._loaders.own
-        loading.modules += 1
-        if loading.modules == 1 and not loading.active and next(module.parameters(), None) is not None:
+        if not loading.active and next(module.parameters(), None) is not None:
             loading.called(trains=torch.is_grad_enabled())
             self._feeding.looping(sys._getframe(1))  # noqa: SLF001  # as logging does
 
-    def _after(self, _module: nn.Module, args: object, kwargs: object, _output: object = None) -> None:
-        if is_compiling():
-            return
-        loading = self._loaders.own
-        loading.modules = max(0, loading.modules - 1)
-        if not loading.modules and torch.is_grad_enabled():
-            self._feeding.fed((args, kwargs))
+    def _after(self, _module: nn.Module, *told: object) -> None:
+        if torch.is_grad_enabled():
+            self._feeding.fed(told[:2])
 
     def _stepped(self, optimizer: Optimizer, *_: object) -> None:
         """Take down the step that has ended; begin the next one."""

@@ -55,7 +55,6 @@ class Overflow:
         self._optimizer = optimizer
         self._watch: Watch | None = None
         self._told = False
-        self._since = 0
 
     def after_backward(self, reached: Reached) -> None:
         """Put one infinity into one gradient, once."""
@@ -103,8 +102,6 @@ class Overflow:
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Compare the parameters and the moments with what they were, bit by bit."""
-        if self._told:
-            self._since += 1
         watch = self._watch
         if watch and watch.optimizer is optimizer and not watch.taken:
             watch.facts |= watch.compared()
@@ -137,10 +134,9 @@ class Overflow:
         return reached.scaler is watch.scaler
 
     def ended(self) -> None:
-        """Tell what is not told yet, and whether training went on."""
+        """Tell what is not told yet."""
         if self._watch:
             self._end(self._watch)
-        self._scene.journal.tell("after_overflow", steps_after_overflow=self._since)
 
     def _end(self, watch: Watch) -> None:
         self._watch, self._told = None, True

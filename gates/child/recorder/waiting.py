@@ -118,7 +118,6 @@ class Loading:
 
     def __init__(self) -> None:
         self.active = False
-        self.modules = 0  # how deep in modules the thread is
         self._evaluated = False
         self._pending = self._waited = self._all = 0.0
         self._began = perf_counter()
