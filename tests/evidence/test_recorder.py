@@ -13,8 +13,8 @@ from building import PATIENCE_S, ROOT, a_process, a_task, clean, evidence
 from recording import read_journal
 
 from gates.checks.training_steps import judge as _recorded
-from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.evidence.recorded_step import Recorded, runtime_orders
+from gates.evidence.recorded_orders import runtime_orders
+from gates.evidence.recorded_step import Recorded, Recording, StepRecording
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 

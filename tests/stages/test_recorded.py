@@ -21,10 +21,10 @@ from recording import (
 
 from gates.check import EvidenceSet
 from gates.checks.training_steps import judge as _recorded
-from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
-from gates.evidence import recorded_step
-from gates.evidence.recorded_step import Absent, Attempt, Compared, Happened, Logged, Overflowed, Recorded, Spoiled
+from gates.evidence import recorded_orders, recorded_step
+from gates.evidence.recorded_orders import Happened
+from gates.evidence.recorded_step import Absent, Attempt, Compared, Logged, Overflowed, Recorded, Recording, Spoiled
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE
@@ -286,7 +286,10 @@ MODELS = (Recorded, Happened, Attempt, Compared, Overflowed, Logged, Absent, Spo
 
 
 def test_all_that_is_recorded_is_judged() -> None:
-    files = [*Path(_recorded.__file__).parent.glob("*.py"), Path(recorded_step.__file__)]
+    files = [
+        *Path(_recorded.__file__).parent.glob("*.py"),
+        *(Path(m.__file__) for m in (recorded_orders, recorded_step)),
+    ]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert {field for model in MODELS for field in model.model_fields} - read == set()
