@@ -17,7 +17,7 @@ from torch.amp.autocast_mode import autocast
 from torch.optim import Optimizer
 
 from ..asking import Teller, named, program
-from .calls import Calls, Forwards, Trackers, around
+from .calls import Calls, Trackers, around
 from .observing import (
     Journal,
     Reached,
@@ -336,7 +336,7 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
     scene = Scene(Journal(tell, asked["root"]))
     hidden = Hidden(scene)
-    Calls(scene), Steps(scene, hidden.scaler), Forwards(scene)
+    Calls(scene), Steps(scene, hidden.scaler)
     trackers = Trackers(scene)
     scene.journal.watched = trackers.look
     scene.observers += [Gradients(scene), Spoiled(scene)]

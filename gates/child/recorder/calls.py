@@ -80,7 +80,7 @@ def around_all(scene: Scene, root: Any, put: Mapping[str, tuple[Before, Before |
 
 
 class Calls:
-    """Wraps the calls of optimizers' helpers: clipping, clearing, schedules, autocast."""
+    """Wraps the calls around a step: of outermost modules, clipping, clearing, schedules, autocast."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -90,6 +90,21 @@ class Calls:
         around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
         around(scene, autocast, "__enter__", functools.partial(self._tell, "autocast_enter"))
         around(scene, autocast, "__exit__", functools.partial(self._tell, "autocast_exit"))
+        Outermost(self._before, self._after)
+
+    def _looks(self) -> bool:
+        """Return whether a call of a module builds a graph of the project's."""
+        here = self._scene.here
+        return not here.paused and torch.is_grad_enabled() and ("backward", 0) not in here.active
+
+    def _before(self, module: nn.Module) -> None:
+        if self._looks():
+            self._scene.journal.tell("forward")
+            self._scene.let_know("before_call", module)
+
+    def _after(self, module: nn.Module, *told: object) -> None:
+        if self._looks():
+            self._scene.let_know("after_call", module, *told)
 
     def _clips(self) -> None:
         """Wrap each clip in both places where it can be had, as one and the same function."""
@@ -132,27 +147,6 @@ class Calls:
     def _tell(self, word: str, context: autocast, *_args: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
             self._scene.journal.tell(word)
-
-
-class Forwards:
-    """Tells the observers of each outermost call of a module that builds a graph."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        Outermost(self._before, self._after)
-
-    def _looks(self) -> bool:
-        here = self._scene.here
-        return not here.paused and torch.is_grad_enabled() and ("backward", 0) not in here.active
-
-    def _before(self, module: nn.Module) -> None:
-        if self._looks():
-            self._scene.journal.tell("forward")
-            self._scene.let_know("before_call", module)
-
-    def _after(self, module: nn.Module, *told: object) -> None:
-        if self._looks():
-            self._scene.let_know("after_call", module, *told)
 
 
 MOST_KEYS = 64

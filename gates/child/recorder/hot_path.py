@@ -74,19 +74,17 @@ class HostReads:
 
     def listen(self) -> None:
         """Begin to count, for the rest of the process."""
-        for name in METHODS:
-            if hasattr(Tensor, name):
-                setattr(Tensor, name, self._counting(getattr(Tensor, name), name.strip("_")))
-        for name in FUNCTIONS:
-            setattr(torch, name, self._counting(getattr(torch, name), name))
+        for owner, names in ((Tensor, METHODS), (torch, FUNCTIONS)):
+            for name in names:
+                self._count_calls(owner, name, name.strip("_"))
         for kind in ("cuda", "xpu", "mps", "accelerator"):
             for name in WAITS:
                 self._count_calls(getattr(torch, kind, None), name, f"{kind}.{name}")
         torch.cuda.memory.empty_cache = torch.cuda.empty_cache
         for kind in ("Event", "Stream"):
             self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
-        Tensor.to = self._moving(Tensor.to)  # type: ignore[method-assign]
-        Tensor.__getitem__ = self._counting(Tensor.__getitem__, "mask", _is_mask)  # type: ignore[method-assign]
+        self._count_calls(Tensor, "to", "to", _leaves_device)
+        self._count_calls(Tensor, "__getitem__", "mask", _is_mask)
 
     def hear_cuda(self) -> None:
         """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
@@ -105,40 +103,24 @@ class HostReads:
 
         warnings.showwarning = show
 
-    def _count_calls(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
-        if hasattr(owner, name):
-            setattr(owner, name, self._counting(getattr(owner, name), word))
-
-    def _counting(self, original: Call, name: str, counts: Callable[..., bool] = lambda *_: True) -> Call:
-        reading = self._reading
+    def _count_calls(self, owner: Any, name: str, word: str, counts: Call = lambda *_, **__: True) -> None:  # noqa: ANN401
+        original, reading = getattr(owner, name, None), self._reading
+        if original is None:
+            return
 
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             # nothing of ours may come into a compiled graph
-            if is_compiling() or not counts(*args) or reading.inside:
+            if is_compiling() or reading.inside or not counts(*args, **kwargs):
                 return original(*args, **kwargs)
             reading.inside = True
             try:
-                self._note(name, args[0] if args else None, sys._getframe(1))  # noqa: SLF001  # as logging does
+                self._note(word, args[0] if args else None, sys._getframe(1))  # noqa: SLF001  # as logging does
                 return original(*args, **kwargs)
             finally:
                 reading.inside = False
 
-        return read
-
-    def _moving(self, original: Call) -> Call:
-        """Count what leaves an accelerator."""
-
-        @functools.wraps(original)
-        def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            moved = original(tensor, *args, **kwargs)
-            if is_compiling():
-                return moved
-            if isinstance(moved, Tensor) and moved.device.type == "cpu" != tensor.device.type:
-                self._note("to", tensor, sys._getframe(1))  # noqa: SLF001
-            return moved
-
-        return to
+        setattr(owner, name, read)
 
     def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
         if self._aside(frame):
@@ -153,6 +135,12 @@ class HostReads:
 def _is_mask(_tensor: Tensor, key: object) -> bool:
     """Return whether an index is a mask: how much it chooses must be known."""
     return isinstance(key, Tensor) and key.dtype is torch.bool
+
+
+def _leaves_device(tensor: Tensor, *args: object, **kwargs: object) -> bool:
+    """Return whether what is moved leaves an accelerator."""
+    given = args[0] if args else kwargs.get("device", kwargs.get("other"))
+    return str(given.device if isinstance(given, Tensor) else given) == "cpu" != tensor.device.type
 
 
 LEAST = 12
