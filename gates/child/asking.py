@@ -13,12 +13,13 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import AsyncIterable, Callable, Iterable, Sized
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
 from hmac import digest
+from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
-from types import FrameType, GeneratorType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 DEEPEST = 400
@@ -213,8 +214,11 @@ def found(path: str) -> Callable[..., Any]:
     return thing  # type: ignore[no-any-return]  # whatever can be called
 
 
-def ended(returned: object) -> object:
-    """Run an awaitable or a generator to its end: not begun, it would have run nothing."""
+def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
+    """Run an awaitable to its end, and an iterator to the list of the `most` that it yields: not begun, it ran nothing.
+
+    Of which a part is to be taken by name, that is left as it is.
+    """
     if inspect.isawaitable(returned):
         import asyncio  # which few need
 
@@ -222,8 +226,10 @@ def ended(returned: object) -> object:
             result: object = await returned
             return result
 
-        return ended(asyncio.run(awaited()))
-    return list(returned) if isinstance(returned, GeneratorType) else returned
+        return ended(asyncio.run(awaited()), most, take)
+    if not isinstance(returned, Iterator) or isinstance(returned, io.IOBase) or (take and hasattr(returned, take)):
+        return returned
+    return list(islice(returned, most))
 
 
 def is_lazy(value: object) -> bool:

@@ -6,7 +6,6 @@
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
 
-import asyncio
 import inspect
 import os
 import signal
@@ -14,19 +13,17 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
 from . import asking
 from .asking import DONE, Places, Teller, Unreachable, in_fork, message_of, resolve
-from .values import BOUND, TooMuch, encode, plain
+from .values import BOUND, MOST, encode, plain
 
 TWICE_S = 2.0
-ITEMS = 20_000
 LIMIT = 500
 MOST_TEXT = 2000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
@@ -38,7 +35,6 @@ class Target:
 
     def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
         self._take = take.split(".") if take else []
-        self.takes = self._take[0] if self._take else ""
         self.name = path.partition(":")[2]
         self._owner, self._found = resolve(path)
         self._instance = instance
@@ -60,6 +56,10 @@ class Target:
         made = self._owner(*built(self._instance.get("args", [])), **built(self._instance.get("kwargs", {})))
         method: Callable[..., Any] = getattr(made, self.name.rpartition(".")[2])
         return method
+
+    def ended(self, returned: object) -> Any:  # noqa: ANN401  # anything
+        """Run what was returned to its end, as far as it can be written down then."""
+        return asking.ended(returned, MOST + 1, self._take[0] if self._take else "")
 
     def taken(self, returned: Any) -> Any:  # noqa: ANN401  # anything
         """Return the part of what was returned that is asked for."""
@@ -145,9 +145,7 @@ class Calling:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             try:
-                returned = run_to_end(function(*given, **named), self._target.takes)
-            except TooMuch as error:
-                told = not_run(f"what it returned cannot be compared: {error}")
+                returned = self._target.ended(function(*given, **named))
             except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
                 told = raised(error, self._places)
         if not told:
@@ -158,21 +156,6 @@ class Calling:
         os.chdir(here)
         given_out = [(kinds(type(each.message)), line_of(str(each.message)[:BOUND])) for each in seen]
         return {**told, "warnings": [{"kinds": names, "message": message} for names, message in given_out]}
-
-
-def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
-    """Run a coroutine to its end, and a generator, or another iterator, to the list of what it yields.
-
-    One of which an attribute is to be taken is left as it is.
-    """
-    if inspect.iscoroutine(returned):
-        return run_to_end(asyncio.run(returned), take)
-    if not isinstance(returned, Iterator) or (take and hasattr(returned, take)):
-        return returned
-    items = [*islice(returned, ITEMS + 1)]
-    if len(items) > ITEMS:
-        raise TooMuch(f"it yields more than {ITEMS} items")
-    return items
 
 
 def not_run(why: str) -> Told:

@@ -14,8 +14,8 @@ from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Line, Places, Teller, Unreachable, as_location, found, leave, program, said
-from .calculating import Target, built, run_to_end
+from .asking import Line, Places, Teller, Unreachable, as_location, ended, found, leave, program, said
+from .calculating import Target, built
 from .values import TooMuch, Unseen, differences, encode, shown
 
 LOOK_S = 0.05
@@ -50,7 +50,7 @@ class Calls:
     def job(self, worker: int) -> object:
         """Do what one of them does once."""
         function = self._target.bound()
-        return self._target.taken(run_to_end(function(*built(self._each[worker])), self._target.takes))
+        return self._target.taken(self._target.ended(function(*built(self._each[worker]))))
 
     def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:
         """Return each result that came of a round, as text, and whose it is."""
@@ -87,7 +87,7 @@ class Uses:
 
     def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:  # noqa: ARG002  # as `Calls` has it
         """Return what is read of the object now."""
-        return [(0, _text(run_to_end(self._read(self._object))))]
+        return [(0, _text(ended(self._read(self._object))))]
 
 
 Work = Calls | Uses

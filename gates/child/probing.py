@@ -140,13 +140,6 @@ def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
     return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
 
 
-def number(value: object) -> float:
-    """Return a number that was told; raise `TypeError` where it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(value)
-    return float(value)
-
-
 def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
     """Return the entries of a journal that were sealed with a secret, and how many lines are somebody else's."""
     entries: list[Entry] = []
