@@ -114,5 +114,5 @@ def after_overflow(**changes: Any) -> Recorded:
 def recorded(plain: Recorded | None = None, overflow: Recorded | None = None, **changes: Any) -> Recording:
     """The recording of the first training step of a task, sound where nothing else is given."""
     facts: dict[str, Any] = {"plain": plain or a_recorded(), "overflow": overflow or after_overflow()}
-    step = StepRecording(index=0, name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
+    step = StepRecording(name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
     return Recording(how="each training step recorded", steps=(step,))

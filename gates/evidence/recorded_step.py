@@ -185,7 +185,6 @@ class StepRecording(Model):
     `orders` are those that its calls are judged by.
     """
 
-    index: int
     name: str
     plain: Recorded
     overflow: Recorded | None = None
@@ -216,10 +215,6 @@ class Recording(Evidence):
             steps=steps,
         )
 
-    def step(self, index: int) -> StepRecording | None:
-        """Return the recording of a task's training step."""
-        return next((step for step in self.steps if step.index == index), None)
-
 
 def _record(index: int, step: TrainingStep, probe: Probe, limit_s: float) -> StepRecording:
     asked = {"call": step.call, "args": step.args}
@@ -231,7 +226,7 @@ def _record(index: int, step: TrainingStep, probe: Probe, limit_s: float) -> Ste
     if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
         at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
         overflow = _run(probe, {**asked, "overflow": at}, f"{index}-overflow", limit_s)
-    return StepRecording(index=index, name=step.name, plain=plain, overflow=overflow)
+    return StepRecording(name=step.name, plain=plain, overflow=overflow)
 
 
 def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, int]:

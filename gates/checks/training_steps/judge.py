@@ -173,7 +173,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each training step by its aspects, and from these each criterion that it stands for."""
     recording = evidence.get(Recording)
     for i, step in enumerate(task.training_steps):
-        seen = recording.step(i) if recording else None
+        seen = recording.steps[i] if recording and i < len(recording.steps) else None
         found = [finding for aspect in _aspects(step) for finding in _judged(task, i, step, aspect, seen, evidence)]
         yield from found
         for criterion in task.criteria_of(step):
