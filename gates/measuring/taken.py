@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
 from gates.measuring.samples import Metric, Samples
-from gates.model import Model
+from gates.model import CommandRecord, Model
 
 NAME = Path(".gates", "attempts.jsonl")
 
@@ -168,8 +168,8 @@ class MeasurementRun(Model):
 
     id: str
     device: str
-    process: ProcessRun | None
-    samples: Samples | None
+    process: ProcessRun | None = None
+    samples: Samples | None = None
     problem: str = ""
     raw: str | None = None
     taken: Taken | None = None
@@ -189,3 +189,7 @@ class MeasurementRun(Model):
         if self.taken:
             return round(self.taken.measured_s + self.taken.started_s, 3)
         return self.process.duration_s if self.process else 0
+
+    def recorded(self, purpose: str, argv: tuple[str, ...]) -> CommandRecord:
+        """Return the record of its command."""
+        return CommandRecord(purpose=purpose, argv=argv, ended=self.ended, duration_s=self.duration_s)
