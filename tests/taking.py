@@ -54,6 +54,11 @@ def an_attempt(*, old: list[float] = OLD, new: list[float] = NEW, **changes: Any
     return Attempt.model_validate({**facts, **changes})
 
 
+def a_run_of(samples: Samples, taken: Taken | None = None, earlier: tuple[Attempt, ...] = ()) -> MeasurementRun:
+    """A run that came to samples."""
+    return MeasurementRun(id="bench", device="any", samples=samples, taken=taken, earlier=Recalled(attempts=earlier))
+
+
 def a_timed_task(*measures: dict[str, object], **changes: Any) -> Task:
     """A task whose measurement has arms."""
     arms = {"old": {"call": "pkg:old"}, "new": {"call": "pkg:new"}}

@@ -24,7 +24,6 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
-from gates.measuring.answers import Source
 from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import TIME_UNITS, is_time
@@ -136,12 +135,12 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
-        run = way(earlier)
+        run = way(earlier).model_copy(update={"earlier": Recalled(attempts=earlier)})
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
         _refuse_the_same_again(ledger.same(drawn))
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": _longest(samples), "drawn": drawn}
-        told["missed"] = answers.missed(_applying(measures, samples), Source(samples, run.taken, earlier))
+        told["missed"] = answers.missed(_applying(measures, samples), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
     except (ArmFailed, BadSamples) as error:
         run = run.model_copy(update={"samples": None, "problem": str(error)})
@@ -169,11 +168,12 @@ def timed(
 ) -> MeasurementRun:
     """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
 
-    def settled(samples: Samples, taken: Taken) -> bool:
-        return answers.settled(_applying(measures, samples), Source(samples, taken, earlier))
+    before = Recalled(attempts=earlier)
 
-    samples, taken = measure(plan, logs, settled)
-    return facts.model_copy(update={"samples": samples, "taken": taken})
+    def seen(samples: Samples, taken: Taken) -> MeasurementRun:
+        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": before})
+
+    return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
 
 
 def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:

@@ -188,15 +188,13 @@ POCOCK = 0.76
 class Design:
     """Pairs that were looked at while they came in; `most` in the last attempt, after `before` of earlier ones.
 
-    `restarts` tells for each pair which start of the processes it came from, `split` into how many shorter ones each
-    pair was split.
+    `restarts` tells for each pair which start of the processes it came from.
     """
 
     most: int
     restarts: tuple[int, ...] = ()
     before: int = 0
     attempt: int = 1
-    split: int = 1
 
     def alpha(self, alpha: float) -> float:
         """Return what the last attempt may spend of an error."""
@@ -204,7 +202,7 @@ class Design:
 
     def rank(self, n: int, alpha: float) -> int:
         """Return k: the interval from the k-th least to the k-th greatest of `n` values, or 0."""
-        return rank_at(n, self.most, self.alpha(alpha), self.before, self.split)
+        return rank_at(n, self.most, self.alpha(alpha), self.before)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start of the processes, without a last one of which there is less than half.
@@ -225,7 +223,7 @@ class Design:
 
         Pocock's (1977) for one to five looks lie a little above, as these looks share their samples.
         """
-        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most, self.split)), -POCOCK)
+        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most)), -POCOCK)
 
 
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
@@ -271,22 +269,15 @@ def student(values: Sequence[float], level: float) -> tuple[float, float]:
     return mean - reach, mean + reach
 
 
-LOOKS = (16, 24, 32, 48, 64)
-MANY = 2 * LOOKS[0]  # of fewer all are taken, and looked at once
+LOOKS = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # of the pairs
+MANY = 32  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2
 POWER = 3
 
 
-def looks_until(most: int, split: int = 1) -> tuple[int, ...]:
-    """Return after how many pairs to look: five times up to 64, then after every further 64, and at the end.
-
-    Where each pair was split into shorter ones, the looks are as far apart in time as they were.
-    """
-    whole = most // split
-    if whole < MANY:
-        return (most,)
-    later = range(2 * LOOKS[-1], whole, LOOKS[-1])
-    return (*(n * split for n in (*LOOKS, *later) if n < whole), most)
+def looks_until(most: int) -> tuple[int, ...]:
+    """Return after how many pairs to look."""
+    return tuple(round(share * most) for share in LOOKS) if most >= MANY else (most,)
 
 
 def alpha_of(attempt: int, alpha: float) -> float:
@@ -302,13 +293,13 @@ def spent(fraction: float, one_sided: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def rank_at(n: int, most: int, alpha: float, before: int = 0, split: int = 1) -> int:
+def rank_at(n: int, most: int, alpha: float, before: int = 0) -> int:
     """Return k: the interval from the k-th least to the k-th greatest of `n` values; 0 where there is none yet.
 
     `before` values came from earlier attempts; the present one looks after so many more as `looks_until` says. An end
     at a number that is no look, for want of time, is the last look and may spend the rest.
     """
-    looks = [before + look for look in looks_until(most, split)]
+    looks = [before + look for look in looks_until(most)]
     past = [look for look in looks if look < n]
     fractions = [look / looks[-1] for look in past] + [n / looks[-1] if n in looks else 1.0]
     return _ranks((*past, n), tuple(fractions), alpha / 2)[-1]

@@ -86,7 +86,7 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            is_look = self._got.pairs in looks_until(self._most, self._split)
+            is_look = self._got.pairs in looks_until(self._most)
             if is_look and settled(self._samples(), self._taken("decided")):
                 ended = "decided" if self._got.pairs < self._most else ended
                 break

@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from gates.measuring.interval import LOOKS, alpha_of, looks_until, rank_at, spent
+from gates.measuring.interval import alpha_of, looks_until, rank_at, spent
+
+LOOKS = looks_until(64)
 
 
 def test_ranks_of_the_usual_looks_are_written_down() -> None:
@@ -72,18 +74,16 @@ def test_spending_grows_to_the_whole_error_and_not_beyond() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "looks"), [(6, (6,)), (31, (31,)), (40, (16, 24, 32, 40)), (64, LOOKS), (200, (*LOOKS, 128, 192, 200))]
+    ("most", "looks"),
+    [(6, (6,)), (31, (31,)), (40, (10, 15, 20, 30, 40)), (64, LOOKS), (384, (96, 144, 192, 288, 384))],
 )
 def test_looks_end_with_the_last_pair(most: int, looks: tuple[int, ...]) -> None:
     assert looks_until(most) == looks
 
 
-@pytest.mark.parametrize(
-    ("most", "split", "looks"), [(384, 6, (96, 144, 192, 288, 384)), (93, 3, (93,)), (64, 1, LOOKS)]
-)
-def test_looks_at_split_pairs_are_as_far_apart_as_at_whole_ones(most: int, split: int, looks: tuple[int, ...]) -> None:
-    assert looks_until(most, split) == looks
-    ranks = {n: rank_at(n, most, 0.05, 0, split) for n in looks}
+@pytest.mark.parametrize("most", [40, 93, 384])
+def test_other_numbers_of_pairs_keep_the_error_as_well(most: int) -> None:
+    ranks = {n: rank_at(n, most, 0.05) for n in looks_until(most)}
     assert 0.4 * 0.05 / 2 < below_somewhere(ranks) <= 0.05 / 2
 
 
