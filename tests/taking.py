@@ -30,7 +30,7 @@ def a_taken(**changes: Any) -> Taken:
 
 def a_machine(**changes: Any) -> Machine:
     """Two cores, all of which may be used."""
-    return Machine.model_validate({"cores": 2, "quota": "", "throttled_s": 0.0, "pressure_s": 0.0, **changes})
+    return Machine.model_validate({"cores": 2, "quota": "", "throttled_s": 0.0, **changes})
 
 
 def some_samples(*, old: list[float] = OLD, new: list[float] = NEW, **more: tuple[list[float], list[float]]) -> Samples:
