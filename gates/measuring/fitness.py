@@ -59,14 +59,6 @@ def differing(taken: Taken) -> tuple[str, Outcome]:
     return "", Outcome.PASSED
 
 
-def margin_of(kind: str, value: float, limit: float) -> float | None:
-    """Return how far a number is from its limit, as a logarithm; `None` where it has none."""
-    pair = (1 - value, 1 - limit) if kind == "reduction" else (value, limit)
-    if kind == "difference" or min(pair) <= 0:
-        return None
-    return abs(math.log(pair[0] / pair[1]))
-
-
 def disturbed(taken: Taken) -> Iterator[str]:
     """Yield why no number of this measurement can be believed, whatever it is."""
     before, after = taken.before, taken.after
@@ -106,31 +98,25 @@ def contended(taken: Taken) -> Iterator[str]:
 
 def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -> Iterator[str]:
     """Yield why an interval of times may be narrow and wrong, by what is left between the number and its limit."""
-    margin = margin_of(kind, seen.value, limit)
-    if margin is not None:
-        yield from _biased(taken, metric, margin)
-
-
-def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:
-    seen = noise(taken, metric)
-    if seen and not seen.low <= 1 <= seen.high and abs(math.log(seen.value)) > margin / 2:
-        yield f"two copies of {taken.baseline} differed as much as half of what is to be shown: {seen}, n = {seen.n}"
+    pair = (1 - seen.value, 1 - limit) if kind == "reduction" else (seen.value, limit)
+    if kind == "difference" or min(pair) <= 0:
+        return
+    margin, copies = abs(math.log(pair[0] / pair[1])), noise(taken, metric)
+    if copies and not copies.low <= 1 <= copies.high and abs(math.log(copies.value)) > margin / 2:
+        differed = f"two copies of {taken.baseline} differed as much as half of what is to be shown"
+        yield f"{differed}: {copies}, n = {copies.n}"
     halves = {arm: statistics.median(values) for arm, values in taken.halves.items() if values}
     if halves and metric in TIMES:
         apart = (max(halves.values()) - min(halves.values())) / 2
-        if apart > margin / 2 and _is_clear(taken):
+        if apart > margin / 2 and any(map(_is_clear, taken.halves.values())):
             yield f"the arms disturb each other: their first steps after a switch differ by {math.expm1(apart):.1%}"
 
 
-def _is_clear(taken: Taken) -> bool:
-    """Return whether the halves of the segments of some arm differ by more than chance."""
-    for values in taken.halves.values():
-        n = len(values)
-        k = rank(n)[0] if n >= NEEDED else 0
-        ordered = sorted(values)
-        if k and (ordered[k - 1] > 0 or ordered[-k] < 0):
-            return True
-    return False
+def _is_clear(halves: Sequence[float]) -> bool:
+    """Return whether the halves of an arm's segments differ by more than chance."""
+    k = rank(len(halves))[0] if len(halves) >= NEEDED else 0
+    ordered = sorted(halves)
+    return bool(k) and (ordered[k - 1] > 0 or ordered[-k] < 0)
 
 
 COUNTS = frozenset({"B", "bytes", "KiB", "MiB", "GiB", "calls", "count", "steps", "operators", "instructions"})

@@ -15,6 +15,7 @@ from functools import lru_cache
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure
+from gates.words import counted
 
 LEVEL = 0.95
 METHOD = "median with sign-test interval"
@@ -51,14 +52,17 @@ def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, a
     Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
     """
     values = values_of(measure, metric)
-    ordered = _ordered(values)
-    n = len(ordered)
+    ordered, n = sorted(values), len(values)
+    if n < NEEDED:
+        raise NotEnough(f"{counted(n, 'sample')}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
+    if not all(map(math.isfinite, (ordered[0], statistics.median(ordered), ordered[-1]))):
+        raise NotEnough("the numbers are too large to compute with")
     k, level = (design.rank(n, alpha), 1 - design.alpha(alpha)) if design else rank(n, 1 - alpha)
     if k == 0:
-        raise NotEnough(f"{_samples(n)}, too few for an interval that may be wrong in {alpha:.2%}")
+        raise NotEnough(f"{counted(n, 'sample')}, too few for an interval that may be wrong in {alpha:.2%}")
     low, high = ordered[k - 1], ordered[-k]
     if design and design.restarts and (blocks := design.blocks(values)):
-        least, most = _over_restarts(blocks, measure.kind, design.look_level(alpha))
+        least, most = student([statistics.median(block) for block in blocks], design.look_level(alpha))
         low, high = min(low, least), max(high, most)
     return Estimate(statistics.median(ordered), low, high, n, level)
 
@@ -122,32 +126,6 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
         term *= (n - k) / (k + 1)
         k += 1
     return k, 1 - 2 * below
-
-
-def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[float, float]:
-    """Return Student's interval over the medians of the restarts; ratios and levels are taken by their logarithm."""
-    medians = [statistics.median(block) for block in blocks]
-    if kind == "ratio" or (kind == "value" and min(medians) > 0):
-        low, high = student([math.log(value) for value in medians], level)
-        return math.exp(low), math.exp(high)
-    if kind == "reduction":
-        low, high = student([math.log1p(-value) for value in medians], level)
-        return 1 - math.exp(high), 1 - math.exp(low)
-    return student(medians, level)
-
-
-def _ordered(values: Sequence[float]) -> list[float]:
-    """Return the values in order; raise `NotEnough` where they are too few or too large."""
-    if len(values) < NEEDED:
-        raise NotEnough(f"{_samples(len(values))}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
-    ordered = sorted(values)
-    if not all(map(math.isfinite, (ordered[0], statistics.median(ordered), ordered[-1]))):
-        raise NotEnough("the numbers are too large to compute with")
-    return ordered
-
-
-def _samples(n: int) -> str:
-    return f"{n} sample{'s' * (n != 1)}"
 
 
 MOST = 1_000_000
