@@ -5,11 +5,10 @@ import shlex
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from gates.check import About, Check, EvidenceSet, about_criterion
+from gates.check import About, Check, EvidenceSet, about_criterion, day_of
 from gates.checks.criteria.traced import judge_code, page
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import CodeRules, SourceTree
 from gates.evidence.tests.bound_tests import is_under, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
