@@ -16,7 +16,7 @@ from gates.measuring.samples import Samples
 from gates.measuring.session import measure
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
-from gates.task.measurement import Arm
+from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,11 +47,15 @@ def promise(limit: float) -> Measure:
 def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Plan:
     """Return the plan of comparing an arm with one that does a multiple of its work."""
 
-    def start(of: float) -> Callable[[int], Launch]:
-        arm = Arm(call="benchmarks.deciding.arms:make", args=(of,))
-        return lambda seed: launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
+    arms = {
+        name: Arm(call="benchmarks.deciding.arms:make", args=(of,)) for name, of in (("base", 1.0), ("cand", factor))
+    }
+    ways = {name: partial(_started, arm) for name, arm in arms.items()}
+    return Plan(Measurement(id="live", arms=arms, pairs=most, budget_s=budget_s, clock="wall"), ways)
 
-    return Plan(arms={"base": start(1.0), "cand": start(factor)}, most=most, budget_s=budget_s)
+
+def _started(arm: Arm, seed: int) -> Launch:
+    return launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
 
 
 def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, float, str]:

@@ -104,7 +104,7 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         start = partial(launch, python=context.python, paths=import_roots(task, context), threads=used.threads)
         arms = {name: partial(_started, start, arm, device) for name, arm in used.arms.items()}
         logs = context.folder(f"workers-{used.id}-{device}").evidence
-        way: Take = partial(timed, facts, Plan.of(used, arms, context.timeout_s), measures, logs)
+        way: Take = partial(timed, facts, Plan(used, arms, context.timeout_s), measures, logs)
     else:
         handing = _handed_over if used.read == "samples" else _again_and_again
         way = partial(handing, facts, used, context, folder / f"{used.id}-{device}")

@@ -18,7 +18,7 @@ WORK: dict[str, Any] = {"call": "steps:work"}
 def measured(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> MeasurementRun:
     root, logs = a_folder(tmp_path / "p"), tmp_path / "logs"
     logs.mkdir(exist_ok=True)
-    plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"most": 6, "restarts": 1, **how})
+    plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"pairs": 6, "restarts": 1, **how})
     run = MeasurementRun(id="bench", device="any")
     return attempt(run, (), "k", root, partial(timed, run, plan, (), logs))
 
@@ -40,7 +40,7 @@ def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: P
 
 
 def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path: Path) -> None:
-    assert "exit code 9" in measured(tmp_path, {"call": "steps:dies", "args": [60_000]}, most=64).problem
+    assert "exit code 9" in measured(tmp_path, {"call": "steps:dies", "args": [60_000]}, pairs=64).problem
     assert "no step today" in measured(tmp_path, {"call": "steps:raises"}).problem
     (begun, failed, _, none) = lines(tmp_path)
     assert (begun, failed[0], none) == ((BEGUN, 0), "failed", ("failed", 0))

@@ -259,8 +259,8 @@ def _run(sides: Sides, measures: Sequence[Measure]) -> MeasurementRun:
     run = MeasurementRun(id=f"{one.id}/{arm}", device=device)
     launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
     key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
+    plan = Plan(one, launches, sides.context.timeout_s)
     try:
-        plan = Plan.of(one, launches, sides.context.timeout_s)
         _refuse_other_code(sides, one.arms[arm], plan, logs)
     except ArmFailed as error:
         return run.model_copy(update={"problem": printable(str(error))})
