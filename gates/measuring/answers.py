@@ -1,6 +1,5 @@
 """What the samples of a measurement say to the measures that ask for them; pure, and the same at every look."""
 
-import itertools
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,9 @@ from gates.measuring.fitness import (
     misled,
     rounding,
 )
-from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, compare, estimate
+from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, alpha_of, compare, estimate
 from gates.measuring.samples import Metric, Samples
-from gates.measuring.taken import Attempt, MeasurementRun, Taken, pooled
+from gates.measuring.taken import MeasurementRun, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
 from gates.words import shown
@@ -129,14 +128,13 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     if run.taken is None:
         _refuse_what_nobody_took(measure, metric)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
-    now = len(next(iter(metric.arms.values())))
-    metric, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == run.taken.split])
-    before, attempt = len(next(iter(metric.arms.values()))) - now, len(run.earlier.attempts) + 1
-    restarts = _restarts(run.taken, used)
-    design = Design(run.taken.most, restarts, before=before, attempt=attempt)
-    if now != run.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
-        return estimate(measure, metric, alpha=design.alpha(alpha))
-    return estimate(measure, metric, design, alpha)
+    taken, attempt = run.taken, len(run.earlier.attempts) + 1
+    whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
+    if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
+        return estimate(measure, whole, alpha=alpha_of(attempt, alpha))
+    starts = (*(one.restarts for one in used), taken.restarts)
+    restarts = tuple((i, start) for i, of_one in enumerate(starts) for start in of_one) if taken.restarts else ()
+    return estimate(measure, whole, Design(taken.most, restarts, attempt), alpha)
 
 
 def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
@@ -214,18 +212,6 @@ def missed(measures: Sequence[Measure], run: MeasurementRun) -> tuple[str, ...]:
 def settled(measures: Sequence[Measure], run: MeasurementRun) -> bool:
     """Return whether every measure that applies is decided, also where failures share the error."""
     return Outcome.UNKNOWN not in correct([partial(outcome, measure, run) for measure in measures], ALPHA)
-
-
-def _restarts(taken: Taken, used: Sequence[Attempt]) -> tuple[int, ...]:
-    """Return for each pair of all attempts which start of the processes it came from."""
-    if not taken.restarts:
-        return ()
-    found: list[int] = []
-    for restarts in (*(one.restarts for one in used), taken.restarts):
-        first = (max(found) if found else 0) + 1
-        numbers = {number: first + i for i, (number, _) in enumerate(itertools.groupby(restarts))}
-        found += [numbers[number] for number in restarts]
-    return tuple(found)
 
 
 Judged = Callable[[float], Outcome]

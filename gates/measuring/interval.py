@@ -8,9 +8,8 @@ come in, all looks share the error.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from gates.measuring.samples import Metric
 from gates.model import Outcome
@@ -57,14 +56,15 @@ def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, a
         raise NotEnough(f"{counted(n, 'sample')}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
     if not all(map(math.isfinite, (ordered[0], statistics.median(ordered), ordered[-1]))):
         raise NotEnough("the numbers are too large to compute with")
-    k, level = (design.rank(n, alpha), 1 - design.alpha(alpha)) if design else rank(n, 1 - alpha)
+    look = design.level(n, alpha) if design else 1 - alpha
+    k, level = rank(n, look)
     if k == 0:
         raise NotEnough(f"{counted(n, 'sample')}, too few for an interval that may be wrong in {alpha:.2%}")
     low, high = ordered[k - 1], ordered[-k]
     if design and design.restarts and (blocks := design.blocks(values)):
-        least, most = student([statistics.median(block) for block in blocks], design.look_level(alpha))
+        least, most = student([statistics.median(block) for block in blocks], look)
         low, high = min(low, least), max(high, most)
-    return Estimate(statistics.median(ordered), low, high, n, level)
+    return Estimate(statistics.median(ordered), low, high, n, 1 - alpha_of(design.attempt, alpha) if design else level)
 
 
 def values_of(measure: Measure, metric: Metric) -> list[float]:
@@ -164,23 +164,24 @@ POCOCK = 0.76
 
 @dataclass(frozen=True)
 class Design:
-    """Pairs that were looked at while they came in; `most` in the last attempt, after `before` of earlier ones.
+    """Pairs that were looked at while they came in: `most` in the last attempt.
 
     `restarts` tells for each pair which start of the processes it came from.
     """
 
     most: int
-    restarts: tuple[int, ...] = ()
-    before: int = 0
+    restarts: tuple[Hashable, ...] = ()
     attempt: int = 1
 
-    def alpha(self, alpha: float) -> float:
-        """Return what the last attempt may spend of an error."""
-        return alpha_of(self.attempt, alpha)
+    def level(self, n: int, alpha: float) -> float:
+        """Return the level of the intervals at a look after `n` pairs: the same at each, so that all keep the error.
 
-    def rank(self, n: int, alpha: float) -> int:
-        """Return k: the interval from the k-th least to the k-th greatest of `n` values, or 0."""
-        return rank_at(n, self.most, self.alpha(alpha), self.before)
+        For one to five looks it lies a little above Pocock's (1977), as these looks share their samples. Where time was
+        up before the first one, the end is the only look.
+        """
+        looks = looks_until(self.most)
+        times = len(looks) if n >= looks[0] else 1
+        return 1 - alpha_of(self.attempt, alpha) * math.pow(times, -POCOCK)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start of the processes, without a last one of which there is less than half.
@@ -188,20 +189,13 @@ class Design:
         Where there are many starts, short ones that follow one another are put together: the median of four values is
         moved by two that were disturbed, that of eight by four.
         """
-        blocks: dict[int, list[float]] = {}
+        blocks: dict[Hashable, list[float]] = {}
         for restart, value in zip(self.restarts, values, strict=True):
             blocks.setdefault(restart, []).append(value)
         found = list(blocks.values())
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()
         return _joined(found) if len(found) >= LEAST_RESTARTS else []
-
-    def look_level(self, alpha: float) -> float:
-        """Return the level of an interval over restarts, the same at each look, so that all together keep the error.
-
-        Pocock's (1977) for one to five looks lie a little above, as these looks share their samples.
-        """
-        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most)), -POCOCK)
 
 
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
@@ -250,7 +244,6 @@ def student(values: Sequence[float], level: float) -> tuple[float, float]:
 LOOKS = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # of the pairs
 MANY = 32  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2
-POWER = 3
 
 
 def looks_until(most: int) -> tuple[int, ...]:
@@ -263,45 +256,3 @@ def alpha_of(attempt: int, alpha: float) -> float:
     if attempt == 1:
         return alpha * (1 - KEPT_FOR_LATER)
     return alpha * KEPT_FOR_LATER * 6 / (math.pi * (attempt - 1)) ** 2  # the sum of 1/n^2 is pi^2/6
-
-
-def spent(fraction: float, one_sided: float) -> float:
-    """Return how much of a one-sided error may have been spent at a fraction of the samples."""
-    return one_sided * min(fraction, 1.0) ** POWER
-
-
-@lru_cache(maxsize=4096)
-def rank_at(n: int, most: int, alpha: float, before: int = 0) -> int:
-    """Return k: the interval from the k-th least to the k-th greatest of `n` values; 0 where there is none yet.
-
-    `before` values came from earlier attempts; the present one looks after so many more as `looks_until` says. An end
-    at a number that is no look, for want of time, is the last look and may spend the rest.
-    """
-    looks = [before + look for look in looks_until(most)]
-    past = [look for look in looks if look < n]
-    fractions = [look / looks[-1] for look in past] + [n / looks[-1] if n in looks else 1.0]
-    return _ranks((*past, n), tuple(fractions), alpha / 2)[-1]
-
-
-@lru_cache(maxsize=1024)
-def _ranks(looks: tuple[int, ...], fractions: tuple[float, ...], one_sided: float) -> tuple[int, ...]:
-    """Return the rank at each look: walk the number of values below the median, and stop where it is too small."""
-    chances, at, used = [1.0], 0, 0.0  # chances[i]: i values below so far, and no look has stopped
-    ranks = []
-    for look, fraction in zip(looks, fractions, strict=True):
-        chances = _further(chances, look - at)
-        at, k = look, 0
-        allowed = spent(fraction, one_sided)
-        while k < look // 2 and used + chances[k] <= allowed:
-            used += chances[k]
-            chances[k] = 0.0
-            k += 1
-        ranks.append(k)
-    return tuple(ranks)
-
-
-def _further(chances: list[float], steps: int) -> list[float]:
-    for _ in range(steps):
-        padded = [0.0, *chances, 0.0]
-        chances = [(padded[i] + padded[i + 1]) / 2 for i in range(len(padded) - 1)]
-    return chances

@@ -87,16 +87,13 @@ class Ledger:
 
 def pooled(name: str, now: Metric, earlier: Sequence[Attempt]) -> tuple[Metric, tuple[Attempt, ...]]:
     """Return the samples of a metric of all attempts on a machine that was fit, the earlier ones first."""
-    used = tuple(one for one in earlier if not one.unfit and _fits(one.metrics.get(name), now))
+    fit = (one for one in earlier if not one.unfit and name in one.metrics)
+    used = tuple(one for one in fit if one.metrics[name].arms.keys() == now.arms.keys())
     arms = {
         arm: (*(value for one in used for value in one.metrics[name].arms[arm]), *values)
         for arm, values in now.arms.items()
     }
     return now.model_copy(update={"arms": arms}), used
-
-
-def _fits(then: Metric | None, now: Metric) -> bool:
-    return then is not None and set(then.arms) == set(now.arms)
 
 
 Clock = Literal["wall", "cpu", "either"]
