@@ -128,7 +128,7 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
     """Return the runs of bundles that answer some of the measures: of its kind of device, made for it, not stale."""
-    runs = [run for one in _handed_in(evidence) if one.standing is Standing.FITS for run in one.runs]
+    runs = (run for one in _handed_in(evidence) for run in one.runs)
     return tuple(run.run for run in runs if any(speaks_to(run, measure) for measure in measures))
 
 
@@ -139,12 +139,11 @@ def speaks_to(run: SeenRun, measure: Measure) -> bool:
 
 def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
-    reasons = [
-        f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
-        for handed in _handed_in(evidence)
-        for run in handed.runs
-        if _speaks(run, measure) and not speaks_to(run, measure)
-    ]
+    reasons = []
+    for one in _handed_in(evidence):
+        told = [run for run in one.runs if _speaks(run, measure) and not speaks_to(run, measure)]
+        stale = (f"{one.path} is stale: {one.why}", f"{one.path} was made for another limit")
+        reasons += [stale[not run.changed] for run in told]
     refused = [f"{one.path} is refused: {one.why}" for one in _handed_in(evidence) if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
 
