@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 
 from gates import registry
-from gates.check import Evidence, EvidenceSet, writable
+from gates.check import Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
 from gates.criteria import (
     cover,
@@ -25,7 +25,6 @@ from gates.criteria import (
     waive,
 )
 from gates.evidence.lines.traced import ImportedCode
-from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import (

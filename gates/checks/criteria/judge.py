@@ -5,16 +5,16 @@ import shlex
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from gates.check import About, Check, EvidenceSet, about_criterion
+from gates.check import About, Check, EvidenceSet, about_criterion, day_of
 from gates.checks.criteria.traced import judge_code, page
 from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
-from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import CodeRules, SourceTree
-from gates.evidence.tests.bound_tests import is_under, tests_of
+from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
+from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import did_you_mean
