@@ -162,21 +162,14 @@ def _code_rule(rule: Rule) -> list[str]:
 
 def overview(project: Project) -> tuple[list[str], list[str]]:
     """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
+    tasks, broken = spec.load_all(project)
     lines: list[str] = []
-    broken: list[str] = []
-    named: dict[str, list[str]] = {}
-    files = spec.task_files(project.tasks)
-    for path in files:
+    for task in tasks:
         try:
-            task = spec.load(path, project.root)
-            report = store.last(project.reports / task.id)
+            lines += _task(task, store.last(project.reports / task.id))
         except UsageError as error:
             broken.append(str(error))
-            continue
-        lines += _task(task, report)
-        named.setdefault(task.id, []).append(task.path)
-    broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
-    if not files:
+    if not spec.task_files(project.tasks):
         lines.append(f"no task file (*.yaml) in {project.settings.tasks!r}")
     return lines, broken
 
