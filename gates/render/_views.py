@@ -14,7 +14,6 @@ from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
 PLACES = 5
-STRAYS = 5
 PARTLY = " was not judged: "
 UNSEEN = "Whether the change lowers what judges it was not seen: "
 GAPS = 3
@@ -232,7 +231,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
 def strays(report: Report) -> str:
     """Return the files that ran and that the commit does not have."""
     ran = report.revision.strays
-    return f"{first_of(ran, STRAYS)} ran and {_are(len(ran))} not in it" if ran else ""
+    return f"{first_of(ran, PLACES)} ran and {_are(len(ran))} not in it" if ran else ""
 
 
 def seconds(duration_s: float) -> str:
