@@ -235,7 +235,7 @@ def doctor(python: str | None) -> None:
     """Tell what this machine can and cannot verify."""
     from gates.commands.doctor import perform
 
-    _print(perform(_project().running(python, None).python).splitlines())
+    _print(perform(_project().running(python, None).python))
 
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
@@ -246,7 +246,7 @@ def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import perform
 
-    _print(perform(_project(), task, form=form, last=last).splitlines())
+    _print(perform(_project(), task, form=form, last=last))
 
 
 @cli.command(short_help="Show what changed between two runs.")
@@ -300,4 +300,4 @@ def _coloured(text: str) -> str:
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(visible(line))
+        click.echo("\n".join(map(visible, line.splitlines())))
