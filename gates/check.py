@@ -186,8 +186,7 @@ class Check:
 
 def discover() -> tuple[Check, ...]:
     """Return the check of each folder and file in `gates/checks/`, in the order of their places."""
-    found = [registry.values_of(name, Check) for name in registry.parts("gates.checks", "judge")]
-    return tuple(sorted((check for checks in found for check in checks), key=lambda check: (check.order, check.name)))
+    return tuple(sorted(registry.values("gates.checks", Check), key=lambda check: (check.order, check.name)))
 
 
 M = TypeVar("M", bound=Model)

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from gates.check import EvidenceSet
-from gates.claims import BETWEEN, Claim, Form, Line, Span, Standing, claim
+from gates.claims import BETWEEN, BLOCKS, Answer, Claim, Form, Line, Span, claim
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Out, TestOutcome, function_of
 
@@ -17,13 +16,14 @@ EQUATION = re.compile(
     rf"(?<![\w.,`/])({NUM}){UNIT}((?:(?: ?[+*/\u00d7\u00f7] ?| [-\u2212] ){NUM}{UNIT}){{1,40}}) ?= ?({NUM}){UNIT}"
     r"(?! ?[+*\u00d7\u00f7]| - |,?\d)"
 )
-SIGNS = frozenset("+-*/^\u00d7\u00f7\u2212")
-DIVIDED, TIMES = "/\u00f7", "*\u00d7"
 STEP = re.compile(rf"([-+*/\u00d7\u00f7\u2212]) ?({NUM}){UNIT}")
-OUT_OF = rf"({NUM}) ?(?:/|of|out of) ?({NUM})"
+DIVIDED, TIMES, SIGNS = "/\u00f7", "*\u00d7", frozenset("+-*/^\u00d7\u00f7\u2212")
+OUT_OF = rf"(?P<count>{NUM}) ?(?:/|of|out of) ?(?P<whole>{NUM})"
 NOUN = r"(?: [a-z]{2,20}){0,3}"
-SHARE = re.compile(rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\(({NUM}) ?%(?= ?(?:[),;.|]|$))", re.IGNORECASE)
-SHARE_BACK = re.compile(rf"(?<![\w.])({NUM}) ?% ?\({OUT_OF}{NOUN}[);]", re.IGNORECASE)
+SHARES = (
+    rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\((?P<percent>{NUM}) ?%(?= ?(?:[),;.|]|$))",
+    rf"(?<![\w.])(?P<percent>{NUM}) ?% ?\({OUT_OF}{NOUN}[);]",
+)
 POINTS = re.compile(rf"^([^:|]{{2,80}}): ?`?([-+\u2212]?{NUM})(?: ?/ ?({NUM}))?(?! ?[%\w])")
 TOTAL = re.compile(
     rf"^(?:final |total |overall )?(?:score|total|points)\W{{0,4}}?:? ?`?({NUM}) ?/ ?({NUM})\b", re.IGNORECASE
@@ -42,9 +42,8 @@ MAX_REST = 3  # lines that may stand between the parts of a score and its total
 
 
 class Part(NamedTuple):
-    """A part of a total: its title, its value, the points possible, and where it stands."""
+    """A part of a total: its value, the points possible, and where it stands."""
 
-    title: str
     value: float
     of: float | None
     span: Span
@@ -55,13 +54,11 @@ def sums(lines: Sequence[Line]) -> Iterator[Claim]:
     yield from _scores(lines)
     yield from _tables(lines)
     for line in lines:
-        if line.form is not Form.CODE:
+        if line.form not in BLOCKS:
             for match in EQUATION.finditer(line.text):
                 yield from _equation(line, match)
-            for match in SHARE.finditer(line.text):
-                yield from _share(line, match, *match.groups())
-            for match in SHARE_BACK.finditer(line.text):
-                yield from _share(line, match, match[2], match[3], match[1])
+            for match in (match for share in SHARES for match in re.finditer(share, line.text, re.IGNORECASE)):
+                yield from _share(line, match)
 
 
 def _decimals(text: str) -> int:
@@ -85,7 +82,7 @@ def _equation(line: Line, match: re.Match[str]) -> Iterator[Claim]:
     if divided or slack or "." in match[5]:
         slack += unit * (10.0 ** -_decimals(match[5]) if "." in match[5] else 0.5)
     good = abs(exact - float(match[5]) * unit) <= slack + 1e-9
-    yield claim(line, good, match[0], f"it is {exact / unit:.6g}", Span(line.number, *match.span()))
+    yield claim(line, (good, f"it is {exact / unit:.6g}"), match[0], Span(line.number, *match.span()))
 
 
 def _value(ops: Sequence[str], numbers: Sequence[float]) -> float | None:
@@ -101,12 +98,13 @@ def _value(ops: Sequence[str], numbers: Sequence[float]) -> float | None:
     return sum(terms)
 
 
-def _share(line: Line, match: re.Match[str], count: str, whole: str, percent: str) -> Iterator[Claim]:
+def _share(line: Line, match: re.Match[str]) -> Iterator[Claim]:
+    count, whole, percent = match["count"], match["whole"], match["percent"]
     if float(whole) > 0:
         exact, digits = 100 * float(count) / float(whole), _decimals(percent)
         good = abs(exact - float(percent)) < 10.0**-digits + 1e-9
-        seen = f"it is {exact:.{digits + 1}f} %"
-        yield claim(line, good, f"{count}/{whole} is {percent} %", seen, Span(line.number, *match.span()))
+        answer = good, f"it is {exact:.{digits + 1}f} %"
+        yield claim(line, answer, f"{count}/{whole} is {percent} %", Span(line.number, *match.span()))
 
 
 def _total(line: Line, title: str, parts: Sequence[Part], total: Part) -> Claim:
@@ -118,25 +116,27 @@ def _total(line: Line, title: str, parts: Sequence[Part], total: Part) -> Claim:
     good, possible = abs(whole - total.value) <= slack, [part.of for part in parts if part.of is not None]
     if good and total.of is not None and len(possible) == len(parts) and sum(possible) != total.of:
         good, seen = False, f"the parts are out of {sum(possible):g}"
-    return claim(line, good, f"the {title} adds up to {total.value:g}", seen, *(part.span for part in (*parts, total)))
+    spans = (part.span for part in (*parts, total))
+    return claim(line, (good, seen), f"the {title} adds up to {total.value:g}", *spans)
 
 
-def _part(title: str, value: str, of: str | None, span: Span) -> Part:
-    return Part(title, float(value.replace("\u2212", "-")), float(of) if of else None, span)
+def _part(value: str, of: str | None, span: Span) -> Part:
+    return Part(float(value.replace("\u2212", "-")), float(of) if of else None, span)
 
 
 def _scores(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield each list of points with the total in or right under it."""
     parts: list[Part] = []
-    rest = 0
+    rest, weighted = 0, False
     for line in lines:
         total, points = TOTAL.match(line.text), POINTS.match(line.text)
         if total and len(parts) > 1 and line.form is not Form.ROW:
-            if _is_breakdown(line, parts, float(total[2])):
-                yield _total(line, "score", parts, _part("", total[1], total[2], Span(line.number, 0, total.end())))
+            if not weighted and _is_breakdown(line, parts, float(total[2])):
+                yield _total(line, "score", parts, _part(total[1], total[2], Span(line.number, 0, total.end())))
             parts = []
         elif line.form is Form.ITEM and points and not total and (points[3] or points[2][0] in "+-\u2212"):
-            parts.append(_part(points[1], points[2], points[3], Span(line.number, 0, points.end())))
+            weighted = bool(WEIGHT.search(points[1])) or (weighted and bool(parts))
+            parts.append(_part(points[2], points[3], Span(line.number, 0, points.end())))
             rest = 0
         elif line.form is not Form.BLANK:
             rest += 1
@@ -146,35 +146,31 @@ def _scores(lines: Sequence[Line]) -> Iterator[Claim]:
 def _is_breakdown(line: Line, parts: Sequence[Part], of: float) -> bool:
     """Return whether points are parts of the total under them, and not of an average or of something else."""
     possible = [part.of for part in parts if part.of is not None]
-    if any(WEIGHT.search(part.title) for part in parts) or (len(possible) > 1 and set(possible) == {of}):
+    if len(possible) > 1 and set(possible) == {of}:
         return False
     return not possible or sum(possible) == of or bool(POINTS_HEADING.search(line.heading))
 
 
 def _tables(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield each column of a table that ends in a row of totals."""
-    for is_table, found in groupby(lines, key=lambda line: line.form is Form.ROW):
-        table = [*found]
-        if not is_table or len(table) < 5 or table[1].cells or not _has_total(table[-1]):
+    for form, found in groupby(lines, key=lambda line: line.form):
+        head, *rows = found
+        if form is not Form.ROW or len(rows) < 4 or rows[0].text or "weight" in head.text.lower():
             continue
-        cut = any(MORE.search(row.text) for row in table[2:-1])
-        if not cut and not any("weight" in cell.lower() for cell in table[0].cells):
-            for index, name in enumerate(table[0].cells[1:], 1):
-                parts = [part for row in table[2:] for part in _cell(name, index, row)]
-                alike = len(parts) == len(table) - 2 and len({part.of is None for part in parts}) == 1
-                if alike and not NOT_SUMMED.search(name):
-                    yield _total(table[-1], f"column {name!r}", parts[:-1], parts[-1])
+        if not TOTAL_WORD.match(rows[-1].text.partition(BETWEEN)[0]) or any(MORE.search(r.text) for r in rows[1:-1]):
+            continue
+        for index, name in enumerate(head.text.split(BETWEEN)):
+            parts = [part for row in rows[1:] for part in _cell(index, row)]
+            alike = len(parts) == len(rows) - 1 and len({part.of is None for part in parts}) == 1
+            if alike and not NOT_SUMMED.search(name):
+                yield _total(rows[-1], f"column {name!r}", parts[:-1], parts[-1])
 
 
-def _has_total(row: Line) -> bool:
-    return bool(TOTAL_WORD.match(next(filter(None, row.cells), "")))
-
-
-def _cell(name: str, index: int, row: Line) -> Iterator[Part]:
-    cell = CELL.fullmatch(row.cells[index]) if index < len(row.cells) else None
-    if cell:
-        start = sum(len(each) + len(BETWEEN) for each in row.cells[:index])
-        yield _part(name, cell[1], cell[2], Span(row.number, start, start + len(row.cells[index])))
+def _cell(index: int, row: Line) -> Iterator[Part]:
+    cells = row.text.split(BETWEEN)
+    if index < len(cells) and (cell := CELL.fullmatch(cells[index])):
+        start = len(BETWEEN.join([*cells[:index], ""]))
+        yield _part(cell[1], cell[2], Span(row.number, start, start + len(cells[index])))
 
 
 NAMES = ("error", "passed", "failed", "skipped", "xfailed", "xpassed", "deselected", "total")
@@ -196,83 +192,72 @@ ABOUT_TESTS = re.compile(r"\btest|suite|pytest|execution", re.IGNORECASE)
 ASIDE = re.compile(r"\([^()]{0,300}\)|`[^`]{0,300}`")
 PLAIN_WORD = re.compile(r"[a-z][a-z0-9_./-]{0,80}")
 SENTENCE = re.compile(r"[^.;!?]+(?:[.;!?](?! )[^.;!?]*)*[.;!?]? ?")
-WHOLE = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        a all an and are as at by code complete completed completes conclusion counts details ended ends error errors
-    everything execution executive exit failed final finding findings finished for from full gate got has have in is
-    it of on our out outcome outcomes output overall pass passed passes passing pytest quality report reported
-    result results run running runs s score skipped stage status successful successfully suite suites summary test
-    testing tests that the their there these this to total verdict verification warning warnings was we were which
-    whole with xfailed xpassed deselected
-        """,
-    )
+WHOLE = re.compile(  # words of a statement about the whole run
+    r"an?|all|and|are|as|at|by|code|complete[ds]?|conclusion|counts|details|end(ed|s)|errors?|everything|execution|"
+    r"executive|exit|failed|final|findings?|finished|for|from|full|gate|got|ha(s|ve)|in|is|it|of|on|our|out|"
+    r"outcomes?|output|overall|pass(ed|es|ing)?|pytest|quality|report(ed)?|results?|run(ning|s)?|s|score|skipped|stage|"
+    r"status|successful(ly)?|suites?|summary|tests?|testing|that|the|their|there|these|this|to|total|verdict|"
+    r"verification|warnings?|was|we|were|which|whole|with|xfailed|xpassed|deselected"
 )
-Answer = tuple[bool | None, str]
-Earlier = dict[str, tuple[int, int]]
 
 
 def counts(lines: Sequence[Line], evidence: EvidenceSet) -> Iterator[Claim]:
     """Yield what a page says of its test run, each statement beside that run and beside the earlier ones."""
-    earlier: Earlier = {}
+    run, earlier = evidence.get(PytestRun), dict[str, tuple[int, int]]()
+    why = f"no test run was seen: {evidence.why_missing(PytestRun)}"
+    why = f"the test run cannot be believed ({run.process.ended})" if run else why
+
+    def asked(answer: Callable[..., Answer], *about: object) -> Answer:
+        believed = run and run.complete and not run.disagreements
+        return answer(run, *about) if believed else (None, why)
+
     for line in lines:
-        about = ABOUT_TESTS.search(f"{' '.join(title for _, title in line.heads)} {line.text}")
-        if line.form in {Form.CODE, Form.BLANK} or not about:
+        about = f"{' '.join(title for _, title in line.heads)} {line.text}"
+        if line.form in {*BLOCKS, Form.BLANK} or not ABOUT_TESTS.search(about):
             continue
         if end := END.match(line.text):
-            said, span = f"{end[1]} {OUTCOMES[end[2][:3].lower()]}", Span(line.number, 0, end.end())
-            yield _answered(line, evidence, said, partial(_test_end, end), span)
+            said, span = f"{end[1]} {_outcome(end[2])}", Span(line.number, 0, end.end())
+            yield claim(line, asked(_test_end, end), said, span)
         elif code := EXIT.match(line.text):
-            asked, span = partial(_exit, int(code[1]), _others(line, line.text)), Span(line.number, 0, code.end())
-            yield _answered(line, evidence, f"exit code {code[1]}", asked, span)
-        elif label := LABEL.fullmatch(line.text):
-            yield _counted(line, evidence, {OUTCOMES[label[1][:3].lower()]: int(label[2])}, earlier, Span(line.number))
-        elif line.form is not Form.ROW:
-            for sentence in SENTENCE.finditer(line.text):
-                yield from _of_sentence(line, sentence, evidence, earlier)
+            answer, span = asked(_exit, int(code[1]), _others(line, line.text)), Span(line.number, 0, code.end())
+            yield claim(line, answer, f"exit code {code[1]}", span)
+        else:
+            for counted, every, text, span in _statements(line):
+                others = _others(line, text)
+                answer = asked(_agrees, counted, others, every)
+                false = "" if others else _contradiction(counted, earlier, line.number)
+                words = [*(f"{count} {name}" for name, count in counted.items()), *["every test passed"] * every]
+                yield claim(line, (False, false) if false and answer[0] is None else answer, ", ".join(words), span)
 
 
-def _of_sentence(line: Line, sentence: re.Match[str], evidence: EvidenceSet, earlier: Earlier) -> Iterator[Claim]:
-    text = sentence[0]
-    whole, every = OF_TOTAL.search(text), ALL.search(text)
-    said = {"passed": int(whole[1]), "total": int(whole[2])} if whole else {}
-    found = [match for match in (whole, every, *COUNT.finditer(text)) if match]
-    for match in COUNT.finditer(text):
-        if said.setdefault(OUTCOMES[match[2][:3].lower()], int(match[1])) != int(match[1]):
-            return  # several things are counted here
-    if every and every[1]:
-        said.setdefault("passed", int(every[1]))
-    if found:
-        start, end = min(match.start() for match in found), max(match.end() for match in found)
-        span = Span(line.number, sentence.start() + start, sentence.start() + end)
-        yield _counted(line, evidence, said, earlier, span, text=text, every=bool(every))
+def _outcome(word: str) -> str:
+    return OUTCOMES[word[:3].lower()]
+
+
+def _statements(line: Line) -> Iterator[tuple[dict[str, int], bool, str, Span]]:
+    """Yield what is counted together, whether all tests are said to have passed, the words of that, and its place."""
+    if label := LABEL.fullmatch(line.text):
+        yield {_outcome(label[1]): int(label[2])}, False, "", Span(line.number)
+    for sentence in SENTENCE.finditer(line.text) if not label and line.form is not Form.ROW else ():
+        text = sentence[0]
+        whole, every, counts = OF_TOTAL.search(text), ALL.search(text), [*COUNT.finditer(text)]
+        said = {"passed": int(whole[1]), "total": int(whole[2])} if whole else {}
+        at_once = all(said.setdefault(_outcome(match[2]), int(match[1])) == int(match[1]) for match in counts)
+        if every and every[1]:
+            said.setdefault("passed", int(every[1]))
+        found = [match for match in (whole, every, *counts) if match]
+        if found and at_once:  # else several things are counted here
+            start, end = min(match.start() for match in found), max(match.end() for match in found)
+            yield said, bool(every), text, Span(line.number, sentence.start() + start, sentence.start() + end)
 
 
 def _others(line: Line, text: str) -> str:
     """Return the words of a statement and its heading that make it one about something else than the whole run."""
     words = PLAIN_WORD.findall(f"{line.heading} {ASIDE.sub(' ', text)}".lower())
-    return " ".join(word for word in words if word.strip("/.-") not in WHOLE)
+    return " ".join(word for word in words if not WHOLE.fullmatch(word.strip("/.-")))
 
 
-def _counted(
-    line: Line,
-    evidence: EvidenceSet,
-    said: Mapping[str, int],
-    earlier: Earlier,
-    span: Span,
-    *,
-    text: str = "",
-    every: bool = False,
-) -> Claim:
-    others = _others(line, text)
-    words = ", ".join([*(f"{count} {name}" for name, count in said.items()), *["every test passed"] * every])
-    found = _answered(line, evidence, words, partial(_agrees, said, others, every=every), span)
-    why = "" if others else _contradiction(said, earlier, line.number)
-    return claim(line, False, words, why, span) if why and found.standing is Standing.UNSUPPORTED else found
-
-
-def _contradiction(said: Mapping[str, int], earlier: Earlier, line: int) -> str:
+def _contradiction(said: Mapping[str, int], earlier: dict[str, tuple[int, int]], line: int) -> str:
     """Return why counts of the whole run cannot be true: more parts than tests, or others in an earlier line."""
     ended = sum(count for name, count in said.items() if name not in {"deselected", "total"})
     if ended > said.get("total", ended):
@@ -284,18 +269,7 @@ def _contradiction(said: Mapping[str, int], earlier: Earlier, line: int) -> str:
     return ""
 
 
-def _answered(line: Line, evidence: EvidenceSet, said: str, asked: Callable[[PytestRun], Answer], span: Span) -> Claim:
-    """Answer a statement by the run; without one, or from one that cannot be believed, it is unsupported."""
-    run = evidence.get(PytestRun)
-    if run is None:
-        return claim(line, None, said, f"no test run was seen: {evidence.why_missing(PytestRun)}", span)
-    if not run.complete or run.disagreements:
-        return claim(line, None, said, f"the test run cannot be believed ({run.process.ended})", span)
-    good, seen = asked(run)
-    return claim(line, good, said, seen, span)
-
-
-def _agrees(said: Mapping[str, int], others: str, run: PytestRun, *, every: bool) -> Answer:
+def _agrees(run: PytestRun, said: Mapping[str, int], others: str, every: bool) -> Answer:
     seen = {name: sum(test.outcome.value == name for test in run.tests) for name in said}
     seen |= {"total": len(run.tests), "deselected": len(run.out(Out.DESELECTED))}
     left = [test for test in run.tests if every and not test.passed]
@@ -308,12 +282,12 @@ def _agrees(said: Mapping[str, int], others: str, run: PytestRun, *, every: bool
     return good, ", ".join([*(f"{seen[n]} {n}" for n in said if n != "total"), f"{len(run.tests)} tests in all", *why])
 
 
-def _exit(code: int, others: str, run: PytestRun) -> Answer:
+def _exit(run: PytestRun, code: int, others: str) -> Answer:
     return run.process.exit_code == code or (None if others else False), f"this run: {run.process.ended}"
 
 
-def _test_end(end: re.Match[str], run: PytestRun) -> Answer:
-    name, outcome = end[1], OUTCOMES[end[2][:3].lower()]
+def _test_end(run: PytestRun, end: re.Match[str]) -> Answer:
+    name, outcome = end[1], _outcome(end[2])
     found = [test for test in run.tests if f"/{function_of(test.id)}".endswith((f"::{name}", f"/{name}"))]
     outcomes = sorted({test.outcome.value for test in found})
     if not found or (len(outcomes) > 1 and outcome in outcomes):

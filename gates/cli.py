@@ -1,6 +1,5 @@
 """The command line: results on stdout, all else on stderr; each command imports what it needs."""
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -42,23 +41,7 @@ python_option = click.option(
 )
 
 
-class _Group(click.Group):
-    """The commands, with a suggestion for one that there is not."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is asked for; say which was meant where there is none of its name."""
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            meant = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
-            hint = (
-                f"; did you mean {meant[0]!r}?" if meant else f"; expected one of {', '.join(self.list_commands(ctx))}"
-            )
-            ctx.fail(f"there is no command {args[0]!r}{hint}")
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_Group, context_settings=CONTEXT)
+@click.group(context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="gates")
 def cli() -> None:
     """Decide whether a change may be merged, on evidence that was seen.
@@ -252,7 +235,7 @@ def doctor(python: str | None) -> None:
     """Tell what this machine can and cannot verify."""
     from gates.commands.doctor import perform
 
-    _print(perform(_project().running(python, None).python).splitlines())
+    _print(perform(_project().running(python, None).python))
 
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
@@ -263,7 +246,7 @@ def history(task: str, form: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import perform
 
-    _print(perform(_project(), task, form=form, last=last).splitlines())
+    _print(perform(_project(), task, form=form, last=last))
 
 
 @cli.command(short_help="Show what changed between two runs.")
@@ -317,4 +300,4 @@ def _coloured(text: str) -> str:
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(visible(line))
+        click.echo("\n".join(map(visible, line.splitlines())))

@@ -1,10 +1,11 @@
 """From findings to a verdict, to a score that no verdict reads, and to where the criteria of a task stand."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
 
+from gates.check import About
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
@@ -14,7 +15,6 @@ from gates.model import (
     Decision,
     Finding,
     Level,
-    Location,
     Outcome,
     Planned,
     Row,
@@ -28,6 +28,9 @@ from gates.report import Coverage, CriterionReport, GateReport, Score, ScoreLine
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 
+UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
+NAMED = 5
+OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 LEVEL_WEIGHTS = {Level.MUST: 4, Level.SHOULD: 2, Level.ADVISORY: 1}
 NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change"
 
@@ -35,17 +38,12 @@ NO_EVIDENCE = "no check passed: nothing that was looked at speaks for the change
 def decide(findings: Iterable[Finding]) -> Verdict:
     """Block on a failure that matters, say so when required evidence is missing, else pass."""
     everything = ranked(findings)
-    blocking = [f for f in everything if f.blocks]
-    missing = [f for f in everything if f.leaves_open]
-    if blocking:
-        return _verdict(Decision.BLOCK, [*blocking, *missing])
-    if missing:
-        return _verdict(Decision.INCONCLUSIVE, missing)
-    if not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
-        return Verdict(
-            decision=Decision.INCONCLUSIVE, exit_code=EXIT_CODES[Decision.INCONCLUSIVE], reasons=(NO_EVIDENCE,)
-        )
-    return _verdict(Decision.PASS, [])
+    blocking, missing = [f for f in everything if f.blocks], [f for f in everything if f.leaves_open]
+    decision = Decision.BLOCK if blocking else Decision.INCONCLUSIVE if missing else Decision.PASS
+    reasons = tuple(map(reason, [*blocking, *missing]))
+    if not reasons and not any(f.outcome is Outcome.PASSED and f.basis is not Basis.DECLARED for f in everything):
+        decision, reasons = Decision.INCONCLUSIVE, (NO_EVIDENCE,)
+    return Verdict(decision=decision, exit_code=EXIT_CODES[decision], reasons=reasons)
 
 
 def decide_gate(findings: Sequence[Finding]) -> tuple[Decision, tuple[str, ...]]:
@@ -109,12 +107,6 @@ def share(total: int, weights: Sequence[int]) -> list[int]:
     return parts
 
 
-def _verdict(decision: Decision, findings: Sequence[Finding]) -> Verdict:
-    return Verdict(
-        decision=decision, exit_code=EXIT_CODES[decision], reasons=tuple(reason(finding) for finding in findings)
-    )
-
-
 def stand(
     task: Task, criterion: Criterion, gates: Sequence[GateReport], run: PytestRun | None, more: Sequence[Finding] = ()
 ) -> CriterionReport:
@@ -122,14 +114,16 @@ def stand(
     everything = [*(finding for gate in gates for finding in gate.findings), *more]
     about = [finding for finding in everything if finding.criterion == criterion.id]
     planned = {one.id: one for gate in gates for one in gate.checks if one.row}
-    waivers = standing_of(task, criterion, everything, waived=any(f.waived for f in about))
-    open_or_bad = [f for f in ranked(about) if f.outcome in {Outcome.FAILED, Outcome.UNKNOWN}]
+    places = [task.place(waiver) for waiver in task.waivers if waiver.criterion == criterion.id]
+    waivers = [f for f in everything if f.rule == "BL012" and f.location in places]
+    telling = [f.message for f in waivers if f.outcome in UNMET or any(one.waived for one in about)]
+    open_or_bad = [f for f in ranked(about) if f.outcome in UNMET]
     return CriterionReport(
         id=criterion.id,
         text=criterion.text,
         level=criterion.level,
         status=status(about),
-        reasons=(*waivers, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
+        reasons=(*telling, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
         code=tuple(_traces(about, planned, Row.CODE)),
         tests=(*_tests(task, criterion, run), *_traces(about, planned, Row.TEST)),
         measures=tuple(_traces(about, planned, Row.MEASURE)),
@@ -177,17 +171,13 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
             )
 
 
-NAMED = 5
-OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
-
-
 def statuses_of(task: Task, findings: Sequence[Finding]) -> list[Status]:
     """Return where each criterion stands by all that was found, in the order of the task."""
     return [status(f for f in findings if f.criterion == criterion.id) for criterion in task.criteria]
 
 
 def recounted(gate: GateReport, coverage: Finding) -> GateReport:
-    """Put the coverage by everything that was seen in place of what one gate could tell."""
+    """Put the coverage, by everything that was seen, in its place in a gate."""
     if not gate.ran or coverage.check not in {check.id for check in gate.checks}:
         return gate
     findings = tuple(coverage if f.rule == coverage.rule else f for f in gate.findings)
@@ -207,62 +197,53 @@ def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) 
 
     Where a task requires nothing (no criterion of level must, no share of them), all of it must have been seen to hold.
     """
+    say = partial(About(rule="GT004", check="seen", location=task.place(task)).unknown, actual="nothing seen")
     stands = [*zip(task.criteria, statuses, strict=True)]
     required = [(criterion, status) for criterion, status in stands if criterion.level is Level.MUST]
     for criterion, status in required:
         said = any(f.blocks or f.leaves_open for f in findings if f.criterion == criterion.id)
         if not said and status not in {Status.PASS, Status.WAIVED}:
-            name = criterion.id
+            name, place = criterion.id, task.place(criterion)
             message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
             fix = f"Bind {name} to a test or measure of level must that applies here."
-            about = partial(Finding, check=f"seen:{name}", criterion=name, level=criterion.level)
-            yield _unseen(about, task.place(criterion), message, "nothing seen", fix)
-    about = partial(Finding, check="seen")
+            yield say(message, fix, check=f"seen:{name}", criterion=name, level=criterion.level, location=place)
     if required and all(status is Status.WAIVED for _, status in required):
         message = "Every required criterion is waived, so nothing that must hold was seen."
-        fix = "Meet at least one required criterion; a waiver shows nothing."
-        yield _unseen(about, task.place(task), message, "nothing seen", fix)
+        yield say(message, "Meet at least one required criterion; a waiver shows nothing.")
     lacking = [f"{criterion.id} {status.value}" for criterion, status in stands if status is not Status.PASS]
     if lacking and not required and not task.coverage_at_least:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         nothing = "No criterion is of level must and no share of them is asked for"
         message = f"{nothing}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
         fix = "Say what must hold: give a criterion the level must, or set coverage_at_least."
-        yield _unseen(about, task.place(task), message, "nothing required", fix)
-
-
-def _unseen(about: Callable[..., Finding], place: Location, message: str, actual: str, fix: str) -> Finding:
-    where = partial(about, rule="GT004", outcome=Outcome.UNKNOWN, location=place)
-    return where(message=message, actual=actual, remediation=fix)
+        yield say(message, fix, actual="nothing required")
 
 
 def judge_coverage(task: Task, coverage: Coverage) -> Finding:
     """Compare the share with what the task asks for; what was not seen leaves it open before it fails."""
     passed, open_ = coverage.counts[Status.PASS], sum(coverage.counts[status] for status in OPEN)
     reachable = (passed + open_) / coverage.counting if coverage.counting else 1.0
-    outcome = Outcome.UNKNOWN
     if not coverage.asked:
         outcome = Outcome.NOT_APPLICABLE
     elif passed and coverage.share >= coverage.asked:  # shares, not counts: 0.55 * 20 is more than 11
         outcome = Outcome.PASSED
-    elif reachable < coverage.asked:
-        outcome = Outcome.FAILED
-    met = outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+    else:
+        outcome = Outcome.FAILED if reachable < coverage.asked else Outcome.UNKNOWN
     waived = coverage.total - coverage.counting
     left_out = f", {waived} waived and left out" if waived else ""
     verified = f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out}"
-    about = partial(Finding, rule="BL003", check="coverage", follows=True, location=task.place(task))
-    return about(
+    return Finding(
+        rule="BL003",
+        check="coverage",
         outcome=outcome,
-        severity=Severity.INFO if met else Severity.MEDIUM,
+        severity=Severity.MEDIUM if outcome in UNMET else Severity.INFO,
+        location=task.place(task),
         expected=f">= {coverage.asked:.0%}",
         actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
         message=f"{verified} ({coverage.words}); {coverage.asked:.0%} are asked for.",
-        remediation="" if met else "Bring more criteria to PASS; the findings of each say what it lacks.",
+        remediation="Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else "",
+        follows=True,
     )
-
-
-UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
 
 
 def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[Finding, ...]:
@@ -272,23 +253,12 @@ def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[
 
 
 def _marked(task: Task, finding: Finding, working: Sequence[Waiver]) -> Finding:
-    waiver = next((waiver for waiver in working if covers(waiver, finding)), None)
+    covering = (one for one in working if one.criterion == finding.criterion and one.rule in {None, finding.rule})
+    waiver = next(covering, None) if finding.outcome in UNMET and may_be_waived(finding.rule) else None
     if waiver is None:
         return finding
-    note = Waived(
-        reason=waiver.reason, owner=waiver.owner, expires=waiver.expires.isoformat(), location=task.place(waiver)
-    )
-    return finding.model_copy(update={"waived": note})
-
-
-def covers(waiver: Waiver, finding: Finding) -> bool:
-    """Return whether a waiver speaks of a finding: one of its criterion and rule that did not pass."""
-    return (
-        finding.outcome in UNMET
-        and finding.criterion == waiver.criterion
-        and waiver.rule in {None, finding.rule}
-        and may_be_waived(finding.rule)
-    )
+    told = {"owner": waiver.owner, "expires": waiver.expires.isoformat(), "location": task.place(waiver)}
+    return finding.model_copy(update={"waived": Waived(reason=waiver.reason, **told)})
 
 
 def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Iterator[Finding]:
@@ -296,17 +266,9 @@ def unneeded(task: Task, gates: Sequence[GateReport], today: date | None) -> Ite
     if today is None or not all(gate.ran for gate in gates):
         return
     used = {f.waived.location for gate in gates for f in gate.findings if f.waived}
+    about = About(rule="BL012", check="waivers", level=Level.ADVISORY, actual="waives nothing")
     for waiver in task.waivers:
         if waiver.works(today) and task.place(waiver) not in used:
-            said = partial(Finding, rule="BL012", check="waivers", outcome=Outcome.FAILED, level=Level.ADVISORY)
-            about = partial(said, subject=f"{waiver.name} unneeded", location=task.place(waiver))
+            own = about.but(subject=f"{waiver.name} unneeded", location=task.place(waiver))
             message, impact = f"{waiver.title} waives nothing.", "It would hide the next failure there."
-            yield about(message=message, actual="waives nothing", impact=impact, remediation="Remove the waiver.")
-
-
-def standing_of(task: Task, criterion: Criterion, findings: Sequence[Finding], *, waived: bool) -> Iterator[str]:
-    """Yield how the waivers of a criterion stand, as far as that says something of where it stands itself."""
-    places = [task.place(waiver) for waiver in task.waivers if waiver.criterion == criterion.id]
-    for finding in findings:
-        if finding.rule == "BL012" and finding.location in places and (waived or finding.outcome in UNMET):
-            yield finding.message
+            yield own.failed(message, "Remove the waiver.", impact=impact)

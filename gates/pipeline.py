@@ -169,6 +169,9 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
     findings = waive(task, findings, today or day_of(evidence))
+    coverage = judge_coverage(task, cover(task, statuses_of(task, findings)))
+    if coverage.outcome is Outcome.FAILED:  # whatever the other gates will see
+        findings = tuple(coverage if f.rule == coverage.rule else f for f in findings)
     decision, reasons = decide_gate(findings)
     return GateReport(
         name=gate.name,

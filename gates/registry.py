@@ -3,32 +3,20 @@
 import importlib
 import importlib.util
 import pkgutil
-from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
-
-
-def modules(package: ModuleType) -> list[ModuleType]:
-    """Import the modules of a package that do not start with an underscore, in the order of their names."""
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__) if not info.name.startswith("_"))
-    return [importlib.import_module(f"{package.__name__}.{name}") for name in names]
-
-
-def values(package: ModuleType, kind: type[T]) -> list[T]:
-    """Return every value of a kind that a module of the package defines, in the order of the modules."""
-    return [value for module in modules(package) for value in values_of(module.__name__, kind)]
-
-
-def classes(package: ModuleType, parent: type[T]) -> list[type[T]]:
-    """Return every subclass of `parent` that is defined in a module of the package."""
-    return [found for module in modules(package) for found in kinds_in(module.__name__, parent)]
 
 
 def parts(name: str, part: str) -> list[str]:
     """Return the modules of one name in the folders of a package, and the files beside these, in order."""
     found = pkgutil.iter_modules(importlib.import_module(name).__path__)
     return [f"{name}.{info.name}{f'.{part}' if info.ispkg else ''}" for info in sorted(found, key=lambda i: i.name)]
+
+
+def values(package: str, kind: type[T]) -> list[T]:
+    """Return every value of a kind that a module of a package defines, in the order of the modules."""
+    return [value for name in parts(package, "judge") for value in values_of(name, kind)]
 
 
 def values_of(name: str, kind: type[T]) -> list[T]:

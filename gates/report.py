@@ -23,6 +23,7 @@ from gates.model import (
     TaskIdentity,
     Verdict,
 )
+from gates.words import joined
 
 RESULT_SCHEMA = "gates.result/1"
 NAMED = 4  # criteria in a headline
@@ -217,9 +218,7 @@ class Report(Model):
             return "the evidence is complete"
         if len(names) > NAMED:
             return f"{len(names)} criteria are verified"
-        if len(names) == 1:
-            return f"{names[0]} is verified"
-        return f"{', '.join(names[:-1])} and {names[-1]} are verified"
+        return f"{joined(names)} {'is' if len(names) == 1 else 'are'} verified"
 
     @property
     def headline(self) -> str:

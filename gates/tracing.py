@@ -7,15 +7,15 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, Unparsed, live_statements
-from gates.config import Settings
-from gates.errors import UsageError
-from gates.evidence.lines.executed_lines import functions_of
+from gates.config import Project
+from gates.evidence.lines.executed_lines import FunctionLines, functions_of
 from gates.evidence.tests.marked import WrittenTest, written_in
 from gates.model import Level, Location, Model
 from gates.project.files import is_test_file
@@ -31,44 +31,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class CodeTrace(Model):
-    """A binding and its lines, or why it has none; `checked` says that it was looked at."""
+class Code(Model):
+    """A binding and one place that it leads to, or why it leads to none."""
 
     name: str
-    asked_at: Location
     location: Location | None = None
     problem: str = ""
-    checked: bool = True
-
-
-class CriterionTrace(Model):
-    """One criterion as its task file binds it; `tests` are the paths and node ids that it names."""
-
-    id: str
-    text: str
-    level: Level
-    asked_at: Location
-    code: tuple[CodeTrace, ...] = ()
-    tests: tuple[str, ...] = ()
-    measures: tuple[str, ...] = ()
-    entry_points: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
-
-    @property
-    def shown_otherwise(self) -> bool:
-        """Return whether something else than a test stands for it."""
-        return bool(self.measures or self.entry_points or self.calls)
 
 
 class Row(Model):
-    """A criterion with the tests that stand for it by path, node id or marker."""
+    """A criterion with its code and the tests that stand for it by path, node id or marker.
+
+    `others` is what else stands for it: a word such as `measure`, and a name.
+    """
 
     task: str
-    criterion: CriterionTrace
+    id: str
+    text: str
+    level: Level
+    code: tuple[Code, ...] = ()
     tests: tuple[WrittenTest, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
 
 
-class TaskTrace(Model):
+class TracedTask(Model):
     """A task and its file."""
 
     id: str
@@ -88,108 +74,77 @@ class Gap(Model):
     """Something that the matrix lacks, where, and what to do."""
 
     kind: Kind
-    criterion: str
+    criterion: str = ""
     message: str
     location: Location | None = None
     remediation: str = ""
 
 
-class WrittenFunction(Model):
-    """A public function or method with a body of its own."""
-
-    name: str
-    location: Location
-
-
 class Matrix(Model):
     """Everything that can be said of some tasks without running anything."""
 
-    tasks: tuple[TaskTrace, ...]
+    tasks: tuple[TracedTask, ...]
     rows: tuple[Row, ...]
     gaps: tuple[Gap, ...]
     loose_tests: tuple[WrittenTest, ...] = ()
-    loose_code: tuple[WrittenFunction, ...] = ()
+    loose_code: tuple[FunctionLines, ...] = ()
     tests: int = 0
     functions: int = 0
     unread_tasks: int = 0
 
 
-def collect(root: Path, settings: Settings, wanted: Path | None) -> tuple[Matrix, list[str]]:
-    """Trace the task of a file, or all; return what is wrong with files, and raise it of the one that was asked for."""
-    tasks, broken = _tasks(root, settings, wanted)
-    asked, told = ([*tasks.values()], broken) if wanted is None else ([tasks[wanted]], [])
-    criteria = {f"{task.id}/{criterion.id}" for task in tasks.values() for criterion in task.criteria}
-    matrix = _matrix(asked, criteria, Sources(root))
-    gaps = (*_loose_names(asked, root, root / settings.rules), *matrix.gaps)
-    return matrix.model_copy(update={"unread_tasks": len(told), "gaps": gaps}), told
-
-
-def _tasks(root: Path, settings: Settings, wanted: Path | None) -> tuple[dict[Path, Task], list[str]]:
-    """Return the tasks, of several files with one id the first or the one that is wanted, and what is wrong."""
-    tasks: dict[Path, Task] = {}
-    files: dict[str, list[str]] = {}
-    broken: list[str] = []
-    for path in dict.fromkeys([*spec.task_files(root / settings.tasks), *([wanted] if wanted else [])]):
-        try:
-            found = spec.load(path, root)
-        except UsageError as error:
-            if path == wanted:
-                raise
-            broken.append(str(error))
-        else:
-            files.setdefault(found.id, []).append(found.path)
-            if len(files[found.id]) == 1 or path == wanted:
-                tasks[path] = found
-    return tasks, broken + [spec.twins(name, paths) for name, paths in files.items() if len(paths) > 1]
-
-
-def _matrix(tasks: list[Task], criteria: set[str], sources: Sources) -> Matrix:
-    """Join tasks with the tests and functions that are written; `criteria` are the ids that there are, `T035/AC3`."""
-    under = [path for task in tasks for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
-    tests, unread = _read(sources, under, written_in)
-    heirs, _ = _read(sources, under, lambda module: _heirs(module, module.tree.body, module.path))
+def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
+    """Trace a task, or all; return what is wrong with files, and raise it of the task that was asked for."""
+    known, broken = spec.load_all(project)
+    broken = [] if wanted else broken
+    tasks = [spec.of_project(wanted, project)] if wanted else [*{task.id: task for task in known}.values()]
+    criteria = {f"{task.id}/{criterion.id}" for task in (*known, *tasks) for criterion in task.criteria}
+    sources = Sources(project.root)
+    written, unread = _Written.under(tasks, sources)
     functions, more = _read(sources, [path for task in tasks for path in task.implementation], _public)
-    written = _Written(tests, heirs)
-    rows = tuple(row for task in tasks for row in _rows(task, Resolver(task, sources), written))
+    traced = [found for task in tasks for found in _traced(task, Resolver(task, sources), written)]
+    rows = tuple(row for row, _ in traced)
+    gaps = [*_loose_names(tasks, project), *(gap for _, gaps in traced for gap in gaps)]
     bound = {test.id for row in rows for test in row.tests}
-    found = [gap for row in rows for gap in _gaps(row, written)]
-    return Matrix(
-        tasks=tuple(TaskTrace(id=task.id, title=task.title, path=task.path) for task in tasks),
+    matrix = Matrix(
+        tasks=tuple(TracedTask(id=task.id, title=task.title, path=task.path) for task in tasks),
         rows=rows,
-        gaps=(*found, *_loose_markers(tests, criteria), *map(_unread, (unread | more).items())),
-        loose_tests=tuple(test for test in tests if test.id not in bound and not test.markers),
+        gaps=(*gaps, *_loose_markers(written.tests, criteria), *dict.fromkeys([*unread, *more])),
+        loose_tests=tuple(test for test in written.tests if test.id not in bound and not test.markers),
         loose_code=tuple(_without_criterion(functions, rows)),
-        tests=len(tests),
+        tests=len(written.tests),
         functions=len(functions),
+        unread_tasks=len(broken),
     )
+    return matrix, broken
 
 
 def _read(
     sources: Sources, paths: Iterable[str], look: Callable[[SourceModule], Iterable[T]]
-) -> tuple[list[T], dict[str, str]]:
-    """Return what there is in the Python files under some paths, and why a file could not be read."""
-    found: list[T] = []
-    problems: dict[str, str] = {}
+) -> tuple[list[T], list[Gap]]:
+    """Return what there is in the Python files under some paths, and the files that could not be read."""
+    found, gaps = list[T](), list[Gap]()
+    unread = partial(Gap, kind=Kind.UNREAD, remediation="Fix the file.")
     for path in [path for path in sources.files(tuple(dict.fromkeys(paths))) if path.suffix == ".py"]:
         name = sources.shown(path)
         try:
             found += look(sources.module(path, ".".join(Path(name).parent.parts)))
         except Unparsed as error:
-            problems[name] = str(error)
+            at, _, message = str(error).removeprefix(f"{name}:").partition(": ")
+            gaps.append(unread(message=message, location=Location(path=name, line=int(at.split(":")[0]))))
         except RecursionError:
-            problems[name] = f"{name}:1: nested too deeply to be read"
-    return found, problems
+            gaps.append(unread(message="nested too deeply to be read", location=Location(path=name, line=1)))
+    return found, gaps
 
 
-def _public(module: SourceModule) -> Iterator[WrittenFunction]:
+def _public(module: SourceModule) -> list[FunctionLines]:
     path = Path(module.path)
-    for function in () if is_test_file(path) or path.stem == "conftest" else functions_of(module):
-        if function.public:
-            yield WrittenFunction(name=function.name, location=function.location)
+    is_of_tests = is_test_file(path) or path.stem == "conftest"
+    return [] if is_of_tests else [function for function in functions_of(module) if function.public]
 
 
-UNITTEST = ("unittest.TestCase", "unittest.IsolatedAsyncioTestCase")
-ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol", *UNITTEST}
+ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}
+ALONE |= {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase"}
 
 
 def _heirs(module: SourceModule, body: list[ast.stmt], owner: str) -> Iterator[str]:
@@ -205,7 +160,8 @@ def _heirs(module: SourceModule, body: list[ast.stmt], owner: str) -> Iterator[s
 class _Written:
     """The tests that are written, found by path and by marker."""
 
-    def __init__(self, tests: Iterable[WrittenTest], heirs: Iterable[str]) -> None:
+    def __init__(self, tests: list[WrittenTest], heirs: list[str]) -> None:
+        self.tests = tests
         self._heirs = {heir: _place(heir) for heir in heirs}
         self._under: dict[PurePosixPath, list[WrittenTest]] = defaultdict(list)
         self.marked: dict[str, list[WrittenTest]] = defaultdict(list)
@@ -216,7 +172,15 @@ class _Written:
             for marker in test.markers:
                 self.marked[marker.names or ""].append(test)
 
-    def under(self, path: str) -> list[WrittenTest]:
+    @classmethod
+    def under(cls, tasks: Iterable[Task], sources: Sources) -> tuple["_Written", list[Gap]]:
+        """Return the tests of some tasks, and the files that could not be read."""
+        paths = [path for task in tasks for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+        tests, unread = _read(sources, paths, written_in)
+        heirs, _ = _read(sources, paths, lambda module: _heirs(module, module.tree.body, module.path))
+        return cls(tests, heirs), unread
+
+    def at(self, path: str) -> list[WrittenTest]:
         """Return the tests in a folder, a file or a class, or the one of a node id; parameters are left aside."""
         return self._under.get(_place(path), [])
 
@@ -231,111 +195,113 @@ def _place(test: str) -> PurePosixPath:
     return PurePosixPath(test.split("[")[0].replace("::", "/"))
 
 
-def _rows(task: Task, resolver: Resolver, written: _Written) -> Iterator[Row]:
-    """Yield each criterion of a task with its code and its tests."""
+def _traced(task: Task, resolver: Resolver, written: _Written) -> Iterator[tuple[Row, list[Gap]]]:
+    """Yield each criterion of a task with its code and its tests, and what it lacks."""
     patterns: tuple[PatternTrace, ...] = ()
     if any(binding.pattern for criterion in task.criteria for binding in criterion.code):
         from gates.evidence.source_tree import trace_patterns  # most tasks have none, and need not pay for the engine
 
         patterns = trace_patterns((b for c in task.criteria for b in c.code), resolver)
     for criterion in task.criteria:
-        found = [test for path in criterion.tests for test in written.under(path)]
-        found += written.marked[f"{task.id}/{criterion.id}"]
-        tests = {test.id: test for test in found}
-        code = [each for binding in criterion.code for each in _traced(task, binding, resolver, patterns)]
-        yield Row(task=task.id, criterion=_criterion(task, criterion, code), tests=tuple(tests.values()))
+        found = [test for path in criterion.tests for test in written.at(path)]
+        tests = {test.id: test for test in [*found, *written.marked[f"{task.id}/{criterion.id}"]]}
+        code = [each for binding in criterion.code for each in _code(task, binding, resolver, patterns)]
+        others, gaps = tuple(_others(task, criterion)), [*(gap for _, gap in code if gap), *_gone(criterion, written)]
+        gaps += _missing(task, criterion, by_test=bool(tests or criterion.tests or others))
+        row = Row(
+            task=task.id,
+            id=criterion.id,
+            text=criterion.text,
+            level=criterion.level,
+            code=tuple(one for one, _ in code),
+            tests=tuple(tests.values()),
+            others=others,
+        )
+        of_it = {"criterion": f"{task.id}/{criterion.id}"}
+        yield row, [gap.model_copy(update={"location": gap.location or task.place(criterion), **of_it}) for gap in gaps]
 
 
-def _criterion(task: Task, criterion: Criterion, code: list[CodeTrace]) -> CriterionTrace:
-    others = [part for part in task.shown_by(criterion) if not isinstance(part, EntryPoint)]
-    names = [getattr(part, "name", "") or getattr(part, "call", "") for part in others]
-    return CriterionTrace(
-        id=criterion.id,
-        text=criterion.text,
-        level=criterion.level,
-        asked_at=task.place(criterion),
-        code=tuple(code),
-        tests=criterion.tests,
-        measures=tuple(measure.name for measure in criterion.measures),
-        entry_points=tuple(entry.name for entry in task.entry_points if criterion.id in entry.criteria),
-        calls=tuple(f"{part.key.replace('_', ' ')}: {name}" for part, name in zip(others, names, strict=True)),
-    )
-
-
-def _traced(
+def _code(
     task: Task, binding: CodeBinding, resolver: Resolver, patterns: Iterable["PatternTrace"]
-) -> Iterator[CodeTrace]:
-    """Yield each place that a binding comes to, or the reason why there is none."""
-    told = CodeTrace(name=binding.name, asked_at=task.place(binding))
+) -> Iterator[tuple[Code, Gap | None]]:
+    """Yield each place that a binding leads to, and what is wrong with it."""
+    name = binding.name
     if binding.rule:
-        yield told.model_copy(update={"problem": "applied by `gates run`", "checked": False})
-    elif binding.pattern:
+        yield Code(name=name, problem="applied by `gates run`"), None
+        return
+    places: tuple[Location | None, ...]
+    if binding.pattern:
         wanted = (binding.pattern, binding.in_, binding.at_least)
         found = next(one for one in patterns if (one.pattern, one.within, one.at_least) == wanted)
-        for place in found.places or (None,):
-            yield told.model_copy(update={"location": place, "problem": found.problem, "checked": found.checked})
+        places, problem, checked = found.places or (None,), found.problem, found.checked
     else:
         trace = resolver.trace(binding)
         missing = ", ".join(use.name for use in trace.uses if not use.lines)
         problem = trace.problem or (f"does not use {missing}" if missing else "")
-        yield told.model_copy(update={"location": trace.location, "problem": problem, "checked": trace.checked})
+        places, checked = (trace.location,), trace.checked
+    kind, fix = (Kind.DEAD, "Implement it, or fix the binding.") if checked else (Kind.UNREAD, "Fix the file.")
+    for place in places:
+        gap = Gap(kind=kind, message=f"{name}: {problem}", location=place or task.place(binding), remediation=fix)
+        yield Code(name=name, location=place, problem=problem), gap if problem else None
 
 
-def _gap(kind: Kind, criterion: str, message: str, location: Location | None, remediation: str) -> Gap:
-    return Gap(kind=kind, criterion=criterion, message=message, location=location, remediation=remediation)
+def _others(task: Task, criterion: Criterion) -> Iterator[tuple[str, str]]:
+    """Yield what stands for a criterion beside tests: what it is, and its name."""
+    parts = task.shown_by(criterion)
+    yield from (("measure", measure.name) for measure in criterion.measures)
+    yield from (("entry", part.name) for part in parts if isinstance(part, EntryPoint))
+    for part in [part for part in parts if not isinstance(part, EntryPoint)]:
+        yield "call", f"{part.key.replace('_', ' ')}: {getattr(part, 'name', '') or getattr(part, 'call', '')}"
 
 
-def _gaps(row: Row, written: _Written) -> Iterator[Gap]:
-    criterion, place = row.criterion, row.criterion.asked_at
-    name = f"{row.task}/{criterion.id}"
-    for binding in criterion.code:
-        if not binding.problem or (binding.location is None and binding.name.startswith(RULE)):
-            continue
-        kind, fix = (
-            (Kind.DEAD, "Implement it, or fix the binding.") if binding.checked else (Kind.UNREAD, "Fix the file.")
-        )
-        yield _gap(kind, name, f"{binding.name}: {binding.problem}", binding.location or binding.asked_at, fix)
-    for path in [path for path in criterion.tests if not written.under(path)]:
+def _gone(criterion: Criterion, written: _Written) -> Iterator[Gap]:
+    """Yield the paths of a criterion that name no test, as far as can be read."""
+    for path in [path for path in criterion.tests if not written.at(path)]:
         if heir := written.heir(path):
             message = f"{path} names no test, unless {heir} has it from a class that it extends"
-            yield _gap(Kind.UNREAD, name, message, place, "See with `gates run`.")
+            yield Gap(kind=Kind.UNREAD, message=message, remediation="See with `gates run`.")
         else:
-            yield _gap(Kind.DEAD, name, f"{path} names no test", place, "Write the test, or fix the reference.")
-    must = criterion.level is Level.MUST
-    if must and not criterion.code:
+            fix = "Write the test, or fix the reference."
+            yield Gap(kind=Kind.DEAD, message=f"{path} names no test", remediation=fix)
+
+
+def _missing(task: Task, criterion: Criterion, *, by_test: bool) -> Iterator[Gap]:
+    """Yield what nobody has bound to a criterion of level must."""
+    if criterion.level is Level.MUST and not criterion.code:
         fix = "Name the symbols that implement it under 'code'."
-        yield _gap(Kind.MISSING, name, "no code is bound to it", place, fix)
-    if must and not (row.tests or criterion.tests or criterion.shown_otherwise):
-        fix = f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").'
-        yield _gap(Kind.MISSING, name, "no test, measure or entry point verifies it", place, fix)
+        yield Gap(kind=Kind.MISSING, message="no code is bound to it", remediation=fix)
+    if criterion.level is Level.MUST and not by_test:
+        mark = f'@pytest.mark.criterion("{task.id}/{criterion.id}")'
+        message, fix = (
+            "no test, measure or entry point verifies it",
+            f'Name tests under "tests", or mark them with {mark}.',
+        )
+        yield Gap(kind=Kind.MISSING, message=message, remediation=fix)
 
 
 def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator[Gap]:
     """Yield the markers that name no criterion of any task."""
     for test in tests:
         for marker in test.markers:
-            where, such = Location(path=test.location.path, line=marker.line), "the criterion, such as 'T035/AC3'."
-            if marker.names == "":
-                yield _gap(Kind.DEAD, "", f"a marker of {test.id} names no criterion", where, f"Name {such}")
-            elif marker.names is None:
+            said = partial(Gap, location=Location(path=test.location.path, line=marker.line))
+            fix = "the criterion, such as 'T035/AC3'."
+            if marker.names is None:
                 message = f"a marker of {test.id} is not written as plain text"
-                yield _gap(Kind.UNREAD, "", message, where, f"Write {such}")
+                yield said(kind=Kind.UNREAD, message=message, remediation=f"Write {fix}")
+            elif not marker.names:
+                message = f"a marker of {test.id} names no criterion"
+                yield said(kind=Kind.DEAD, message=message, remediation=f"Name {fix}")
             elif marker.names not in criteria:
                 hint = did_you_mean(marker.names, criteria)
                 message = f"{test.id} is marked for {marker.names!r}, which does not exist"
                 message += hint if hint.startswith("; did") else ""
-                yield _gap(Kind.DEAD, "", message, where, "Fix the marker's id.")
+                yield said(kind=Kind.DEAD, message=message, remediation="Fix the marker's id.")
 
 
-def _unread(file: tuple[str, str]) -> Gap:
-    at, _, message = file[1].removeprefix(f"{file[0]}:").partition(": ")
-    return _gap(Kind.UNREAD, "", message, Location(path=file[0], line=int(at.split(":")[0])), "Fix the file.")
-
-
-def _without_criterion(functions: list[WrittenFunction], rows: tuple[Row, ...]) -> Iterator[WrittenFunction]:
+def _without_criterion(functions: list[FunctionLines], rows: tuple[Row, ...]) -> Iterator[FunctionLines]:
     """Yield the functions of which no criterion's code holds a line."""
     bound: dict[str, list[Location]] = defaultdict(list)
-    for place in (binding.location for row in rows for binding in row.criterion.code):
+    for place in (binding.location for row in rows for binding in row.code):
         if place and place.line:
             bound[place.path].append(place)
     for function in functions:
@@ -343,15 +309,14 @@ def _without_criterion(functions: list[WrittenFunction], rows: tuple[Row, ...]) 
             yield function
 
 
-RULE = "rule "  # how a binding to a rule begins
-
-
-def _loose_names(tasks: list[Task], root: Path, rules: Path) -> Iterator[Gap]:
+def _loose_names(tasks: list[Task], project: Project) -> Iterator[Gap]:
     """Yield a dead reference for each path and each code rule of some tasks that leads nowhere."""
     asked: list[tuple[str, str, Location]] = []
+    dead = partial(Gap, kind=Kind.DEAD)
     for task in tasks:
-        for loose in led_nowhere(task, root):
-            yield _gap(Kind.DEAD, task.id, loose.message.removesuffix("."), loose.location, loose.remediation)
+        for loose in led_nowhere(task, project.root):
+            message, fix = loose.message.removesuffix("."), loose.remediation
+            yield dead(criterion=task.id, message=message, location=loose.location, remediation=fix)
         said = [(name, line) for key, name, line, _ in task.spots if key == "rules"]
         asked += [(name, task.id, Location(path=task.path, line=line)) for name, line in said]
         bound = [(criterion, binding) for criterion in task.criteria for binding in criterion.code]
@@ -361,9 +326,10 @@ def _loose_names(tasks: list[Task], root: Path, rules: Path) -> Iterator[Gap]:
     from gates.scan.loading import SHIPPED, load_folder, named, unknown  # most tasks need not pay for the engine
 
     known = load_folder(SHIPPED, SHIPPED.parent.parent)  # examples are tried when a rule is applied
-    known |= load_folder(rules, root) if rules.is_dir() else {}
+    known |= load_folder(project.rules, project.root) if project.rules.is_dir() else {}
     for name, asks, place in asked:
         there = name in known if "/" in asks else named(name, known)  # a criterion is bound to a rule, never to a tag
         if not there:
             problem = unknown(name, known).partition("; known: ")[0]
-            yield _gap(Kind.DEAD, asks, problem, place, "Fix the name; `gates explain` shows a rule.")
+            fix = "Fix the name; `gates explain` shows a rule."
+            yield dead(criterion=asks, message=problem, location=place, remediation=fix)

@@ -43,6 +43,11 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or f'{one}s'}"
 
 
+def joined(names: Sequence[str]) -> str:
+    """Return names as a sentence has them, such as `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def first_of(names: Sequence[object], most: int) -> str:
     """Return the first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -133,7 +133,7 @@ USAGE: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown format": (("run", "T1", "--format", "markdwon"), ("did you mean 'markdown'?",)),
     "unknown criterion": (("run", "T1", "--only", "AC11"), ("T1 has no criterion 'AC11'", "did you mean 'AC1'?")),
     "unknown option": (("run", "T1", "--gates", "x"), ("--gates",)),
-    "unknown command": (("rnu", "T1"), ("there is no command 'rnu'; did you mean 'run'?",)),
+    "unknown command": (("rnu", "T1"), ("No such command 'rnu'. Did you mean 'run'?",)),
     "no task": (("run",), ("TASK",)),
     "time limit of 0": (("run", "T1", "--timeout", "0"), ("--timeout",)),
     "endless time limit": (("run", "T1", "--timeout", "inf"), ("--timeout",)),

@@ -36,11 +36,6 @@ from leaking import a_holder, a_leaking_task, a_watch, growing, leaked
 from recording import a_recorded, a_trained_task, recorded
 from regressing import a_regressing_task, compared, sides
 
-import gates
-import gates.evidence
-import gates.evidence.lines
-import gates.evidence.tests
-import gates.render
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
 from gates.checks.policy.judge import Mode
@@ -59,14 +54,18 @@ from gates.stages import Gate
 from gates.task.task import Task
 
 GATES = pipeline.discover()
-ROOMS = (gates.evidence, gates.evidence.lines, gates.evidence.tests)
+ROOMS = [
+    f"gates.{path.relative_to(ROOT / 'gates').with_suffix('').as_posix().replace('/', '.')}"
+    for path in sorted((ROOT / "gates/evidence").rglob("*.py"))
+    if not path.name.startswith("_")
+]
 KINDS = sorted(
-    {kind for room in ROOMS for kind in registry.classes(room, Evidence)}
+    {kind for module in ROOMS for kind in registry.kinds_in(module, Evidence)}
     | {kind for gate in GATES for kind in gate.uses},
     key=lambda kind: kind.__name__,
 )
 RULES = load_rules()
-FORMATS = registry.values(gates.render, Format)
+FORMATS = registry.values("gates.render", Format)
 FOREIGN = {"recorder"}  # programs for the tested project's interpreter, with its torch
 MODULES = sorted(
     path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")

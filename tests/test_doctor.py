@@ -27,7 +27,7 @@ def test_it_tells_what_the_machine_can_verify(tmp_path: Path) -> None:
 
 def test_this_interpreter_tells_of_itself(tmp_path: Path) -> None:
     code = "import sys; sys.modules['torch'] = None; from gates.child.importing import about; about()"
-    text = perform(a_python(tmp_path, f'{sys.executable} -c "{code}"'))
+    text = "\n".join(perform(a_python(tmp_path, f'{sys.executable} -c "{code}"')))
     assert "pytest" in text
     assert "torch        cannot be imported" in text
 
@@ -40,11 +40,11 @@ def a_python(folder: Path, says: str) -> str:
 
 
 def test_an_interpreter_that_is_not_there_is_said(tmp_path: Path) -> None:
-    text = perform("/no/python")
+    text = "\n".join(perform("/no/python"))
     assert "'/no/python' cannot be started: No such file or directory: nothing of a project can be run" in text
 
 
 @pytest.mark.parametrize("says", ["exit 3", "echo garbage", "echo '[]'", "true"])
 def test_an_interpreter_that_is_none_is_said(tmp_path: Path, says: str) -> None:
-    text = perform(a_python(tmp_path, says))
+    text = "\n".join(perform(a_python(tmp_path, says)))
     assert "nothing of a project can be run" in text

@@ -24,7 +24,7 @@ def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
 
 
 def shown(root: Path, form: str = "text", last: int = 20) -> str:
-    return perform(Project(root, Settings()), "T1", form=form, last=last)
+    return "".join(f"{line}\n" for line in perform(Project(root, Settings()), "T1", form=form, last=last))
 
 
 def test_runs_are_kept_in_order_and_read_back_by_task(tmp_path: Path) -> None:

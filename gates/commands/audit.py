@@ -1,5 +1,6 @@
 """What `gates audit` does: read a report, look at what it speaks of, and say which of its claims hold."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -9,7 +10,7 @@ from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
 from gates.claimed_numbers import counts, sums
-from gates.claims import NUMBER, Claim, Sources, Standing, lines_of, quotes
+from gates.claims import Claim, Sources, Standing, lines_of, quotes
 from gates.config import Project
 from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
@@ -18,6 +19,9 @@ from gates.render.markdown import page
 from gates.task import loading
 from gates.words import first_of, printable, visible
 
+NUMBER = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
+)
 NO_TASK = "no task was named whose tests could be run (--task)"
 ORDER = (Standing.CONTRADICTED, Standing.UNSUPPORTED, Standing.CONFIRMED)
 WIDE = 100  # characters of a cell on a terminal
@@ -46,7 +50,7 @@ class Audited:
 
 def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
     """Look at every claim of a page; what an audit in it retells of another page is not its own."""
-    lines = [line for line in lines_of(text) if not line.title.startswith("Audit of ")]
+    lines = [line for line in lines_of(text) if not (line.heads and line.heads[0][1].startswith("Audit of "))]
     each = (sums(lines), quotes(lines, files), counts(lines, evidence))
     claims = [*chain.from_iterable(islice(found, MAX_CLAIMS) for found in each)][:MAX_CLAIMS]
     covered: dict[int, list[tuple[int, int]]] = {}

@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
-from gates.report import Report, Since
+from gates.report import GateReport, Report, Since
 
 NAMED = 5  # findings of one rule
 
@@ -23,16 +23,16 @@ def newest(reports: Path) -> Path:
 
 def perform(before: Path, after: Path | None = None) -> str:
     """Compare two results, each a `result.json` or the folder that holds one; of one folder its last two runs."""
-    if after is None:
-        before, after = before / store.PREVIOUS, before
+    before, after = (before, after) if after else (before / store.PREVIOUS, before)
     old, new = _result(before), _result(after)
     lines = [_head("A", before, old), _head("B", after, new), *_notes(old, new)]
-    parts = {
-        "criteria": tuple(_criteria(old, new)),
-        "findings": tuple(_findings(old, new)),
-        "numbers": tuple(f"{name}: {text}: {way or 'the intervals overlap'}" for name, text, way in numbers(old, new)),
-    }
-    return "\n".join([*lines, *_shown(parts), ""])
+    apart = (f"{name}: {text}: {way or 'the intervals overlap'}" for name, text, way in numbers(old, new))
+    parts = {"criteria": _criteria(old, new), "findings": _findings(old, new), "numbers": apart}
+    for name, found in parts.items():
+        told = [f"  {line}" for line in found]
+        nothing = f"{name}: no change" if name != "numbers" else "numbers: none in both"
+        lines += ["", f"{name}:" if told else nothing, *told]
+    return "\n".join([*lines, ""])
 
 
 def _result(path: Path) -> Report:
@@ -70,15 +70,16 @@ def _notes(old: Report, new: Report) -> Iterator[str]:
 
 
 def _criteria(old: Report, new: Report) -> Iterator[str]:
+    """Yield the criteria whose status is another, or that are in one of them only."""
     was, now = ({one.id: one for one in report.criteria} for report in (old, new))
-    for name in dict.fromkeys([*was, *now]):
-        if name not in now:
-            yield f"{name}: {was[name].status.value} -> no longer asked for ({was[name].text})"
-        elif name not in was:
-            yield f"{name}: new, {now[name].status.value} ({now[name].text})"
-        elif was[name].status is not now[name].status:
-            why = f": {now[name].reasons[0]}" if now[name].reasons else ""
-            yield f"{name}: {was[name].status.value} -> {now[name].status.value}{why}"
+    for name, one in now.items():
+        if name not in was:
+            yield f"{name}: new, {one.status.value} ({one.text})"
+        elif was[name].status is not one.status:
+            why = f": {one.reasons[0]}" if one.reasons else ""
+            yield f"{name}: {was[name].status.value} -> {one.status.value}{why}"
+    for gone in [one for name, one in was.items() if name not in now]:
+        yield f"{gone.id}: {gone.status.value} -> no longer asked for ({gone.text})"
 
 
 def _findings(old: Report, new: Report) -> Iterator[str]:
@@ -97,8 +98,7 @@ def _findings(old: Report, new: Report) -> Iterator[str]:
 
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
     """Return them by fingerprint, and by their number among those of the same fingerprint."""
-    found: dict[tuple[str, int], Finding] = {}
-    seen = Counter[str]()
+    found, seen = dict[tuple[str, int], Finding](), Counter[str]()
     for finding in report.every_finding:
         if finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
             found[finding.fingerprint, seen[finding.fingerprint]] = finding
@@ -113,13 +113,6 @@ def _finding(finding: Finding) -> str:
     return f"{finding.outcome.value} {finding.rule}{place}{f' [{notes}]' if notes else ''} {finding.message}"
 
 
-def _shown(parts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    for name, lines in parts.items():
-        yield ""
-        yield f"{name}:" if lines else f"{name}: no change" if name != "numbers" else "numbers: none in both"
-        yield from (f"  {line}" for line in lines)
-
-
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
 NOTED = 1.2  # a gate that took less than this many times as long took as long as before
@@ -128,13 +121,15 @@ LEAST_S = 5.0
 
 def since(old: Report, new: Report) -> Since:
     """Return what turned, which numbers changed by more than their intervals, and which gates took longer or less."""
-    apart = (f"{name}: {text}" for name, text, way in numbers(old, new) if way)
+    was, took = {one.id: one.status for one in old.criteria}, {gate.name: gate for gate in old.gates}
+    other = [(one.id, was.get(one.id), one.status) for one in new.criteria if was.get(one.id) is not one.status]
+    turned = tuple(f"{name} {then.value} -> {now.value}" if then else f"{name} is new" for name, then, now in other)
     return Since(
         at=old.started_at,
         decision=old.verdict.decision,
-        criteria=tuple(_turned(old, new)),
-        numbers=tuple(apart),
-        times=tuple(_times(old, new)),
+        criteria=turned,
+        numbers=tuple(f"{name}: {text}" for name, text, way in numbers(old, new) if way),
+        times=tuple(line for gate in new.gates if gate.name in took for line in _times(took[gate.name], gate)),
     )
 
 
@@ -149,23 +144,10 @@ def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:
             yield name, text, ("less" if after < before else "more") if apart else ""
 
 
-def _turned(old: Report, new: Report) -> Iterator[str]:
-    was = {one.id: one.status for one in old.criteria}
-    for one in new.criteria:
-        if one.id not in was:
-            yield f"{one.id} is new"
-        elif was[one.id] is not one.status:
-            yield f"{one.id} {was[one.id].value} -> {one.status.value}"
-
-
-def _times(old: Report, new: Report) -> Iterator[str]:
-    was = {gate.name: gate.duration_s for gate in old.gates if gate.ran}
-    for gate in new.gates:
-        before = was.get(gate.name)
-        if gate.ran and before is not None and max(before, gate.duration_s) >= LEAST_S:
-            slower = gate.duration_s > NOTED * before
-            if slower or before > NOTED * gate.duration_s:
-                yield f"{gate.name} {before:.0f} s -> {gate.duration_s:.0f} s"
+def _times(was: GateReport, now: GateReport) -> Iterator[str]:
+    before, after = sorted((was.duration_s, now.duration_s))
+    if was.ran and now.ran and after >= LEAST_S and after > NOTED * before:
+        yield f"{now.name} {was.duration_s:.0f} s -> {now.duration_s:.0f} s"
 
 
 def intervals(report: Report) -> dict[str, tuple[float, float, float]]:

@@ -14,20 +14,16 @@ from gates.measuring import machine
 from gates.words import printable
 
 
-def perform(python: str) -> str:
-    """Look, and return the page."""
-    with guarded_folder() as folder:
-        told = _interpreter(python, folder)
-        lines = [*_machine(), "", *_verifiable(python, told)]
-    return "\n".join(lines) + "\n"
-
-
-def _machine() -> Iterator[str]:
+def perform(python: str) -> Iterator[str]:
+    """Look, and yield the lines of the page."""
     now = machine.observe()
     all_of_them = psutil.cpu_count() or now.cores
     yield f"processor    {machine.processor().name}, {now.cores} of {all_of_them} cores may be used"
     yield f"quota        {now.quota if now.quota not in {'', '-1', 'max 100000'} else 'none that can be seen'}"
     yield f"memory       {psutil.virtual_memory().total / 1024**3:.0f} GiB"
+    yield ""
+    with guarded_folder() as folder:
+        yield from _verifiable(python, _interpreter(python, folder))
 
 
 def _interpreter(python: str, folder: Path) -> dict[str, Any]:
@@ -56,16 +52,13 @@ def _verifiable(python: str, told: dict[str, Any]) -> Iterator[str]:
     yield f"clocks       {', '.join(clocks)}"
     yield f"devices      {', '.join(devices)}"
     yield ""
-    yield _can("tests", "pytest" in versions, "pytest is not installed in this interpreter")
-    yield _can("lines that tests execute", "coverage" in versions, "coverage is not installed in this interpreter")
-    yield _can("training steps", "torch" in versions and "torch_problem" not in told, "there is no torch that works")
-    yield _can("numbers on the cpu", True, "")
+    parts = [
+        ("tests", "pytest" in versions, "pytest is not installed in this interpreter"),
+        ("lines that tests execute", "coverage" in versions, "coverage is not installed in this interpreter"),
+        ("training steps", "torch" in versions and "torch_problem" not in told, "there is no torch that works"),
+        ("numbers on the cpu", True, ""),
+    ]
     for device in ("cuda", "rocm"):
-        present = any(name.startswith(device) for name in devices)
-        yield _can(
-            f"numbers on {device}", present, f"this machine shows no {device} device; measure on one that has it"
-        )
-
-
-def _can(what: str, there: bool, why: str) -> str:
-    return f"can verify   {what}" if there else f"cannot       {what}: {why}"
+        there, why = any(name.startswith(device) for name in devices), f"this machine shows no {device} device"
+        parts.append((f"numbers on {device}", there, f"{why}; measure on one that has it"))
+    yield from (f"can verify   {what}" if there else f"cannot       {what}: {why}" for what, there, why in parts)

@@ -17,63 +17,61 @@ from gates.scan.rule import Rule
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
-from gates.words import visible
 
 RULE_ID = re.compile(r"[A-Z]{2}[0-9]{3}")
 LISTED = 3
 
 
-def explain(subject: str, criterion: str | None, project: Project, out: Path | None) -> list[str]:
+def explain(subject: str, criterion: str | None, project: Project, out: Path | None) -> Iterator[str]:
     """Explain a rule, a code rule, a task or a criterion; raise `UsageError` for what there is not."""
     known = pipeline.rule_texts()
+    code_rules = {} if subject in known else load_rules(project.rules, project.root)
     if subject in known:
-        return _rule(known[subject])
-    code_rules = load_rules(project.rules, project.root)
-    if subject in code_rules:
-        return _code_rule(code_rules[subject])
-    if RULE_ID.fullmatch(subject):
+        yield from _rule(known[subject])
+    elif subject in code_rules:
+        yield from _code_rule(code_rules[subject])
+    elif RULE_ID.fullmatch(subject):
         raise UsageError(f"there is no rule {subject!r}{did_you_mean(subject, known)}")
-    task = spec.of_project(subject, project)
-    report = store.last(out or project.reports / task.id)
-    folder = out or Path(project.settings.reports, task.id)
-    if criterion in known:
-        return [*_rule(known[criterion]), "", *_findings(report, lambda f: f.rule == criterion, known)]
-    if criterion is None:
-        stopping = _findings(report, lambda f: f.blocks or f.leaves_open, known)
-        return [*_verdict(task, report, folder), "", *(stopping or map(visible, _foundation(report)))]
-    asked = task.criterion(criterion)
-    lines = [
-        f"{task.id} {asked.id} ({asked.level.value}): {asked.text}",
-        f"  asked for in {task.place(asked)}",
-    ]
-    stood = next((c for c in report.criteria if c.id == criterion), None) if report else None
-    if report is None or stood is None:
-        return [*lines, f"  never judged; run `gates run {task.id}`"]
-    lines += [*_verdict(task, report, folder), "", f"status: {stood.status.value}", *_standing(stood), ""]
-    return [*map(visible, lines), *_findings(report, lambda f: f.criterion == criterion, known)]
+    else:
+        task = spec.of_project(subject, project)
+        report = store.last(out or project.reports / task.id)
+        yield from _of_task(task, criterion, report, out or Path(project.settings.reports, task.id), known)
 
 
-def every_rule(project: Project) -> list[str]:
-    """Return the rules of the gates and the code rules, a line each."""
-    gates = [f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values()]
-    code = [
-        f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
-        for rule in load_rules(project.rules, project.root).values()
-    ]
-    return [*gates, "", *map(visible, code)]
+def every_rule(project: Project) -> Iterator[str]:
+    """Yield the rules of the gates and the code rules, a line each."""
+    yield from (f"{rule.id}  {rule.title}" for rule in pipeline.rule_texts().values())
+    yield ""
+    for rule in load_rules(project.rules, project.root).values():
+        yield f"{rule.id}  ({rule.form.severity.value}) {rule.form.problem}"
 
 
-def _verdict(task: Task, report: Report | None, folder: Path) -> list[str]:
-    if report is None:
-        return [f"{task.id} {task.title}: never judged; run `gates run {task.id}`"]
+def _of_task(
+    task: Task, name: str | None, report: Report | None, folder: Path, known: dict[str, RuleText]
+) -> Iterator[str]:
+    """Explain a task, or of it the criterion or the rule of a name."""
+    if name in known:
+        yield from (*_rule(known[name]), "", *_findings(report, lambda f: f.rule == name, known))
+        return
+    if name is not None:
+        asked = task.criterion(name)
+        yield f"{task.id} {asked.id} ({asked.level.value}): {asked.text}"
+        yield f"  asked for in {task.place(asked)}"
+    judged = [criterion for criterion in report.criteria if name in {None, criterion.id}] if report else []
+    if report is None or (name and not judged):
+        yield f"{f'{task.id} {task.title}: ' if name is None else '  '}never judged; run `gates run {task.id}`"
+        return
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
-    commit = report.revision.commit or "no commit"
-    return [f"verdict of {report.started_at}, {commit}: {report.headline}{stale}", f"reports and evidence: {folder}"]
-
-
-def _foundation(report: Report | None) -> Iterator[str]:
-    """Say of each criterion what its status rests on, the first of each kind."""
-    for criterion in report.criteria if report else ():
+    yield f"verdict of {report.started_at}, {report.revision.commit or 'no commit'}: {report.headline}{stale}"
+    yield f"reports and evidence: {folder}"
+    yield ""
+    if name is not None:
+        yield from (f"status: {judged[0].status.value}", *_standing(judged[0]), "")
+        yield from _findings(report, lambda f: f.criterion == name, known)
+        return
+    stopping = [*_findings(report, lambda f: f.blocks or f.leaves_open, known)]
+    yield from stopping
+    for criterion in [] if stopping else judged:
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
         yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
         yield from _standing(criterion)
@@ -81,102 +79,66 @@ def _foundation(report: Report | None) -> Iterator[str]:
 
 def _standing(criterion: CriterionReport) -> Iterator[str]:
     """Say what verifies a criterion, the first of each kind: what did not pass comes first."""
-    for title, traces in _kinds(criterion).items():
-        shown = sorted(traces, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]
-        yield from (f"  {title:<12} {_trace(trace)}" for trace in shown)
-        if len(traces) > LISTED:
-            yield f"  {title:<12} ... and {len(traces) - LISTED} more"
-
-
-def _kinds(criterion: CriterionReport) -> dict[str, list[Trace]]:
-    """Return what stands for a criterion by what it is."""
     kinds: dict[str, list[Trace]] = {}
     for title, traces in (("code", criterion.code), ("test", criterion.tests), ("measure", criterion.measures)):
         for trace in traces:
             kinds.setdefault(trace.kind or title, []).append(trace)
-    return kinds
+    for title, found in kinds.items():
+        for trace in sorted(found, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]:
+            where = f" at {trace.location}" if trace.location else ""
+            detail = f" ({trace.detail})" if trace.detail not in {"", trace.outcome.value} else ""
+            yield f"  {title:<12} {trace.outcome.words:<15} {trace.name}{where}{detail}"
+        if len(found) > LISTED:
+            yield f"  {title:<12} ... and {len(found) - LISTED} more"
 
 
-def _trace(trace: Trace) -> str:
-    where = f" at {trace.location}" if trace.location else ""
-    told = trace.detail not in {"", trace.outcome.value}
-    return f"{trace.outcome.words:<15} {trace.name}{where}" + (f" ({trace.detail})" if told else "")
-
-
-def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> list[str]:
-    """Return the findings that fit, each with its rule and the raw file that it rests on; advice is given once."""
-    if report is None:
-        return []
-    lines, given = [], set[tuple[str, str]]()
-    for finding in ranked(filter(chosen, report.every_finding)):
+def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> Iterator[str]:
+    """Yield the findings that fit, each with its rule and the raw file that it rests on; advice is given once."""
+    given = set[tuple[str, str]]()
+    for finding in ranked(filter(chosen, report.every_finding if report else ())):
+        raw = f"evidence/{finding.evidence}" if finding.evidence else ""
         if finding.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
-            lines.append(_in_one_line(finding))
+            yield f"{finding.outcome.words:<8} {finding.rule} {finding.message}{f' (evidence: {raw})' if raw else ''}"
             continue
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
-        lines.append(f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip())
-        lines.append(f"  {finding.message}")
-        details = [each for each in _details(finding) if each[1] and each not in given]
-        given.update(each for each in details if each[0] in {"impact", "fix", "command"})
-        lines += [f"  {name}: {value}" for name, value in details]
-    return [visible(line) for line in lines]
-
-
-def _in_one_line(finding: Finding) -> str:
-    evidence = f" (evidence: evidence/{finding.evidence})" if finding.evidence else ""
-    return f"{finding.outcome.words:<8} {finding.rule} {finding.message}{evidence}"
-
-
-def _details(finding: Finding) -> Iterator[tuple[str, str]]:
-    yield "expected", finding.expected
-    yield "actual", finding.actual
-    yield "impact", finding.impact
-    yield "fix", finding.remediation
-    yield "command", finding.command
-    yield "evidence", f"evidence/{finding.evidence}" if finding.evidence else ""
-    yield "waived", str(finding.waived).removeprefix("waived ") if finding.waived else ""
+        yield f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip()
+        yield f"  {finding.message}"
+        advice = {"impact": finding.impact, "fix": finding.remediation, "command": finding.command}
+        waived = str(finding.waived).removeprefix("waived ") if finding.waived else ""
+        details = {"expected": finding.expected, "actual": finding.actual, **advice, "evidence": raw, "waived": waived}
+        yield from (f"  {name}: {value}" for name, value in details.items() if value and (name, value) not in given)
+        given.update(advice.items())
 
 
 def _rule(rule: RuleText) -> list[str]:
     return [f"{rule.id}: {rule.title}", f"  {rule.meaning}"]
 
 
-def _code_rule(rule: Rule) -> list[str]:
+def _code_rule(rule: Rule) -> Iterator[str]:
     form = rule.form
-
-    def shortest(title: str, texts: tuple[str, ...]) -> Iterator[str]:
+    yield f"{rule.id} ({form.severity.value}): {form.problem}"
+    yield f"  impact: {form.impact}"
+    yield f"  fix: {form.fix}"
+    if form.tags:
+        yield f"  tags: {', '.join(form.tags)}"
+    for title, texts in (("good", form.good), ("bad", form.bad)):
         if texts:
             yield f"  {title}:"
             yield from (f"    {line}" for line in min(texts, key=len).splitlines())
-
-    lines = [
-        f"{rule.id} ({rule.form.severity.value}): {form.problem}",
-        f"  impact: {form.impact}",
-        f"  fix: {form.fix}",
-        *([f"  tags: {', '.join(form.tags)}"] if form.tags else []),
-        *shortest("good", form.good),
-        *shortest("bad", form.bad),
-        *([f"  {more} more examples: {rule.source}"] if (more := len(form.good) + len(form.bad) - 2) > 0 else []),
-    ]
-    return [visible(line) for line in lines]
+    if (more := len(form.good) + len(form.bad) - 2) > 0:
+        yield f"  {more} more examples: {rule.source}"
 
 
 def overview(project: Project) -> tuple[list[str], list[str]]:
     """Return the lines of the list, and what is wrong with the task files that could not be loaded."""
+    tasks, broken = spec.load_all(project)
     lines: list[str] = []
-    broken: list[str] = []
-    named: dict[str, list[str]] = {}
-    files = spec.task_files(project.tasks)
-    for path in files:
+    for task in tasks:
         try:
-            task = spec.load(path, project.root)
-            report = store.last(project.reports / task.id)
+            lines += _task(task, store.last(project.reports / task.id))
         except UsageError as error:
             broken.append(str(error))
-            continue
-        lines += _task(task, report)
-        named.setdefault(task.id, []).append(task.path)
-    broken += [spec.twins(name, paths) for name, paths in named.items() if len(paths) > 1]
-    if not files:
+    if not spec.task_files(project.tasks):
         lines.append(f"no task file (*.yaml) in {project.settings.tasks!r}")
     return lines, broken
 

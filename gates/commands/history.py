@@ -14,7 +14,6 @@ from gates.measuring import machine
 from gates.model import Decision, Model
 from gates.project.revision import processor
 from gates.task import loading as spec
-from gates.task.task import Task
 from gates.words import sparkline
 
 NAME = Path(".gates", "history.jsonl")
@@ -60,31 +59,24 @@ def log_run(root: Path, run: LoggedRun) -> str:
 
 def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
     """Return the runs of a task, the oldest first; a line that is no run is passed over."""
+    runs: list[LoggedRun] = []
     with suppress(OSError):
-        lines = (root / NAME).read_bytes()[-MOST_BYTES:].split(b"\n")
-        return tuple(run for line in lines for run in _logged(line) if run.task == task)
-    return ()
+        for line in (root / NAME).read_bytes()[-MOST_BYTES:].split(b"\n"):
+            with suppress(ValidationError):
+                runs.append(LoggedRun.model_validate_json(line))
+    return tuple(run for run in runs if run.task == task)
 
 
-def _logged(line: bytes) -> Iterator[LoggedRun]:
-    with suppress(ValidationError):
-        yield LoggedRun.model_validate_json(line)
-
-
-def perform(project: Project, task_id: str, *, form: str, last: int) -> str:
-    """Return the last runs of a task, so many at most, the oldest first."""
+def perform(project: Project, task_id: str, *, form: str, last: int) -> Iterator[str]:
+    """Yield the last runs of a task, so many at most, the oldest first."""
     task = spec.of_project(task_id, project)
     runs = runs_of(project.root, task.id)[-last:]
     if form == "json":
-        return json.dumps([run.model_dump(mode="json") for run in runs], indent=1) + "\n"
-    return "\n".join([*_lines(task, runs), ""])
-
-
-def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
+        yield json.dumps([run.model_dump(mode="json") for run in runs], indent=1)
+        return
     yield f"{task.id}  {task.title}"
     if not runs:
         yield f"  no run is in {NAME}; `gates run {task.id}` adds one"
-        return
     here = this_machine()
     for run in runs:
         asked = [*([f"--only {run.only}"] if run.only else []), *([] if run.machine == here else ["another machine"])]
@@ -97,14 +89,12 @@ def _lines(task: Task, runs: Sequence[LoggedRun]) -> Iterator[str]:
 
 def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
     """Yield how each number went; only what one machine measured stands in one row."""
-    courses: dict[str, list[float]] = {}
-    for run in runs:
-        for name, value in run.numbers.items():
-            courses.setdefault(name, []).append(value)
-    if courses:
+    names = dict.fromkeys(name for run in runs for name in run.numbers)
+    if names:
         yield ""
         yield "  numbers on this machine, the oldest first; no verdict rests on them"
-    for name, values in courses.items():
+    for name in names:
+        values = [run.numbers[name] for run in runs if name in run.numbers]
         yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
 
 

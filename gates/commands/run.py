@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from gates import kept, pipeline, registry, render, store
+from gates import kept, pipeline, registry, store
 from gates.bundles import handed_in
 from gates.check import Evidence, EvidenceSet
 from gates.child.guardian import every, guarded_folder
@@ -63,7 +63,7 @@ class Request(Model):
 @asked_once()
 def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Run a task and publish its reports; return the summary and the exit code of the verdict."""
-    formats = [_named(name, registry.values(render, Format), "format") for name in request.formats]
+    formats = [_named(name, registry.values("gates.render", Format), "format") for name in request.formats]
     for name in request.gates:
         _named(name, pipeline.discover(), "gate")
     home = request.policy.root if request.policy else request.project.root

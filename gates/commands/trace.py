@@ -9,8 +9,7 @@ from gates.check import writable
 from gates.config import Project
 from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
-from gates.task import loading as spec
-from gates.tracing import Gap, Kind, Matrix, Row, TaskTrace, collect
+from gates.tracing import Kind, Matrix, Row, collect
 from gates.words import counted, visible
 
 LISTED = 20
@@ -24,47 +23,29 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     gaps = Counter(gap.criterion.split("/")[0] for gap in matrix.gaps)
     lines: list[str] = []
     for task in matrix.tasks:
-        lines += _task(task, rows[task.id]) if whole else [_summary(task, rows[task.id], gaps[task.id])]
+        if whole:
+            lines += [f"{task.id}  {task.title}  [{task.path}]", *(line for row in rows[task.id] for line in _row(row))]
+        else:
+            own = rows[task.id]
+            traced, stood = (
+                sum(any(c.location for c in r.code) for r in own),
+                sum(bool(r.tests or r.others) for r in own),
+            )
+            many = f"{counted(len(own), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
+            lines.append(f"{task.id}  {many}, {counted(gaps[task.id], 'gap')}  {task.title}")
     lines += ["", *_totals(matrix), *_gaps(matrix)]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def markdown(matrix: Matrix, web: str | None, templates: Path | None = None) -> str:
-    """Return the matrix as a Markdown page; `web` is where the files of this revision can be read."""
-    from gates.render.markdown import page  # a matrix for a terminal need not pay for templates
-
-    return page("matrix.md.j2", templates, matrix=matrix, web=web, totals=_totals(matrix))
-
-
-def _task(task: TaskTrace, rows: list[Row]) -> Iterator[str]:
-    yield f"{task.id}  {task.title}  [{task.path}]"
-    for row in rows:
-        yield from _row(row)
-
-
 def _row(row: Row) -> Iterator[str]:
-    criterion = row.criterion
-    yield f"  {criterion.id:<6} {criterion.level.value:<9} {criterion.text}"
-    for binding in criterion.code:
-        place = str(binding.location or "-")
-        yield f"    code     {place:<44} {binding.name}{f': {binding.problem}' if binding.problem else ''}"
+    yield f"  {row.id:<6} {row.level.value:<9} {row.text}"
+    for code in row.code:
+        yield f"    code     {code.location or '-'!s:<44} {code.name}{f': {code.problem}' if code.problem else ''}"
     for test in row.tests[:LISTED]:
         yield f"    test     {test.location!s:<44} {test.id.partition('::')[2]}"
     if len(row.tests) > LISTED:
         yield f"    test     ... and {len(row.tests) - LISTED} more (--format markdown or json has all)"
-    for measure in criterion.measures:
-        yield f"    measure  {measure}"
-    for entry in criterion.entry_points:
-        yield f"    entry    {entry}"
-    for call in criterion.calls:
-        yield f"    call     {call}"
-
-
-def _summary(task: TaskTrace, rows: list[Row], gaps: int) -> str:
-    traced = sum(any(binding.location for binding in row.criterion.code) for row in rows)
-    stood = sum(bool(row.tests or row.criterion.shown_otherwise) for row in rows)
-    many = f"{counted(len(rows), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
-    return f"{task.id}  {many}, {counted(gaps, 'gap')}  {task.title}"
+    yield from (f"    {kind:<8} {name}" for kind, name in row.others)
 
 
 def _totals(matrix: Matrix) -> list[str]:
@@ -82,35 +63,29 @@ def _gaps(matrix: Matrix) -> Iterator[str]:
     for kind in Kind:
         found = [gap for gap in matrix.gaps if gap.kind is kind]
         for gap in found[:LISTED]:
-            yield _gap(gap)
+            where = f"{gap.location}: " if gap.location else ""
+            yield f"{kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
         if len(found) > LISTED:
             yield f"{kind.value}: ... and {len(found) - LISTED} more (--format json has all)"
 
 
-def _gap(gap: Gap) -> str:
-    where = f"{gap.location}: " if gap.location else ""
-    return f"{gap.kind.value}: {where}{f'{gap.criterion}: ' if gap.criterion else ''}{gap.message}"
-
-
 def perform(project: Project, task: str | None, *, form: str, out: Path | None) -> tuple[str, list[str], int]:
     """Trace; return what goes to stdout, what is wrong with task files or that there are none, and the exit code."""
-    path = spec.find(task, project.tasks, project.root) if task else None
-    found, broken = collect(project.root, project.settings, path)
+    found, broken = collect(project, task)
     matrix = writable(found)
     if form == "json":
         page = matrix.model_dump_json(indent=1) + "\n"
     elif form == "markdown":
-        page = markdown(matrix, web_of(project.root), project.root / TEMPLATES)
+        from gates.render.markdown import page as rendered  # a matrix for a terminal need not pay for templates
+
+        values = {"matrix": matrix, "web": web_of(project.root), "totals": _totals(matrix)}
+        page = rendered("matrix.md.j2", project.root / TEMPLATES, **values)
     else:
         page = text(matrix, whole=task is not None)
     page = "" if store.write_page(out, page) else page
-    said = broken or _nothing(matrix, project.settings.tasks)
-    return page, said, 2 if broken else _exit_code(matrix)
-
-
-def _nothing(matrix: Matrix, where: str) -> list[str]:
-    """Say why a matrix has no rows."""
-    return [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
+    where = project.settings.tasks
+    nothing = [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
+    return page, broken or nothing, 2 if broken else _exit_code(matrix)
 
 
 def _exit_code(matrix: Matrix) -> int:

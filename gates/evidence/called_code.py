@@ -5,8 +5,8 @@ import queue
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from gates.project.files import import_roots
 from gates.proving.bench import Bench
 from gates.proving.emptying import Function, bodies, is_called_anew, makes_unseen, noting, places_of, raising
 from gates.proving.source import Text
-from gates.task.measurement import Arm, Measurement
+from gates.task.measurement import Arm
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Command
 
@@ -51,12 +51,6 @@ class Standing:
     answers: tuple[Measure, ...] = ()
     smoke: Command = ()
 
-    def shortest_first(self) -> Iterator["Standing"]:
-        """Yield the same with less to do, where the task says how, then as it stands."""
-        if self.smoke:
-            yield replace(self, command=(*self.command, *self.smoke))
-        yield self
-
 
 @dataclass(frozen=True)
 class RunOnce:
@@ -71,46 +65,42 @@ class RunOnce:
 def standing_for(task: Task, criterion: Criterion) -> Iterator[Standing]:
     """Yield the commands and the arms that stand for a criterion by themselves."""
     wanted = {measure.from_ for measure in criterion.measures}
-    for measurement in task.measurements:
-        if measurement.id in wanted:
-            yield from _measuring(task, criterion, measurement)
+    for measurement in [measurement for measurement in task.measurements if measurement.id in wanted]:
+        device = next(iter(asked_of(task, measurement)), "cpu").replace("any", "cpu")
+        about = partial(Standing, f"measurement {measurement.id}", timeout_s=measurement.timeout_s, device=device)
+        if measurement.run:
+            answers = tuple(each for each in criterion.measures if each.from_ == measurement.id)
+            answers = answers if measurement.read == "samples" else ()
+            yield about(_filled(measurement.run, device), answers=answers, smoke=measurement.smoke)
+        for arm in measurement.arms.values():
+            command = arm.time or ((arm.call,) if arm.call else arm.run or ())
+            yield about(_filled(command, device), arm=None if arm.time else arm)
     for entry in task.entry_points:
         if criterion.id in entry.criteria and entry.run:
             yield Standing("entry point", entry.run, entry.timeout_s)
-
-
-def _measuring(task: Task, criterion: Criterion, measurement: Measurement) -> Iterator[Standing]:
-    device = next(iter(asked_of(task, measurement)), "cpu").replace("any", "cpu")
-    part, limit = f"measurement {measurement.id}", measurement.timeout_s
-    if measurement.run:
-        answers = tuple(each for each in criterion.measures if each.from_ == measurement.id)
-        answers = answers if measurement.read == "samples" else ()
-        yield Standing(part, _filled(measurement.run, device), limit, device, answers=answers, smoke=measurement.smoke)
-    for arm in measurement.arms.values():
-        if arm.time:
-            yield Standing(part, _filled(arm.time, device), limit, device)
-        else:
-            yield Standing(part, _filled((arm.call,) if arm.call else arm.run or (), device), limit, device, arm)
 
 
 def _filled(command: Sequence[str], device: str) -> Command:
     return tuple(word.replace("{device}", device) for word in command)
 
 
-def run_once(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
+def _run_once(one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
     """Run a command to its end, or have an arm take one step."""
     if one.arm is not None:
-        return _stepped(one, task, copy, env)
-    limit = one.timeout_s or copy.timeout_s
+        try:
+            with _begun(one, task, copy, env) as step:
+                return RunOnce("one step taken", well=True, answered=True, duration_s=step().wall_s)
+        except bench.ArmFailed as error:
+            return RunOnce(str(error))
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
-        out = Path(fresh) / "out"
-        argv = copy.argv(one.command, out=str(out))
+        out, limit = Path(fresh) / "out", one.timeout_s or copy.timeout_s
+        argv = copy.argv(command, out=str(out))
         try:
             ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
         except OSError:
             return RunOnce("cannot be started")
         well = ended.exit_code == 0 and not ended.timed_out
-        asked = any("{out}" in word for word in one.command)
+        asked = any("{out}" in word for word in command)
         return RunOnce(ended.ended, well, not asked or _is_answered(out, one.answers), ended.duration_s)
 
 
@@ -124,23 +114,6 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
     return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
 
 
-def works(one: Standing, task: Task, copy: Context, env: dict[str, str], mark: Path) -> bool | None:
-    """Return whether one of the steps that an arm takes once it is made leaves a mark; `None` where nobody can tell."""
-    begun = time.monotonic()
-    try:
-        with _begun(one, task, copy, env) as step:
-            for _ in range(STEPS):
-                mark.unlink(missing_ok=True)
-                step()
-                if mark.exists():
-                    return True
-                if time.monotonic() - begun > LONG_S:
-                    return None
-    except bench.ArmFailed:
-        return None
-    return False
-
-
 @contextmanager
 def _begun(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> Iterator[Callable[[], Ran]]:
     """Start the process of an arm; yield what has it take one step."""
@@ -151,15 +124,6 @@ def _begun(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> Ite
         worker = running.start("arm", replace(start, env={**env, **start.env}))
         worker.hello(timeout_s=limit_s)
         yield partial(worker.run, 1, discard=0, timeout_s=limit_s)
-
-
-def _stepped(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
-    try:
-        with _begun(one, task, copy, env) as step:
-            took = step()
-    except bench.ArmFailed as error:
-        return RunOnce(str(error))
-    return RunOnce("one step taken", well=True, answered=True, duration_s=took.wall_s)
 
 
 class CommandCall(Model):
@@ -211,63 +175,76 @@ class CalledCode(Derived):
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
-        with guarded_folder() as folder:
-            trial = _Trial(task, context, tree, folder, files, min(os.cpu_count() or 1, len(asked)))
-            tried = process.side_by_side(lambda each: trial.of(*each), asked)
-        how = "each command, run in a copy in which the code of its criterion raises"
-        return cls(how=how, commands=tuple(record for _, record in tried), calls=tuple(call for call, _ in tried))
+        free = queue.SimpleQueue[Bench]()
 
-
-class _Trial:
-    """Runs commands without the code of their criteria, as many at a time as there are copies."""
-
-    def __init__(
-        self, task: Task, context: Context, tree: SourceTree, folder: Path, files: Mapping[str, Functions], copies: int
-    ) -> None:
-        self._task, self._files, self._folder = task, files, folder
-        self._places = places_of(task.implementation, context.root)
-        self._unseen = {c.id: _unseen(c, tree, context) for c in task.criteria if files.get(c.id)}
-        self._free: queue.SimpleQueue[Bench] = queue.SimpleQueue()
-        for number in range(copies):
-            own = folder / str(number)
-            own.mkdir()
+        def tried(each: tuple[Criterion, Standing]) -> tuple[CommandCall, CommandRecord]:
+            (criterion, one), copies = each, free.get()
             try:
-                self._free.put(Bench(task, replace(context, evidence=own), 0))
-            except UsageError as error:
-                raise EvidenceUnavailable(str(error)) from error
+                own, mark = files[criterion.id], folder / f"called-{secrets.token_hex(4)}"
+                changed = partial(_changed, own, mark, places_of(task.implementation, context.root))
+                return _tried(criterion, one, changed, mark, task, _unseen(criterion, tree, context), copies)
+            finally:
+                free.put(copies)
 
-    def of(self, criterion: Criterion, one: Standing) -> tuple[CommandCall, CommandRecord]:
-        """Run a command that stands for a criterion; return what came of it."""
-        bench = self._free.get()
-        try:
-            return self._tried(criterion, one, bench)
-        finally:
-            self._free.put(bench)
-
-    def _tried(self, criterion: Criterion, one: Standing, bench: Bench) -> tuple[CommandCall, CommandRecord]:
-        mark, own = self._folder / f"called-{secrets.token_hex(4)}", self._files[criterion.id]
-        texts = {file.path: raising(file, functions, mark, self._places) for file, functions in own.items()}
-        for shorter in one.shortest_first():
-            with bench.faulty(texts) as copy:
-                ran = run_once(shorter, self._task, copy, bench.env(copy.root))
-            if called := mark.exists():
-                break
-        hoisted = called and not ran.well and _is_hoisted(one, own, mark, self._places, self._task, bench)
-        why = "" if ran.answered else "it writes no samples in a copy"
-        why = "" if called or not ran.well else why or self._unseen[criterion.id]
-        about = partial(CommandCall, criterion=criterion.id, part=one.part, command=one.command)
-        call = about(called=called, ended_well=ran.well, answered=ran.answered, why=why, hoisted=hoisted)
-        purpose = f"{one.part} without the code of {criterion.id}"
-        return call, CommandRecord(purpose=purpose, argv=one.command, ended=ran.ended, duration_s=ran.duration_s)
+        with guarded_folder() as folder:
+            for number in range(min(os.cpu_count() or 1, len(asked))):
+                own = folder / str(number)
+                own.mkdir()
+                try:
+                    free.put(Bench(task, replace(context, evidence=own), 0))
+                except UsageError as error:
+                    raise EvidenceUnavailable(str(error)) from error
+            told = process.side_by_side(tried, asked)
+        how = "each command, run in a copy in which the code of its criterion raises"
+        return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
-def _is_hoisted(one: Standing, files: Functions, mark: Path, places: tuple[str, ...], task: Task, bench: Bench) -> bool:
-    """Return whether an arm calls some code before its steps alone, so that none of them does its work."""
-    if one.arm is None or not all(is_called_anew(each) for functions in files.values() for each in functions):
+def _changed(
+    functions: Functions, mark: Path, places: tuple[str, ...], change: Callable[..., str], *, anew: bool = False
+) -> dict[str, str]:
+    """Return the text of some files with their functions changed; where they must be called `anew`, nothing else."""
+    if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
+        return {}
+    return {file.path: change(file, own, mark, places) for file, own in functions.items()}
+
+
+def _tried(
+    criterion: Criterion,
+    one: Standing,
+    changed: Callable[..., dict[str, str]],
+    mark: Path,
+    task: Task,
+    unseen: str,
+    copies: Bench,
+) -> tuple[CommandCall, CommandRecord]:
+    """Run a command that stands for a criterion without its code; return what came of it."""
+    for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
+        with copies.faulty(changed(raising)) as copy:
+            ran = _run_once(one, command, task, copy, copies.env(copy.root))
+        if called := mark.exists():
+            break
+    hoisted = called and not ran.well and _is_hoisted(one, changed(noting, anew=True), mark, task, copies)
+    why = "" if called or not ran.well else unseen if ran.answered else "it writes no samples in a copy"
+    about = partial(CommandCall, criterion=criterion.id, part=one.part, command=one.command)
+    call = about(called=called, ended_well=ran.well, answered=ran.answered, why=why, hoisted=hoisted)
+    purpose = f"{one.part} without the code of {criterion.id}"
+    return call, CommandRecord(purpose=purpose, argv=one.command, ended=ran.ended, duration_s=ran.duration_s)
+
+
+def _is_hoisted(one: Standing, texts: dict[str, str], mark: Path, task: Task, copies: Bench) -> bool:
+    """Return whether an arm calls some code before its steps alone: of the steps that it takes once made, none does."""
+    if one.arm is None or not texts:
         return False
-    texts = {file.path: noting(file, functions, mark, places) for file, functions in files.items()}
-    with bench.faulty(texts) as copy:
-        return works(one, task, copy, bench.env(copy.root), mark) is False
+    begun = time.monotonic()
+    with suppress(bench.ArmFailed), copies.faulty(texts) as copy:
+        with _begun(one, task, copy, copies.env(copy.root)) as step:
+            for _ in range(STEPS):
+                mark.unlink(missing_ok=True)
+                step()
+                if mark.exists() or time.monotonic() - begun > LONG_S:
+                    return False
+        return True
+    return False
 
 
 def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> Functions:

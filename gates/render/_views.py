@@ -1,63 +1,173 @@
-"""What a reader asks of a report first: what failed and why, what to do, how each criterion stands."""
+"""What a reader asks of a report first: what failed and why, what to do, how each criterion stands.
+
+Findings that one thing explains are told as one cause. Templates may call what has no underscore in front.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from gates.model import Finding, Level, Outcome, Planned, Status
-from gates.render import _causes
-from gates.render._causes import folded, told_once
+from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
 from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
-from gates.words import counted, in_order
+from gates.words import counted, first_of, in_order, joined
 
+THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
+PLACES = 5
+PARTLY = " was not judged: "
+UNSEEN = "Whether the change lowers what judges it was not seen: "
 GAPS = 3
 CRITERIA = 12  # on the summary
 LACKING = {Outcome.FAILED, Outcome.UNKNOWN}
 SETTLED = {Status.PASS, Status.WAIVED}
 WORST = ("FAIL", "UNKNOWN", "WAIVED", "PASS")
 ENDINGS = {"FAIL": "failed", "UNKNOWN": "unknown", "PASS": "passed", "WAIVED": "waived", "N/A": "not applicable"}
-WORDS = {
-    Outcome.PASSED: "PASS",
-    Outcome.FAILED: "FAIL",
-    Outcome.UNKNOWN: "UNKNOWN",
-    Outcome.NOT_APPLICABLE: "N/A",
-}
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+def _grouped(values: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return groups
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What keeps something from holding: the findings that it explains, the worst first."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def first(self) -> Finding:
+        """Return the finding that speaks for all of them."""
+        return self.findings[0]
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """Return the criteria that it concerns, in order."""
+        return tuple(in_order({f.criterion for f in self.findings if f.criterion}))
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Return the rules that found it, in order."""
+        return tuple(sorted({f.rule for f in self.findings}))
+
+    @property
+    def where(self) -> str:
+        """Return the first places that it was found at, those of a file together, and how many more there are."""
+        places = list(dict.fromkeys(str(f.location) for f in self.findings if f.location))
+        files: dict[str, list[str]] = {}
+        for path, _, lines in (place.partition(":") for place in places[:PLACES]):
+            files.setdefault(path, []).extend(filter(None, [lines]))
+        shown = (f"{path}:{','.join(lines)}" if lines else path for path, lines in files.items())
+        return ", ".join(shown) + (f" and {len(places) - PLACES} more" if len(places) > PLACES else "")
+
+    @property
+    def others(self) -> list[str]:
+        """Return what the other findings say, where that is something else than what the first says."""
+        return [*dict.fromkeys(f.message for f in self.findings)][1:]
+
+    @property
+    def title(self) -> str:
+        """Return it in one line, with the number of findings that say something else of the same."""
+        more = f" (and {counted(len(self.others), 'more like it', 'more like it')})" if self.others else ""
+        return f"{self.first.message}{more}"
+
+
+def causes(findings: Iterable[Finding]) -> list[Cause]:
+    """Group findings by what explains them: a place that failed, or one thing to do; the worst first."""
+    found = [Cause(tuple(group)) for group in _grouped(ranked(findings), _key).values()]
+    rank = {cause: index for index, cause in enumerate(found)}
+    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity), rank[c]))
+
+
+def deciding(report: Report) -> list[Cause]:
+    """Return the causes that keep this from being a pass, what failed first; what only follows from them is left out.
+
+    Where something stopped a gate that ran, what a gate left open that did not run is none of them.
+    """
+    stopping = [(gate.ran, f) for gate in report.gates for f in gate.findings if f.blocks or f.leaves_open]
+    stopping += [(True, f) for f in report.findings if f.blocks or f.leaves_open]
+    seen = [f for ran, f in stopping if ran] or [f for _, f in stopping]
+    found = causes([f for f in seen if not f.follows] or seen)
+    return sorted(found, key=lambda c: (not c.first.blocks, THE_RUN not in c.rules))
+
+
+def weak(report: Report) -> list[Cause]:
+    """Return the causes of what failed and stops nothing: the worst of each rule, then the others."""
+    failed = [finding for finding in report.every_finding if finding.outcome is Outcome.FAILED]
+    found = causes(f for f in failed if not (f.blocks or f.waived or f.follows))
+    return sorted(found, key=lambda cause: cause is not next(each for each in found if each.rules == cause.rules))
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    """Return what findings of one cause have in common.
+
+    What failed at a line of code is one cause, whoever noticed it, as are the parameter sets of one test. All else is
+    one cause where it was seen in one file of evidence and one thing is to be done about it.
+    """
+    outcome, place = finding.outcome, finding.location
+    code = place is not None and place.line is not None and not place.path.endswith((".yaml", ".yml"))
+    if outcome is Outcome.FAILED and code:
+        return outcome, str(place)
+    if finding.cause:
+        return outcome, finding.cause
+    if finding.remediation:
+        return outcome, finding.remediation, finding.evidence or finding.rule
+    return outcome, finding.rule, str(place), finding.message
+
+
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out what is said again of a criterion that it stands for, and of nothing else."""
+    kept = list(findings)
+    said = {(f.rule, f.outcome, str(f.location), f.message) for f in kept if f.criterion}
+    return [f for f in kept if f.criterion or (f.rule, f.outcome, str(f.location), f.message) not in said]
+
+
+def folded(findings: Iterable[Finding]) -> list[tuple[str, str]]:
+    """Return what findings say, those of one rule in one line: the first of them, and how many more there are."""
+    rows = []
+    for rule, found in _grouped(ranked(findings), lambda finding: finding.rule).items():
+        names = in_order({f.criterion for f in found if f.criterion})
+        more = len({f.message for f in found}) - 1
+        said = found[0].message + (f" (and {more} more like it)" if more else "")
+        rows.append((" ".join([rule, ", ".join(names)]).strip(), said))
+    return rows
 
 
 def in_prose(report: Report) -> str:
     """Return in a few sentences what failed, how many criteria are verified, and what is missing."""
-    causes = _causes.deciding(report)
-    failed = [cause for cause in causes if cause.first.blocks]
+    causes_ = deciding(report)
     failing = {criterion.id for criterion in report.criteria if criterion.status is Status.FAIL}
-    left = [cause for cause in causes if not cause.first.blocks]
+    failed, left = ([cause for cause in causes_ if cause.first.blocks is blocks] for blocks in (True, False))
     missing = [cause for cause in left if not (cause.criteria and failing.issuperset(cause.criteria))]
     said = [_of_failures(failed, report)]
     verified = sum(criterion.status is Status.PASS for criterion in report.criteria)
-    are = "is" if verified == 1 else "are"
-    said.append(f"{verified} of {counted(len(report.criteria), 'criterion', 'criteria')} {are} verified.")
-    if not causes and report.verdict.reasons:
+    said.append(f"{verified} of {counted(len(report.criteria), 'criterion', 'criteria')} {_are(verified)} verified.")
+    if not causes_ and report.verdict.reasons:
         said.append(f"{report.verdict.reasons[0]}.")
-    said += [f"{_subject(cause)} inconclusive: {_sentence(cause.first.message)}" for cause in missing[:2]]
+    for cause in missing[:2]:
+        names = cause.criteria or cause.rules
+        shown = names if len(names) <= GAPS else (*names[:GAPS], f"{len(names) - GAPS} more")
+        said.append(f"{joined(shown)} {_are(len(names))} inconclusive: {_sentence(cause.first.message)}")
     if len(missing) > 2:
         said.append(f"{counted(len(missing) - 2, 'more cause')} to settle.")
     return " ".join(said)
 
 
-def _of_failures(failed: Sequence[_causes.Cause], report: Report) -> str:
+def _of_failures(failed: Sequence[Cause], report: Report) -> str:
     if failed:
-        first = failed[0]
-        what = ", ".join(first.criteria) or first.first.rule
+        what = ", ".join(failed[0].criteria) or failed[0].first.rule
         begun = "One cause blocks" if len(failed) == 1 else f"{len(failed)} causes block; the first"
-        return f"{begun}: {what}: {_sentence(first.first.message)}"
-    if _causes.weak(report):
-        return "Nothing that blocks failed."
-    names = ", ".join(report.waived)
-    return f"Nothing failed, save for what is waived of {names}." if names else "Nothing failed."
+        return f"{begun}: {what}: {_sentence(failed[0].first.message)}"
+    save = f", save for what is waived of {', '.join(report.waived)}" if report.waived else ""
+    return "Nothing that blocks failed." if weak(report) else f"Nothing failed{save}."
 
 
-def _subject(cause: _causes.Cause) -> str:
-    names = cause.criteria or cause.rules
-    shown = names if len(names) <= GAPS else (*names[:GAPS], f"{len(names) - GAPS} more")
-    return f"{' and '.join(filter(None, [', '.join(shown[:-1]), shown[-1]]))} {'is' if len(names) == 1 else 'are'}"
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _sentence(text: str) -> str:
@@ -83,11 +193,9 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
 def facts(report: Report) -> str:
     """Return in one line of what this run speaks: revision, machine, time, and exit code."""
     revision, world = report.revision, report.environment
-    commit = f"commit {revision.commit[:12]}" if revision.commit else "no commit that git could read"
-    known = revision.commit and revision.dirty is not None
-    state = ("uncommitted changes" if revision.dirty else "clean") if known else ""
+    state = {True: " (uncommitted changes)", False: " (clean)", None: ""}[revision.dirty]
     parts = [
-        f"{commit}{f' ({state})' if state else ''}",
+        f"commit {revision.commit[:12]}{state}" if revision.commit else "no commit that git could read",
         f"task of {report.task.policy}" if report.task.policy else "",
         world.get("processor", ""),
         f"Python {world['python']}" if "python" in world else "",
@@ -100,54 +208,50 @@ def facts(report: Report) -> str:
 
 def notes(report: Report) -> list[tuple[str, str]]:
     """Return the lines that only some reports have at their head, each with its label."""
-    found = []
-    if budgets := report.environment.get("budgets"):
-        found.append(("Budgets", budgets))
-    if report.revision.dirty and (strays := _causes.strays(report)):
-        found.append(("Not of the commit", strays))
-    moved = _causes.goalposts(report)
-    if moved:
-        found.append(("Policy changes", f"{len(moved)}; the first: {moved[0].message}"))
-    found += [("Policy changes", f"not compared: {why}") for why in _causes.uncompared(report)]
-    standing_ = _causes.waivers(report)
-    found += [("Waiver", how) for how in standing_[:GAPS]]
-    if len(standing_) > GAPS:
-        found.append(("Waiver", f"{len(standing_) - GAPS} more: see business-logic.md"))
-    if report.since:
-        found.append(("Since the last run", f"({report.since.at}, {report.since.decision.value}) {since(report)}"))
+    everything, budgets = ranked(report.every_finding), report.environment.get("budgets")
+    found = [("Budgets", budgets)] if budgets else []
+    found += [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
+    moved = [f for f in everything if f.rule == "BL011" and f.outcome is Outcome.FAILED]
+    first = next((f for f in moved if f.blocks), next(iter(moved), None))
+    found += [("Policy changes", f"{len(moved)}; the first: {first.message}")] if first else []
+    bars = [f for gate in report.gates if gate.ran for f in gate.findings if f.rule == "BL011" and not f.subject]
+    unseen = (f.message.removeprefix(UNSEEN) for f in bars if f.outcome is Outcome.UNKNOWN)
+    found += [("Policy changes", f"not compared: {why}") for why in unseen]
+    waivers = [*dict.fromkeys(f.message for f in everything if f.rule == "BL012")]
+    found += [("Waiver", how) for how in waivers[:GAPS]]
+    found += [("Waiver", f"{len(waivers) - GAPS} more: see business-logic.md")] if len(waivers) > GAPS else []
+    if before := report.since:
+        shown = [*before.criteria[:4], *before.numbers[:2], *before.times]
+        left = len(before.criteria) + len(before.numbers) + len(before.times) - len(shown)
+        told = "; ".join([*shown, *([f"{left} more"] if left else [])]) or "no criterion or number changed"
+        found.append(("Since the last run", f"({before.at}, {before.decision.value}) {told}"))
     return found
 
 
-def since(report: Report) -> str:
-    """Return what is another than in the run before."""
-    before = report.since
-    if before is None:
-        return ""
-    shown = [*before.criteria[:4], *before.numbers[:2], *before.times]
-    left = len(before.criteria) + len(before.numbers) + len(before.times) - len(shown)
-    return "; ".join(shown) + (f"; {left} more" if left else "") if shown else "no criterion or number changed"
+def strays(report: Report) -> str:
+    """Return the files that ran and that the commit does not have."""
+    ran = report.revision.strays
+    return f"{first_of(ran, PLACES)} ran and {_are(len(ran))} not in it" if ran else ""
 
 
 def seconds(duration_s: float) -> str:
     """Return a duration as people read it."""
-    if duration_s < 60:
-        return f"{duration_s:.1f} s"
-    return f"{int(duration_s // 60)} min {int(duration_s % 60)} s"
+    return f"{duration_s:.1f} s" if duration_s < 60 else f"{int(duration_s // 60)} min {int(duration_s % 60)} s"
 
 
 def shown_criteria(report: Report) -> list[CriterionReport]:
     """Return the criteria that the summary shows: all, or where they are many those first that are not verified."""
-    everything = list(report.criteria)
-    if len(everything) <= CRITERIA:
-        return everything
-    return sorted(everything, key=lambda criterion: criterion.status in SETTLED)[:CRITERIA]
+    few = len(report.criteria) <= CRITERIA
+    return sorted(report.criteria, key=lambda one: not few and one.status in SETTLED)[:CRITERIA]
 
 
 def evidence_for(report: Report, criterion: CriterionReport) -> str:
     """Return what a criterion rests on with its numbers, or the first reason why it is not verified."""
     if criterion.status is not Status.PASS and criterion.reasons:
         more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
-        return f"{_without_id(criterion, report)}{more}"
+        about = (f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived)
+        said = {reason(finding): finding.message for finding in about}  # without the rule and the place
+        return f"{said.get(criterion.reasons[0], criterion.reasons[0])}{more}"
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
     tests = [tallied(criterion.tests)] if criterion.tests else []
@@ -155,19 +259,10 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     return "; ".join([*shown, *tests, *(code if criterion.code else [])])
 
 
-def _without_id(criterion: CriterionReport, report: Report) -> str:
-    """Return the first reason of a criterion, without the rule and the place that its finding has."""
-    about = (f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived)
-    said = {reason(finding): finding.message for finding in about}
-    return said.get(criterion.reasons[0], criterion.reasons[0])
-
-
 def first_cause(report: Report) -> str:
     """Return the first cause of the verdict in one line."""
-    causes = _causes.deciding(report)
-    if causes:
-        return reason(causes[0].first)
-    return report.verdict.reasons[0] if report.verdict.reasons else nothing_wrong(report.every_finding)
+    said = [*(reason(cause.first) for cause in deciding(report)), *report.verdict.reasons]
+    return said[0] if said else nothing_wrong(report.every_finding)
 
 
 def nothing_wrong(findings: Iterable[Finding]) -> str:
@@ -180,13 +275,13 @@ def nothing_wrong(findings: Iterable[Finding]) -> str:
 def next_step(report: Report) -> tuple[str, str]:
     """Return the next command, and what it is for."""
     task = report.task.id
-    for cause in _causes.deciding(report):
-        explained = f"gates explain {task} {cause.first.criterion or cause.first.rule}"
-        return cause.command or explained, cause.first.remediation
+    for cause in deciding(report):
+        settling = next((f.command for f in cause.findings if f.command), "")
+        return settling or f"gates explain {task} {cause.first.criterion or cause.first.rule}", cause.first.remediation
     return f"gates explain {task}", "to see what the verdict rests on"
 
 
-def unchecked(report: Report, told: Iterable[_causes.Cause] = ()) -> list[tuple[str, str]]:
+def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str]]:
     """Return what was not seen, and why: gates that did not run, numbers, then all that is unknown or not judged.
 
     What causes explain that a page has `told`, and what only follows from them, is left out.
@@ -194,10 +289,10 @@ def unchecked(report: Report, told: Iterable[_causes.Cause] = ()) -> list[tuple[
     known = {finding for cause in told for finding in cause.findings}
     rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
     unknown: list[Finding] = []
-    for gate in report.gates:
-        if gate.ran:
-            unknown += [f for f in told_once(gate.findings) if f.outcome is Outcome.UNKNOWN and not f.waived]
-            unknown += [f for f in gate.findings if _was_not_judged(f)]
+    for found in [gate.findings for gate in report.gates if gate.ran]:
+        unknown += [f for f in told_once(found) if f.outcome is Outcome.UNKNOWN and not f.waived]
+        unknown += [f for f in found if f.outcome is Outcome.NOT_APPLICABLE and f.actual == "not judged"]
+        unknown += [f for f in found if f.outcome is Outcome.PASSED and PARTLY in f.message]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
     unknown = [f for f in unknown if not (known and (f in known or f.follows))]
     bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
@@ -205,120 +300,79 @@ def unchecked(report: Report, told: Iterable[_causes.Cause] = ()) -> list[tuple[
     return [*rows, *folded(unknown)]
 
 
-def _was_not_judged(finding: Finding) -> bool:
-    """Return whether a finding, good or of no weight, says that something was not judged, and why."""
-    partly = finding.outcome is Outcome.PASSED and " was not judged: " in finding.message
-    return partly or (finding.outcome is Outcome.NOT_APPLICABLE and finding.actual == "not judged")
-
-
-def checks(gate: GateReport) -> list[tuple[str, ...]]:
-    """Return each check of a gate: what was asked and seen, how it ended, and its points."""
-    lines = list(gate.score.lines)
-    rows: list[tuple[str, ...]] = []
-    for check, finding in _decided(gate):
-        line = lines.pop(0) if lines and lines[0].title == check.title else ScoreLine(title="", got=0, of=0)
-        level = "" if check.level is Level.MUST else f" ({check.level.value})"
-        seen = (finding.actual or "-") if gate.ran else "not run"
-        title = check.title + level
-        rows.append((title, finding.expected or "-", _ended(finding), str(line.got), str(line.of), seen))
+def checks(gate: GateReport) -> list[tuple[Planned, Finding, ScoreLine | None]]:
+    """Return each check with its points and the finding that speaks for it: what is open, then waived, then passed."""
+    found = sorted(ranked(gate.findings), key=lambda f: 1 if f.waived else 0 if f.outcome in LACKING else 2)
+    worst = {check: each[0] for check, each in _grouped(found, lambda finding: finding.check).items()}
+    lines, rows = list(gate.score.lines), list[tuple[Planned, Finding, ScoreLine | None]]()
+    for check in {check.id: check for check in gate.checks if check.id in worst}.values():
+        line = lines.pop(0) if lines and lines[0].title == check.title else None
+        rows.append((check, worst[check.id], line))
     return rows
+
+
+def kinds(gate: GateReport) -> list[tuple[str, str, str]]:
+    """Return the checks of a gate by what they are about: how many passed, and the worst ending."""
+    asked = [(check.kind or check.title, word(f)) for check, f, _ in checks(gate) if word(f) != "N/A"]
+    kinds_ = {kind: [end for _, end in ends] for kind, ends in _grouped(asked, lambda each: each[0]).items()}
+    return [(kind, f"{ends.count('PASS')} of {len(ends)}", min(ends, key=WORST.index)) for kind, ends in kinds_.items()]
 
 
 def score_by_kind(gate: GateReport) -> Score:
     """Return the points of a gate, those of the checks of one kind in one line."""
-    kinds_ = {check.title: check.kind or check.title for check in gate.checks}
-    points: dict[str, list[ScoreLine]] = {}
-    for line in gate.score.lines:
-        points.setdefault(kinds_.get(line.title, line.title), []).append(line)
-    return Score(total=gate.score.total, of=gate.score.of, lines=tuple(_sum(*kind) for kind in points.items()))
-
-
-def _sum(kind: str, each: Sequence[ScoreLine]) -> ScoreLine:
-    got, of = sum(line.got for line in each), sum(line.of for line in each)
-    return ScoreLine(title=kind, got=got, of=of, note=counted(len(each), "check"))
+    titles = {check.title: check.kind or check.title for check in gate.checks}
+    lines = []
+    for kind, each in _grouped(gate.score.lines, lambda line: titles[line.title]).items():
+        got, of = sum(line.got for line in each), sum(line.of for line in each)
+        lines.append(ScoreLine(title=kind, got=got, of=of, note=counted(len(each), "check")))
+    return Score(total=gate.score.total, of=gate.score.of, lines=tuple(lines))
 
 
 def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
     """Return what is worth doing although a pass does not need it: only what a finding stands behind."""
     open_ = (f for f in findings if f.outcome in LACKING and not f.waived and f.remediation)
-    found = _causes.causes(f for f in open_ if not (f.blocks or f.leaves_open or f.follows))
+    found = causes(f for f in open_ if not (f.blocks or f.leaves_open or f.follows))
     return [(f"{cause.where or cause.first.rule}: {cause.title}", cause.first.remediation) for cause in found]
-
-
-def kinds(gate: GateReport) -> list[tuple[str, str, str]]:
-    """Return the checks of a gate by what they are about: how many passed, and the worst ending."""
-    ends: dict[str, list[str]] = {}
-    for check, finding in _decided(gate):
-        if (ended := _ended(finding)) != "N/A":
-            ends.setdefault(check.kind or check.title, []).append(ended)
-    return [
-        (kind, f"{found.count('PASS')} of {len(found)}", min(found, key=WORST.index)) for kind, found in ends.items()
-    ]
-
-
-def _decided(gate: GateReport) -> list[tuple[Planned, Finding]]:
-    """Return each check with the finding that speaks for it: what is open before what is waived, then what passed."""
-    worst: dict[str, Finding] = {}
-    for finding in sorted(ranked(gate.findings), key=lambda f: 1 if f.waived else 0 if f.outcome in LACKING else 2):
-        worst.setdefault(finding.check, finding)
-    checks_ = {check.id: check for check in gate.checks}.values()
-    return [(check, worst[check.id]) for check in checks_ if check.id in worst]
-
-
-def _ended(finding: Finding) -> str:
-    return "WAIVED" if finding.waived else word(finding)
 
 
 def word(finding: Finding) -> str:
     """Return how a finding ended as reports print it."""
-    return WORDS[finding.outcome]
+    return "WAIVED" if finding.waived else next(end for end in ENDINGS if ENDINGS[end] == finding.outcome.words)
 
 
 def endings(gate: GateReport) -> str:
     """Return how many checks of a gate ended how, worst first."""
-    counts = Counter(_ended(finding) for _, finding in _decided(gate))
+    counts = Counter(word(finding) for _, finding, _ in checks(gate))
     return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
 
 
-def gaps(report: Report) -> list[tuple[str, str, str, str, str, str]]:
+def gaps(report: Report) -> list[tuple[str, str, str, str, str]]:
     """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what fixes it."""
     rows = []
     for criterion, lacking in _lacking(report, report.every_finding):
-        there = [t.location for t in criterion.code if t.location and t.location.path != report.task.path]
-        places = list(dict.fromkeys(map(str, there)))
-        found = _causes.causes(lacking)
+        code = [trace.location for trace in criterion.code if trace.location]
+        places = dict.fromkeys(str(place) for place in code if place.path != report.task.path)
+        found = causes(lacking)
         more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
         fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
         said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
-        where, fix = ", ".join(places[:GAPS]) or "none", " ".join(fixes) or "-"
-        rows.append((criterion.id, criterion.text, criterion.status.value, where, said, fix))
+        where = ", ".join([*places][:GAPS]) or "none"
+        rows.append((criterion.id, criterion.status.value, where, said, " ".join(fixes) or "-"))
     return rows
 
 
 def _lacking(report: Report, findings: Iterable[Finding]) -> Iterator[tuple[CriterionReport, list[Finding]]]:
     """Yield each criterion that is not settled, with what of some findings it lacks, the worst first."""
-    found = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
-    for criterion in report.criteria:
-        about = [f for f in found if f.criterion == criterion.id]
-        if about and criterion.status not in SETTLED:
-            yield criterion, about
+    open_ = [f for f in ranked(findings) if f.outcome in LACKING and not f.waived]
+    found = _grouped(open_, lambda finding: finding.criterion)
+    settled = (criterion for criterion in report.criteria if criterion.status not in SETTLED)
+    yield from ((criterion, found[criterion.id]) for criterion in settled if criterion.id in found)
 
 
 def tallied(traces: Iterable[Trace]) -> str:
     """Count tests, and beside them what else was run for a criterion, each with how many of it passed."""
-    kinds_: dict[str, list[Trace]] = {}
-    for trace in traces:
-        kinds_.setdefault(trace.kind or "test", []).append(trace)
-    return "; ".join(_passed(kind, each) for kind, each in kinds_.items())
-
-
-def _passed(kind: str, traces: Sequence[Trace]) -> str:
-    passed = sum(trace.outcome is Outcome.PASSED for trace in traces)
-    if passed == len(traces):
-        return f"{counted(passed, kind)} passed"
-    return f"{passed} of {counted(len(traces), kind)} passed"
-
-
-FACTS = (in_prose, gate_in_prose, facts, notes, seconds, shown_criteria, evidence_for, first_cause, next_step)
-LISTS = (unchecked, folded, nothing_wrong, kinds, gaps, checks, score_by_kind, advised)
-OFFERED = (*FACTS, *LISTS, endings, tallied, word, *_causes.OFFERED)  # to templates
+    counts = []
+    for kind, each in _grouped(traces, lambda trace: trace.kind or "test").items():
+        passed = sum(trace.outcome is Outcome.PASSED for trace in each)
+        counts.append(f"{'' if passed == len(each) else f'{passed} of '}{counted(len(each), kind)} passed")
+    return "; ".join(counts)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from inspect import isfunction
 from pathlib import Path
 from traceback import extract_tb
 from types import SimpleNamespace
@@ -18,18 +19,21 @@ from markupsafe import Markup
 
 from gates import __version__
 from gates.errors import GatesError, UsageError
-from gates.model import Location, Outcome
-from gates.render import Format, _causes, _views
+from gates.model import Finding, Location, Outcome
+from gates.render import Format, _views
 from gates.report import GateReport, Report, ranked
 from gates.words import visible
 
 SHIPPED = Path(__file__).parent / "templates"
 IN_CHECKOUT = Path(__file__).parents[2] / "reports" / "templates"
 MISTAKES = (jinja2.TemplateError, ArithmeticError, TypeError, ValueError, LookupError, RecursionError, AttributeError)
-VIEWS = SimpleNamespace(**{f.__name__: f for f in _views.OFFERED})
+VIEWS = SimpleNamespace(
+    **{f.__name__: f for f in vars(_views).values() if isfunction(f) and f.__module__ == _views.__name__}
+)
 SUMMARY = "summary.md.j2"
 WHOLE = ("summary", "audit")
 ANY_GATE = "gate.md.j2"
+GROUPS = {"failed": Outcome.FAILED, "unknown": Outcome.UNKNOWN, "aside": Outcome.NOT_APPLICABLE}
 
 
 def render(report: Report, templates: Path | None) -> dict[str, str]:
@@ -106,18 +110,11 @@ def _printed(value: object) -> Markup:
     return value if isinstance(value, Markup) else markdown("" if value is None else value)
 
 
-def _groups(gate: GateReport) -> dict[str, object]:
+def _groups(gate: GateReport) -> dict[str, list[Finding]]:
     """Return a gate's findings by outcome, worst first."""
-    findings = _causes.told_once(ranked(gate.findings))
-    waived = [f for f in findings if f.waived]
-    findings = [f for f in findings if not f.waived]
-    return {
-        "waived": waived,
-        "failed": [f for f in findings if f.outcome is Outcome.FAILED],
-        "unknown": [f for f in findings if f.outcome is Outcome.UNKNOWN],
-        "passed": [f for f in findings if f.outcome is Outcome.PASSED],
-        "aside": [f for f in findings if f.outcome is Outcome.NOT_APPLICABLE],
-    }
+    findings = _views.told_once(ranked(gate.findings))
+    groups = {name: [f for f in findings if f.outcome is outcome and not f.waived] for name, outcome in GROUPS.items()}
+    return {"waived": [f for f in findings if f.waived], **groups}
 
 
 FORMAT = Format(name="markdown", render=render)

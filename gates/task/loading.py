@@ -69,6 +69,19 @@ def of_project(name: str, project: Project) -> Task:
     return load(find(name, project.tasks, project.root), project.root)
 
 
+def load_all(project: Project) -> tuple[list[Task], list[str]]:
+    """Load the tasks of a project; return what is wrong with files, too, such as several that have one id."""
+    tasks: list[Task] = []
+    broken: list[str] = []
+    for path in task_files(project.tasks):
+        try:
+            tasks.append(load(path, project.root))
+        except UsageError as error:
+            broken.append(str(error))
+    files = {task.id: [each.path for each in tasks if each.id == task.id] for task in tasks}
+    return tasks, broken + [_twins(name, paths) for name, paths in files.items() if len(paths) > 1]
+
+
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     """Return the task file of an id (or the file itself, where a path is given); a file without an id has its name.
 
@@ -83,7 +96,7 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     else:
         path = next((each for each in ids if ids[each] == task_id), Path())
     if len(matches := [each for each in ids if ids[each] == task_id]) > 1:
-        raise UsageError(twins(task_id, [_shown(each, root) for each in matches]))
+        raise UsageError(_twins(task_id, [_shown(each, root) for each in matches]))
     if path != Path():
         return path
     where = _shown(tasks_dir, root)
@@ -92,7 +105,7 @@ def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     raise UsageError(f"no task {task_id!r} in {where!r}{did_you_mean(task_id, ids.values())}")
 
 
-def twins(task_id: str, files: list[str]) -> str:
+def _twins(task_id: str, files: list[str]) -> str:
     """Return what to say of several files that have one id."""
     return f"{', '.join(files)}: each has the id {task_id!r}; give each task an id of its own"
 

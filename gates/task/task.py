@@ -16,7 +16,7 @@ from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
 from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Metric, Name, Part, Seconds, Text
 from gates.task.yaml_source import did_you_mean
-from gates.words import called, in_shell
+from gates.words import called, in_shell, joined
 
 Spot = tuple[str, str, int, int]  # a key of the task, a word of its list, and the line and column of that
 P = TypeVar("P", bound=Part)
@@ -228,7 +228,7 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     """
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
     names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+    return joined(names)
 
 
 NOT_ASKED_FOR = RuleText(

@@ -31,7 +31,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.test_records import TestOutcome, Warned
 from gates.model import FileDigest, Location, Outcome, Revision, Status
 from gates.proving.proof import End
-from gates.render import _causes, _views, markdown
+from gates.render import _views, markdown
 from gates.render.markdown import check, render
 from gates.report import Report
 from gates.task.task import Task
@@ -183,7 +183,7 @@ def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
 def test_parameter_sets_of_one_test_are_one_cause() -> None:
     records = [a_record(TestOutcome.FAILED, id=f"tests/test_core.py::test_odd[{n}]", message=str(n)) for n in range(26)]
     report = a_report(a_task(), all_evidence(a_task(), a_run(*records)))
-    (cause,) = _causes.deciding(report)
+    (cause,) = _views.deciding(report)
     assert len({f.message for f in cause.findings}) == 26
     assert "(and 25 more like it)" in render(report, None)["summary.md"]
 
@@ -191,7 +191,7 @@ def test_parameter_sets_of_one_test_are_one_cause() -> None:
 def test_each_rule_is_among_the_weak_spots_before_one_has_two() -> None:
     spots = [(rule, text) for rule in ("BL016", "EX005") for text in ("one", "two", "three")]
     found = [a_finding(Outcome.FAILED, rule=r, message=t, level="advisory", severity="low") for r, t in spots]
-    weak = _causes.weak(passing().model_copy(update={"findings": tuple(found)}))
+    weak = _views.weak(passing().model_copy(update={"findings": tuple(found)}))
     assert [cause.rules for cause in weak[:2]] == [("BL016",), ("EX005",)]
 
 
