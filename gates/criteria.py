@@ -177,6 +177,7 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
             )
 
 
+OPTIONAL = "what verifies it is optional"
 NAMED = 5
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 
@@ -210,10 +211,12 @@ def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) 
     stands = [*zip(task.criteria, statuses, strict=True)]
     required = [(criterion, status) for criterion, status in stands if criterion.level is Level.MUST]
     for criterion, status in required:
-        said = any(f.blocks or f.leaves_open for f in findings if f.criterion == criterion.id)
+        told = [f for f in findings if f.criterion == criterion.id]
+        said = any(f.blocks or f.leaves_open for f in told)
         if not said and status not in {Status.PASS, Status.WAIVED}:
             name = criterion.id
-            message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
+            unmeasured = (f.message for f in told if f.outcome is Outcome.NOT_APPLICABLE and f.expected)
+            message = f"Nothing was seen to hold of {name}: {next(unmeasured, OPTIONAL)}."
             fix = f"Bind {name} to a test or measure of level must that applies here."
             about = partial(Finding, check=f"seen:{name}", criterion=name, level=criterion.level)
             yield _unseen(about, task.place(criterion), message, "nothing seen", fix)
