@@ -12,7 +12,7 @@ from torch.amp.autocast_mode import autocast
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .observing import Outermost, Scene, has_gradient, held, safely
+from .observing import Outermost, Scene, has_gradient, held
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
@@ -48,10 +48,10 @@ def around(
         args = tuple(map(_listed, args))
         kwargs = {word: _listed(value) for word, value in kwargs.items()}
         try:
-            safely(scene.journal, name, lambda: before(*args, **kwargs), None)
+            scene.safely(name, lambda: before(*args, **kwargs))
             result = original(*args, **kwargs)
             if after is not None:
-                safely(scene.journal, name, lambda: after(result, *args, **kwargs), None)
+                scene.safely(name, lambda: after(result, *args, **kwargs))
             return result
         finally:
             scene.here.active.discard(own)
@@ -99,7 +99,7 @@ class Calls:
 
     def _before(self, module: nn.Module) -> None:
         if self._looks():
-            self._scene.journal.tell("forward")
+            self._scene.tell("forward")
             self._scene.let_know("before_call", module)
 
     def _after(self, module: nn.Module, *told: object) -> None:
@@ -118,7 +118,7 @@ class Calls:
         params = [parameters] if isinstance(parameters, Tensor) else parameters
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
         self._scene.let_know("before_clip", params)
-        self._scene.journal.tell("clip", optimizers=optimizers)
+        self._scene.tell("clip", optimizers=optimizers)
 
     def _made(self, _result: object, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         if hasattr(optimizer, "param_groups"):
@@ -133,20 +133,20 @@ class Calls:
         if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
             return
         optimizers = self._whose(thing)
-        self._scene.journal.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
+        self._scene.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
         self._scene.let_know("cleared", optimizers)
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
         if ("__init__", id(scheduler)) not in self._scene.here.active:  # its constructor takes a first step
             optimizer = getattr(scheduler, "optimizer", None)
             known = [self._scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
-            self._scene.journal.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
+            self._scene.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
             for each in known:
                 self._scene.let_know("scheduled", each)
 
     def _tell(self, word: str, context: autocast, *_args: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
-            self._scene.journal.tell(word)
+            self._scene.tell(word)
 
 
 MOST_KEYS = 64
@@ -180,7 +180,7 @@ class Trackers:
         values = numbers(data)
         if values and self._records < MOST_RECORDS:
             self._records += 1
-            self._scene.journal.tell("log", to=to, values=values)
+            self._scene.tell("log", to=to, values=values)
 
     def returned(self, value: object) -> None:
         """Take what a training step returned as records, where it is made of them."""

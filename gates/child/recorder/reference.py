@@ -128,7 +128,7 @@ class Reference:
             facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
         except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again
             why = f"the module cannot be computed again: {type(error).__name__}: {error}"[:300]
-        self._scene.journal.tell("reference", **{"why_not": why, **facts})
+        self._scene.tell("reference", **{"why_not": why, **facts})
 
     def _figures(self, optimizer: Optimizer, divisor: float) -> dict[str, Any]:
         calls = [kept for kept in self._calls if kept.gradients]

@@ -15,7 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all, nothing
-from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates, safely
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
 
 MOST_NODES = 50_000
 MATMULS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Einsum")
@@ -53,7 +53,7 @@ class Steps:
         self._number(scaler)
 
     def _number(self, scaler: GradScaler) -> int:
-        number = self._scene.journal.number(scaler, "scaler")
+        number = self._scene.number_of(scaler, "scaler")
         self._scalers[number] = scaler
         return number
 
@@ -75,7 +75,7 @@ class Steps:
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots, self._scalers)
         optimizers = scene.led_to(reached)
-        scene.journal.tell(
+        scene.tell(
             "scaled_backward" if reached.scaler else "backward",
             scaler=self._number(reached.scaler) if reached.scaler else None,
             optimizers=[scene.number(each) for each in optimizers],
@@ -99,7 +99,7 @@ class Steps:
         facts["scaling"], facts["enabled"] = id(scaler) in self._scene.scaling, scaler.is_enabled()
         if optimizer is not None:
             facts["optimizers"] = [self._scene.number(optimizer)]
-        self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
+        self._scene.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
@@ -119,7 +119,7 @@ class Steps:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
         number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
-        scene.journal.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
+        scene.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
 
@@ -131,7 +131,7 @@ class Steps:
         self._scene.let_know("updated", scaler)
 
     def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
-        return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)
+        return self._scene.safely("a step", lambda: self._begin(optimizer, args, kwargs))
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
@@ -160,13 +160,13 @@ class Steps:
         return told
 
     def _post(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
+        self._scene.safely("an optimizer's step", lambda: self._end(optimizer))
 
     def _end(self, optimizer: Optimizer) -> None:
         optimizer = self._scene.known(optimizer)
         if self._within_scaler() or id(optimizer) not in self._states:
             return
-        self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
+        self._scene.tell("plain_step", optimizers=[self._scene.number(optimizer)])
         self._attempt(optimizer, None, skipped=False)
 
     def _within_scaler(self) -> bool:
