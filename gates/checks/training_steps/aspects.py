@@ -26,28 +26,23 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     run = step.plain
     yield from judge_last_values(run)
     ended = run.process.ended if run.process else "not run"
-    unknown = partial(Said, Outcome.UNKNOWN, actual=ended)
+    unknown = partial(Said, Outcome.UNKNOWN)
     if run.problem or run.process is None:
         fix = "Name a callable that there is, and install what it needs."
-        yield unknown(f"The training step was not seen running: {run.problem or 'no process'}.", remediation=fix)
+        yield unknown(f"The training step was not seen running: {run.problem or 'no process'}.", ended, remediation=fix)
     elif run.process.timed_out:
-        yield unknown(f"The training step was {ended}.", remediation="Give it less to do, or more time (timeout_s).")
+        fix = "Give it less to do, or more time (timeout_s)."
+        yield unknown(f"The training step was {ended}.", ended, remediation=fix)
     elif not run.complete and (why := hidden(run)) and any(one.ends for one in run.absent):
         yield replace(unseen(why, needed=True), actual=ended)
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
-        told, impact = (
-            f"The training step does not run to its end: {what}",
-            "Training crashes here, on a CPU, with a tiny model.",
-        )
+        told, impact = f"The training step does not run to its end: {what}", "Training crashes here, on a CPU."
         yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Fix the crash.")
     elif not run.attempts:
-        why, fix = (
-            "No step of a torch optimizer was seen in the training step.",
-            "Name a callable that takes some steps.",
-        )
-        yield replace(unknown(why, remediation=fix), actual="0 steps")
+        fix = "Name a callable that takes some steps."
+        yield unknown("No step of a torch optimizer was seen in the training step.", "0 steps", remediation=fix)
     else:
         taken = sum(not attempt.skipped for attempt in run.attempts)
         extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
@@ -82,9 +77,8 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if Need.SCALER in needs and not scaled:
         yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
-        told = (
-            "The loss is scaled, but nothing was computed in half precision: the forward pass ran outside of autocast."
-        )
+        why = "the forward pass ran outside of autocast"
+        told = f"The loss is scaled, but nothing was computed in half precision: {why}."
         impact = "Mixed precision is not in effect: neither memory nor time is saved."
         fix = "Compute the forward pass inside torch.amp.autocast(device_type, dtype)."
         yield Said(Outcome.FAILED, told, shown, where, "matrix products in half precision", impact, fix, "autocast")
@@ -106,10 +100,8 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
     if plain and not scaled and not by_hand and not run.absent:
         told, level = "The loss of a float16 forward pass is not scaled.", Level.MUST if factors else Level.ADVISORY
-        impact, fix = (
-            "Small gradients become zero in float16 and are lost.",
-            "Scale the loss with torch.amp.GradScaler(device).",
-        )
+        impact = "Small gradients become zero in float16 and are lost."
+        fix = "Scale the loss with torch.amp.GradScaler(device)."
         about = ("no scaler", plain.location, "a gradient scaler", impact, fix, "unscaled float16", level)
         yield Said(Outcome.FAILED, told, *about)
     if scaled and products["bfloat16"] and not products["float16"]:
@@ -228,9 +220,8 @@ def _difference(one: Compared, run: Recorded) -> str:
     if one.error is None:
         return "the gradients of the reference are zero"
     if one.error > _tolerance(run):
-        half = (
-            ", or half precision is too coarse for so small a model" if _tolerance(run) > TOLERANCES["float32"] else ""
-        )
+        coarse = _tolerance(run) > TOLERANCES["float32"]
+        half = ", or half precision is too coarse for so small a model" if coarse else ""
         return f"the gradients are not those of the recorded calls alone{half} ({one.error:.1e} off)"
     return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
@@ -256,6 +247,5 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         about = (params, half[0].location, "float32", impact, fix, "half parameters", level)
         yield Said(Outcome.FAILED, told, *about)
     else:
-        yield Said(
-            Outcome.PASSED, f"The parameters stayed in {params}.", params, run.attempts[0].location, expected="float32"
-        )
+        place = run.attempts[0].location
+        yield Said(Outcome.PASSED, f"The parameters stayed in {params}.", params, place, expected="float32")
