@@ -15,7 +15,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from .observing import Outermost, Scene, has_gradient, held
 
 Call = Callable[..., Any]
-Before = Callable[..., None]
+Before = Callable[..., object]
 
 
 def nothing(*_args: object, **_kwargs: object) -> None:
@@ -124,15 +124,12 @@ class Calls:
         if hasattr(optimizer, "param_groups"):
             self._scene.known(optimizer)
 
-    def _whose(self, thing: Optimizer | nn.Module) -> list[Optimizer]:
-        scene = self._scene
-        return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
-
     def _cleared(self, _result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
         """Tell of gradients that are gone; one that wraps an optimizer may keep them until its window is over."""
+        scene = self._scene
         if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
             return
-        optimizers = self._whose(thing)
+        optimizers = [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
         self._scene.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
         self._scene.let_know("cleared", optimizers)
 
@@ -189,21 +186,16 @@ class Trackers:
             self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
 
 
-def _whole(data: object = None, *_args: object, **_kwargs: object) -> object:
-    return data
-
-
-def _pair(tag: str, value: object = None, *_args: object, **kwargs: object) -> dict[str, object]:
-    return {tag: kwargs.get("scalar_value", value)}
-
-
-def _many(_tag: str, values: object = None, *_args: object, **kwargs: object) -> object:
-    return kwargs.get("tag_scalar_dict", values)
-
-
 TRACKERS: tuple[tuple[str, str, dict[str, Call]], ...] = (
-    ("wandb", "Run", {"log": _whole}),
-    ("torch.utils.tensorboard", "SummaryWriter", {"add_scalar": _pair, "add_scalars": _many}),
+    ("wandb", "Run", {"log": lambda data=None, *_, **__: data}),
+    (
+        "torch.utils.tensorboard",
+        "SummaryWriter",
+        {
+            "add_scalar": lambda tag, value=None, *_, **named: {tag: named.get("scalar_value", value)},
+            "add_scalars": lambda _tag, values=None, *_, **named: named.get("tag_scalar_dict", values),
+        },
+    ),
 )
 
 

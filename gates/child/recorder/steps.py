@@ -36,7 +36,7 @@ class Steps:
             scene,
             GradScaler,
             {
-                "__init__": (making, self._born),
+                "__init__": (making, lambda _result, scaler, *_, **__: self._number(scaler)),
                 "scale": (nothing, self._scaled),
                 "unscale_": (self._unscale, None),
                 "step": (self._step, self._stepped),
@@ -46,11 +46,8 @@ class Steps:
         for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
             around(scene, owner, "backward", self._backward, self._backward_ended, key=("backward", 0))
         around(scene, torch.autograd, "grad", self._grad)
-        register_optimizer_step_pre_hook(self._pre)
-        register_optimizer_step_post_hook(self._post)
-
-    def _born(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
-        self._number(scaler)
+        register_optimizer_step_pre_hook(lambda *told: scene.safely("a step", lambda: self._begin(*told)))
+        register_optimizer_step_post_hook(lambda optimizer, *_: scene.safely("a step", lambda: self._end(optimizer)))
 
     def _number(self, scaler: GradScaler) -> int:
         number = self._scene.number_of(scaler, "scaler")
@@ -130,9 +127,6 @@ class Steps:
         self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
         self._scene.let_know("updated", scaler)
 
-    def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
-        return self._scene.safely("a step", lambda: self._begin(optimizer, args, kwargs))
-
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
         optimizer = self._scene.known(optimizer)
@@ -158,9 +152,6 @@ class Steps:
             return loss
 
         return told
-
-    def _post(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        self._scene.safely("an optimizer's step", lambda: self._end(optimizer))
 
     def _end(self, optimizer: Optimizer) -> None:
         optimizer = self._scene.known(optimizer)
