@@ -46,12 +46,6 @@ class Read(NamedTuple):
     device: str
 
 
-class _Reading(threading.local):
-    """Whether this thread is in a read, which may read on its own."""
-
-    inside = False
-
-
 class HostReads:
     """Counts where values are read back to the host: `.item()`, `bool(tensor)`, `.cpu()`, `print(tensor)` and the like.
 
@@ -65,7 +59,7 @@ class HostReads:
         self._aside = aside
         self._hears_cuda = False
         self._count: Counter[Read] = Counter()
-        self._reading = _Reading()
+        self._reading = threading.local()  # whether a thread is in a read, which may read on its own
 
     def taken(self) -> dict[Read, int]:
         """Return the reads since the last time that it was asked."""
@@ -98,7 +92,7 @@ class HostReads:
         def show(message: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
             if SYNCHRONISES not in str(message):
                 shown(message, *args, **kwargs)
-            elif not self._reading.inside:
+            elif not getattr(self._reading, "inside", False):
                 self._note("wait", None, sys._getframe(1))  # noqa: SLF001
 
         warnings.showwarning = show
@@ -111,7 +105,7 @@ class HostReads:
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             # nothing of ours may come into a compiled graph
-            if is_compiling() or reading.inside or not counts(*args, **kwargs):
+            if is_compiling() or getattr(reading, "inside", False) or not counts(*args, **kwargs):
                 return original(*args, **kwargs)
             reading.inside = True
             try:

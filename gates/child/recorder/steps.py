@@ -3,9 +3,8 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -28,7 +27,7 @@ class Steps:
 
     def __init__(self, scene: Scene, making: Call) -> None:
         self._scene = scene
-        self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
+        self._scalers: dict[int, GradScaler] = {}
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -101,10 +100,16 @@ class Steps:
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
         self._before_step[id(optimizer)] = copied(optimizer)
-        self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
-        self._scene.let_know("ready", optimizer)
+        self._ready(optimizer, scaler)
         self._tell("step", scaler, optimizer)
         self._scene.let_know("before_step", optimizer)
+
+    def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
+        """Take down what an optimizer is about to step with."""
+        params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
+        state = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
+        self._states[id(optimizer)] = state
+        self._scene.let_know("ready", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
         """Take a step for left out where no parameter moved by gradients that are not finite."""
@@ -131,27 +136,21 @@ class Steps:
         """Note that an optimizer steps; return its arguments where they are to be others."""
         optimizer = self._scene.known(optimizer)
         if not self._within_scaler():
-            self._states[id(optimizer)] = _state(self._scene, optimizer, None)
-            self._scene.let_know("ready", optimizer)
+            self._ready(optimizer, None)
             self._scene.let_know("before_step", optimizer)
         closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
         if closure is None:
             self._scene.let_know("stepping", optimizer)
             return None
-        told = self._listening(closure, optimizer)
-        swapped = {name: told if value is closure else value for name, value in kwargs.items()}
-        return tuple(told if arg is closure else arg for arg in args), swapped
-
-    def _listening(self, closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
-        """Return a closure after which the gradients are there."""
 
         @functools.wraps(closure)
         def told() -> Any:  # noqa: ANN401
             loss = closure()
-            self._scene.let_know("stepping", optimizer)
+            self._scene.let_know("stepping", optimizer)  # the gradients are there now
             return loss
 
-        return told
+        swapped = {name: told if value is closure else value for name, value in kwargs.items()}
+        return tuple(told if arg is closure else arg for arg in args), swapped
 
     def _end(self, optimizer: Optimizer) -> None:
         optimizer = self._scene.known(optimizer)
@@ -164,17 +163,7 @@ class Steps:
         return any(("step", id(scaler)) in self._scene.here.active for scaler in self._scalers.values())
 
 
-def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dict[str, Any]:
-    """Return what an optimizer is about to step with."""
-    params = [param for param in held(optimizer) if param.requires_grad]
-    return {
-        "lr": rates(optimizer),
-        "scale": scene.scale_of(scaler),
-        "params": sorted({dtype_name(param.dtype) for param in params}),
-    }
-
-
-def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]) -> Reached:
+def read_graph(roots: Iterable[Tensor], scalers: Mapping[int, GradScaler]) -> Reached:
     """Walk the graph from the tensors that a backward pass begins at."""
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen: set[object] = set()
