@@ -108,13 +108,17 @@ class HotSeen(Model):
 
     def stall(self) -> Share:
         """Return the share of waiting over blocks of steps, without the longest of each process, by chance perhaps."""
-        runs = [_but_longest(run) for run in self.measured]
-        steps = tuple(step for run in runs for step in run)
-        ordered = sorted(_stalled(block) for run in runs for block in _blocks(run))
-        value = _stalled(steps)
-        k, _ = rank(len(ordered))
-        low, high = (ordered[k - 1], ordered[-k]) if k else (0.0, 1.0)
-        return Share(value, min(low, value), max(high, value), len(steps))
+        shares, left = list[float](), list[HotStep]()
+        for run in self.measured:
+            longest = max(range(len(run)), key=lambda i: run[i].stall, default=0)
+            steps = run[:longest] + run[longest + 1 :]
+            number = min(BLOCKS, len(steps))
+            ends = [i * len(steps) // number for i in range(number + 1)] if number else []
+            shares += [_stalled(steps[a:b]) for a, b in itertools.pairwise(ends)]
+            left += steps
+        k, value = rank(len(shares))[0], _stalled(left)
+        low, high = (sorted(shares)[k - 1], sorted(shares)[-k]) if k else (0.0, 1.0)
+        return Share(value, min(low, value), max(high, value), len(left))
 
     def line(self) -> Location | None:
         """Return the line that most waits for batches were seen at."""
@@ -149,18 +153,7 @@ def readings_of(steps: Sequence[HotStep], aspect: str) -> list[Reading]:
     return sorted(lines, key=lambda line: (-line.each, -line.often, line.where, line.read.call))
 
 
-def _but_longest(steps: tuple[HotStep, ...]) -> tuple[HotStep, ...]:
-    longest = max(range(len(steps)), key=lambda i: steps[i].stall, default=0)
-    return steps[:longest] + steps[longest + 1 :]
-
-
-def _blocks(steps: tuple[HotStep, ...]) -> list[tuple[HotStep, ...]]:
-    number = min(BLOCKS, len(steps))
-    ends = [round(i * len(steps) / number) for i in range(number + 1)] if number else []
-    return [steps[a:b] for a, b in itertools.pairwise(ends)]
-
-
-def _stalled(steps: tuple[HotStep, ...]) -> float:
+def _stalled(steps: Sequence[HotStep]) -> float:
     time = sum(step.seconds for step in steps)
     return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
 
@@ -182,9 +175,8 @@ class HotPaths(Probes[HotPath, HotSeen]):
         seen = HotSeen()
         while len(seen.runs) < RUNS:
             told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
-            steps = [{name: entry.get(name) for name in HotStep.model_fields} for entry in told.of("step")]
             base = HotSeen(problem=told.trouble, crash=told.place, runs=seen.runs)
-            seen = readable(base, partial(dict, runs=[*seen.runs, steps]))
+            seen = readable(base, partial(dict, runs=[*seen.runs, told.of("step")]))
             limit, share = part.limits.stall_share, seen.stall()
             if not seen.enough or limit is None or not share.low <= limit < share.high:
                 break

@@ -21,7 +21,7 @@ from typing import Any
 
 from . import asking
 from .asking import DONE, Places, Teller, Unreachable, in_fork, message_of, resolve
-from .values import BOUND, MOST, encode, plain
+from .values import BOUND, MOST, encode, plain, repr_of
 
 TWICE_S = 2.0
 LIMIT = 500
@@ -262,16 +262,8 @@ def once() -> None:
     try:
         returned = asking.ended(function(*question["args"]))
     except SystemExit as error:
-        tell("returned", text=_repr_of(error))
+        tell("returned", text=repr_of(error, MOST_TEXT))
         raise
     is_number = isinstance(returned, int) and not isinstance(returned, bool)
     status = 0 if returned is None else int(returned) if isinstance(returned, int) else 1  # as `sys.exit` has it
-    tell("returned", text=_repr_of(returned), number=is_number, status=status)
-
-
-def _repr_of(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception as error:  # noqa: BLE001  # a broken repr is no crash of the entry point
-        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
-    return text.encode("utf-8", "backslashreplace").decode()[:MOST_TEXT]
+    tell("returned", text=repr_of(returned, MOST_TEXT), number=is_number, status=status)

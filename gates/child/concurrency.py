@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from types import FrameType
 from typing import Any
@@ -122,22 +123,10 @@ def alone(work: Work, enough_s: float) -> tuple[list[tuple[int, str]], float]:
     What it raises is raised on.
     """
     work.fresh()
-    returned: list[list[object]] = []
-    raised: list[BaseException] = []
     began = time.monotonic()
-
-    def run() -> None:
-        try:
-            returned.extend([*repeated(work, worker, enough_s)] for worker in range(work.workers))
-        except BaseException as error:  # noqa: BLE001  # raised on, below
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="alone", daemon=True)
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]
-    return work.told(returned), (time.monotonic() - began) / work.workers
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(lambda: [[*repeated(work, worker, enough_s)] for worker in range(work.workers)])
+    return work.told(done.result()), (time.monotonic() - began) / work.workers
 
 
 class Forcing:

@@ -158,18 +158,14 @@ def bound_of(each: object) -> int | None:
     return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
 
 
-def _size_of(each: Any) -> int:  # noqa: ANN401
-    return len(each) if type(each) is deque else each.cache_info().currsize
-
-
 def _filling(each: object, sizes: Sequence[int]) -> dict[str, object] | None:
     """Return a cache or queue that grew to the last and is not full."""
-    size, late = _size_of(each), sizes[-max(len(sizes) // 3, 2) :]
-    if len(late) < 2 or late[-1] <= late[0] or size >= (bound_of(each) or 0):
+    late = sizes[-max(len(sizes) // 3, 2) :]
+    if len(late) < 2 or late[-1] <= late[0] or late[-1] >= (bound_of(each) or 0):
         return None
     name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
     name = f"a deque of at most {bound_of(each)}" if type(each) is deque else name
-    return {"name": name, "size": size, "most": bound_of(each)}
+    return {"name": name, "size": late[-1], "most": bound_of(each)}
 
 
 MOST_GROWTH = 2 * 1024**3
@@ -225,7 +221,8 @@ class Rungs:
         before = tracemalloc.get_traced_memory()[0]
         for each in self._objects():
             if bound_of(each):
-                self._bounded.setdefault(id(each), array("q")).append(_size_of(each))
+                size = len(each) if isinstance(each, deque) else each.cache_info().currsize  # type: ignore[attr-defined]
+                self._bounded.setdefault(id(each), array("q")).append(size)
         self._own += tracemalloc.get_traced_memory()[0] - before
 
     def _objects(self) -> Iterator[object]:

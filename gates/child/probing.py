@@ -128,10 +128,6 @@ class Question:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def answer(self) -> tuple[list[Entry], int]:
-        """Return the entries of the journal, and how many of its lines are somebody else's."""
-        return read_entries(self.journal, self.secret)
-
 
 def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
     """Return what runs the programs for a part of a task; raise `EvidenceUnavailable` where the task has none."""

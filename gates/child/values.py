@@ -97,7 +97,7 @@ class _Writer:
         if names is None:
             names = _attributes(value)
         if names is None:
-            return _as_text(value, _repr(value))
+            return _as_text(value, repr_of(value))
         items = [[name, self.written(getattr(value, name), depth)] for name in names]
         return {FORM: "dict", "items": items, "type": _name(value), "tuple": isinstance(value, tuple)}
 
@@ -139,12 +139,13 @@ def _name(value: object) -> str:
     return type(value).__qualname__
 
 
-def _repr(value: object) -> str:
+def repr_of(value: object, bound: int = BOUND) -> str:
+    """Return what `repr` shows of a value, whatever it is, cut to a bounded length."""
     try:
-        text = repr(value).encode("utf-8", "backslashreplace").decode()[:BOUND]
-        return ADDRESS.sub(" at 0x...", text)  # another one in every process
-    except Exception as error:  # noqa: BLE001  # a broken repr is no fault of the calculation
-        return f"<{_name(value)} whose repr raises {type(error).__name__}>"
+        text = repr(value).encode("utf-8", "backslashreplace").decode()[:bound]
+    except Exception as error:  # noqa: BLE001  # a broken repr is no fault of what was called
+        text = f"<{_name(value)} whose repr raises {type(error).__name__}>"
+    return ADDRESS.sub(" at 0x...", text)  # another one in every process
 
 
 def shown(value: Any, bound: int = BOUND) -> str:  # noqa: ANN401  # JSON

@@ -55,10 +55,6 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
     return Said(Outcome.UNKNOWN, why, actual, location=location, remediation=remedy)
 
 
-def _must(_part: object) -> tuple[Level, bool]:
-    return Level.MUST, True
-
-
 @dataclass(frozen=True)
 class Aspect(Generic[P, S]):
     """One thing that is judged of each callable.
@@ -71,7 +67,7 @@ class Aspect(Generic[P, S]):
     promise: str
     judge: Callable[[P, S], Iterable[Said]]
     name: str = ""
-    bound: Callable[[P], tuple[Level, bool]] = _must
+    bound: Callable[[P], tuple[Level, bool]] = lambda _part: (Level.MUST, True)
 
 
 @dataclass(frozen=True)
@@ -124,10 +120,10 @@ class ProbeCheck(Generic[P, S]):
         found = evidence.get(self.evidence)
         seen = found.seen if found else ()
         for i, part, aspect, check in self._all(task):
-            not_run = [self._doubted(unknown(f"it was not run: {evidence.why_missing(self.evidence)}"))]
-            for said in self._said(part, seen[i], aspect) if i < len(seen) else not_run:
-                raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
-                yield from self._findings(task, part, aspect, check, said, raw)
+            raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
+            not_run = [unknown(f"it was not run: {evidence.why_missing(self.evidence)}")]
+            for said in aspect.judge(part, seen[i]) if i < len(seen) else not_run:
+                yield from self._findings(task, part, aspect, check, self._doubted(said), raw)
 
     def _findings(
         self, task: Task, part: P, aspect: Aspect[P, S], check: str, said: Said, raw: str | None
@@ -147,9 +143,6 @@ class ProbeCheck(Generic[P, S]):
             about = {"check": f"{check}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
             yield Finding.model_validate({**facts, **about})
 
-    def _said(self, part: P, seen: S, aspect: Aspect[P, S]) -> list[Said]:
-        return [self._doubted(said) for said in aspect.judge(part, seen)]
-
     def _doubted(self, said: Said) -> Said:
         if said.outcome is not Outcome.UNKNOWN:
             return said
@@ -159,7 +152,6 @@ class ProbeCheck(Generic[P, S]):
         if parts := getattr(task, self.evidence.key):
             found = evidence.get(self.evidence)
             not_run = "" if found else f"Not run: {evidence.why_missing(self.evidence)}."
-            pairs = zip(parts, found.seen if found else (), strict=False)
-            yield from self.page(
-                [(part, seen, self._said(part, seen, self.aspects[0])[0]) for part, seen in pairs], not_run
-            )
+            pairs, judge = zip(parts, found.seen if found else (), strict=False), self.aspects[0].judge
+            told = [(part, seen, self._doubted(next(iter(judge(part, seen))))) for part, seen in pairs]
+            yield from self.page(told, not_run)

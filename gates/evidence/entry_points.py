@@ -12,7 +12,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import command
-from gates.child.probing import Entry, Question, crash_of, said, warnings_of, written
+from gates.child.probing import Entry, Probed, Question, crash_of, said, warnings_of, written
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -87,12 +87,10 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
             ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
-    entries = question.answer()[0] if question else []
-    told = {str(each["word"]): each for each in entries}
-    returned = told.get("returned")
+    told = Probed.told(question.journal, question.secret) if question else Probed()
+    returned = next(iter(told.of("returned")), None)
     text = written(folder / f"{index}.stderr.txt")
-    problem = str(told.get("problem", {}).get("what", ""))
-    clean_end = ended.exit_code == 0 and not ended.timed_out
+    problem, clean_end = told.problem, ended.exit_code == 0 and not ended.timed_out
     if question and clean_end and returned is None:
         problem = "the process ended before the call returned"
     crash = None if problem or clean_end else crash_of(text, context)

@@ -8,7 +8,7 @@ from pydantic import Field
 from gates.model import Location, Model, Severity
 from gates.scan.automata.automaton import MARKERS
 from gates.scan.automata.order import Order
-from gates.scan.rule import OrderRule, Rule
+from gates.scan.rule import Rule
 
 BACKWARD = ("scaled_backward", "backward", "handed_backward")
 SCALER = ("unscale", "unscale_once", "unscale_by_hand", "step", "update")
@@ -83,25 +83,14 @@ def runtime_orders(known: Mapping[str, Rule]) -> tuple[RuntimeOrder, ...]:
 
 
 def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
+    form, needs = rule.form, [sorted(names) for names in rule.required]
+    about = {"rule": rule.id, "severity": form.severity, "impact": form.impact, "fix": form.fix, "needs": needs}
     for demanded, orders in ((False, rule.never), (True, rule.always)):
         for one in orders:
             if one.order.names <= {*WORDS, *MARKERS}:  # of what cannot be seen here, nothing may depend
-                yield _order(rule, one, demanded=demanded)
-
-
-def _order(rule: Rule, one: OrderRule, *, demanded: bool) -> RuntimeOrder:
-    return RuntimeOrder(
-        rule=rule.id,
-        severity=rule.form.severity,
-        order=one.order.text,
-        demanded=demanded,
-        at=tuple(sorted(one.at)),
-        within_turn=rule.form.scope == "iteration",
-        needs=tuple(tuple(sorted(names)) for names in rule.required),
-        problem=one.says or rule.form.problem,
-        impact=rule.form.impact,
-        fix=rule.form.fix,
-    )
+                own = {"order": one.order.text, "at": sorted(one.at), "problem": one.says or form.problem}
+                how = {"demanded": demanded, "within_turn": form.scope == "iteration"}
+                yield RuntimeOrder.model_validate({**about, **own, **how})
 
 
 @dataclass(frozen=True)

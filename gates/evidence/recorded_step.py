@@ -141,37 +141,34 @@ class Recorded(Model):
 
 def as_recorded(seen: Probed) -> Recorded:
     """Return what a program told, or that it cannot be read."""
-    try:
-        return _recorded(seen)
-    except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return Recorded(process=seen.process, problem=f"the journal cannot be read: {type(error).__name__}")
 
-
-def _recorded(seen: Probed) -> Recorded:
     def all_of(kind: type[M], *words: str) -> tuple[M, ...]:
         return tuple(kind.model_validate(_known(kind, entry)) for entry in seen.entries if entry["word"] in words)
 
     words = [str(entry["word"]) for entry in seen.entries]
     alien = (f"{seen.foreign} lines of the journal are not its own",) if seen.foreign else ()
     told = words.index("overflow") if "overflow" in words else len(words)
-    return Recorded(
-        process=seen.process,
-        problem=seen.problem,
-        error=seen.error,
-        crash=seen.place,
-        complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
-        truncated="truncated" in words,
-        troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
-        events=all_of(Happened, *WORDS),
-        attempts=all_of(Attempt, "attempt"),
-        compared=all_of(Compared, "reference"),
-        overflows=all_of(Overflowed, "overflow"),
-        injected="injected" in words,
-        steps_after_overflow=words[told:].count("attempt"),
-        absent=all_of(Absent, "hidden"),
-        spoiled=all_of(Spoiled, "spoiled"),
-        logged=all_of(Logged, "log"),
-    )
+    try:
+        return Recorded(
+            process=seen.process,
+            problem=seen.problem,
+            error=seen.error,
+            crash=seen.place,
+            complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
+            truncated="truncated" in words,
+            troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
+            events=all_of(Happened, *WORDS),
+            attempts=all_of(Attempt, "attempt"),
+            compared=all_of(Compared, "reference"),
+            overflows=all_of(Overflowed, "overflow"),
+            injected="injected" in words,
+            steps_after_overflow=words[told:].count("attempt"),
+            absent=all_of(Absent, "hidden"),
+            spoiled=all_of(Spoiled, "spoiled"),
+            logged=all_of(Logged, "log"),
+        )
+    except (ValidationError, KeyError, TypeError, ValueError) as error:
+        return Recorded(process=seen.process, problem=f"the journal cannot be read: {type(error).__name__}")
 
 
 def _known(kind: type[Model], entry: Entry) -> dict[str, Any]:
@@ -201,32 +198,33 @@ class Recording(Evidence):
         """Run each training step in its own process, under the recorder."""
         probe = probing(task, context, "training_steps", "recording")
         orders = runtime_orders(rules_of(context))
-        recorded = process.side_by_side(
-            lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
-            list(enumerate(task.training_steps)),
-        )
-        steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
-        runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
-        return cls(
-            how="each training step once as it is and once with an overflow, in processes of their own",
-            commands=tuple(
-                run.process.as_command("training step", run.process.argv[-2:-1]) for run in runs if run.process
-            ),
-            steps=steps,
-        )
+        parts = [*enumerate(task.training_steps)]
+        steps = process.side_by_side(lambda part: _record(*part, probe, orders), parts)
+        runs = [run.process for step in steps for run in (step.plain, step.overflow) if run and run.process]
+        how = "each training step once as it is and once with an overflow, in processes of their own"
+        commands = tuple(run.as_command("training step", run.argv[-2:-1]) for run in runs)
+        return cls(how=how, commands=commands, steps=tuple(steps))
 
 
-def _record(index: int, step: TrainingStep, probe: Probe, limit_s: float) -> StepRecording:
-    asked = {"call": step.call, "args": step.args}
-    plain = _run(probe, {**asked, "overflow": None}, f"{index}", limit_s)
+def _record(index: int, step: TrainingStep, probe: Probe, orders: tuple[RuntimeOrder, ...]) -> StepRecording:
+    def run(name: str, at: dict[str, int] | None) -> Recorded:
+        asked, limit_s = (
+            {"call": step.call, "args": step.args, "overflow": at},
+            step.timeout_s or probe.context.timeout_s,
+        )
+        seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
+        recorded = as_recorded(seen)
+        cut_off = seen.process is not None and seen.process.timed_out
+        unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
+        return recorded.model_copy(update={"problem": recorded.problem or unheard})
+
+    plain, overflow = run(f"{index}", None), None
     scaled = any(event.word == "scaled_backward" for event in plain.events)
     steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
     guarded = scaled or steps_through_scaler or Need.OVERFLOW in step.needs
-    overflow = None
     if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
-        at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
-        overflow = _run(probe, {**asked, "overflow": at}, f"{index}-overflow", limit_s)
-    return StepRecording(name=step.name, plain=plain, overflow=overflow)
+        overflow = run(f"{index}-overflow", {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled})
+    return StepRecording(name=step.name, plain=plain, overflow=overflow, orders=orders)
 
 
 def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, int]:
@@ -235,14 +233,6 @@ def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, 
     known = through or list(range(len(attempts)))
     step = next((i for i in known if i), known[-1])
     return {"step": step, "optimizer": attempts[step].optimizer}
-
-
-def _run(probe: Probe, asked: dict[str, object], name: str, limit_s: float) -> Recorded:
-    seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
-    recorded = as_recorded(seen)
-    cut_off = seen.process is not None and seen.process.timed_out
-    unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
-    return recorded.model_copy(update={"problem": recorded.problem or unheard})
 
 
 @dataclass(frozen=True)

@@ -54,18 +54,12 @@ class CaseRow(NamedTuple):
     ran: tuple[Location, ...] | None
     place: Location | None
 
-    @property
-    def outcome(self) -> Outcome:
-        """Return what came of it."""
-        return self.said.outcome
-
 
 def plan(task: Task) -> Iterator[Planned]:
     """Plan each calculation and edge case once for each criterion that it names, or once for the task."""
     for one in tried(task):
-        for check, criterion in _checks(task, one):
-            title, level = (f"{criterion.id}: {one.title}", criterion.level) if criterion else (one.title, Level.MUST)
-            named = criterion.id if criterion else None
+        for check, named, level in _checks(task, one):
+            title = f"{named}: {one.title}" if named else one.title
             yield Planned(id=check, title=title, level=level, criterion=named, label=LABELS[one.rule])
 
 
@@ -74,14 +68,13 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     astray = [criterion for criterion in task.criteria if _misses_code(task, criterion, evidence)]
     for one in tried(task):
         told = _told(task, one, _rows(task, one, evidence))
-        for check, criterion in _checks(task, one):
-            about, level = About(check=check), criterion.level if criterion else Level.MUST
-            about = about.but(criterion=criterion.id) if criterion else about
+        for check, named, level in _checks(task, one):
             said = [(one.rule, each) for each in told]
-            said += [("BL018", _astray(one, each)) for each in astray if each is criterion]
+            said += [("BL018", _astray(one, each)) for each in astray if each.id == named]
             for rule, each in said:
                 facts = {"message": visible(" ".join(each.message.split())), "level": level}
-                yield about.but(rule=rule).says(each, location=each.location or task.place(one.part), **facts)
+                about = About(check=check, criterion=named, rule=rule)
+                yield about.says(each, location=each.location or task.place(one.part), **facts)
 
 
 def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -92,32 +85,30 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     ):
         rows = [row for one in tried(task) if one.rule == rule for row in _rows(task, one, evidence)]
         if rows:
-            good = sum(row.outcome is Outcome.PASSED for row in rows)
+            good = sum(row.said.outcome is Outcome.PASSED for row in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
             more = f" The first {LISTED} of {len(rows)} are shown." if len(rows) > LISTED else ""
             text = f"{good} of {len(rows)} as stated.{missing}{more}"
-            yield Section(title=title, text=text, columns=columns, rows=tuple(map(_shown, rows[:LISTED])))
+            told = ((row.name, row.said) for row in rows[:LISTED])
+            shown_rows = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in told)
+            yield Section(title=title, text=text, columns=columns, rows=tuple(shown_rows))
 
 
-def _shown(row: CaseRow) -> tuple[str, ...]:
-    return SAID[row.outcome], row.name, row.said.subject, row.said.expected, row.said.actual
-
-
-def _checks(task: Task, one: Tried) -> Iterator[tuple[str, Criterion | None]]:
+def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
     """Yield the checks of a part: for each criterion that it names, or one that is the task's own."""
     if not one.part.criteria:
-        yield one.check, None
+        yield one.check, None, Level.MUST
     for criterion in task.criteria_of(one.part):
-        yield f"{one.check}:{criterion.id}", criterion
+        yield f"{one.check}:{criterion.id}", criterion.id, criterion.level
 
 
 def _told(task: Task, one: Tried, rows: list[CaseRow]) -> list[Said]:
     """Return what is said of a part: of each row that did not come out, or of all together."""
     call, first = one.part.call, next((row.place for row in rows if row.place), None)
-    bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.outcome is outcome]
+    bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.said.outcome is outcome]
     told = [row.said for row in bad[:NAMED]]
     if more := bad[NAMED:]:
-        worse, place = worst({row.outcome for row in more}), next((row.place for row in more if row.place), None)
+        worse, place = worst({row.said.outcome for row in more}), next((row.place for row in more if row.place), None)
         message, subject = f"{len(more)} more rows did not come out.", f"{len(more)} rows"
         fix = "Fix the rows that are named first."
         told.append(Said(worse, message, SAID[worse], place, "as stated", remediation=fix, subject=subject))

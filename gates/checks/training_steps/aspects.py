@@ -26,28 +26,23 @@ def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     run = step.plain
     yield from judge_last_values(run)
     ended = run.process.ended if run.process else "not run"
-    unknown = partial(Said, Outcome.UNKNOWN, actual=ended)
+    unknown = partial(Said, Outcome.UNKNOWN)
     if run.problem or run.process is None:
         fix = "Name a callable that there is, and install what it needs."
-        yield unknown(f"The training step was not seen running: {run.problem or 'no process'}.", remediation=fix)
+        yield unknown(f"The training step was not seen running: {run.problem or 'no process'}.", ended, remediation=fix)
     elif run.process.timed_out:
-        yield unknown(f"The training step was {ended}.", remediation="Give it less to do, or more time (timeout_s).")
+        fix = "Give it less to do, or more time (timeout_s)."
+        yield unknown(f"The training step was {ended}.", ended, remediation=fix)
     elif not run.complete and (why := hidden(run)) and any(one.ends for one in run.absent):
         yield replace(unseen(why, needed=True), actual=ended)
     elif not run.complete:
         left = "it left its process before it returned (as sys.exit does)" if run.process.exit_code == 0 else ""
         what = f"{ended}: {run.error or left or run.process.last_words}"
-        told, impact = (
-            f"The training step does not run to its end: {what}",
-            "Training crashes here, on a CPU, with a tiny model.",
-        )
+        told, impact = f"The training step does not run to its end: {what}", "Training crashes here, on a CPU."
         yield Said(Outcome.FAILED, told, ended, run.crash, "it returns", impact, "Fix the crash.")
     elif not run.attempts:
-        why, fix = (
-            "No step of a torch optimizer was seen in the training step.",
-            "Name a callable that takes some steps.",
-        )
-        yield replace(unknown(why, remediation=fix), actual="0 steps")
+        fix = "Name a callable that takes some steps."
+        yield unknown("No step of a torch optimizer was seen in the training step.", "0 steps", remediation=fix)
     else:
         taken = sum(not attempt.skipped for attempt in run.attempts)
         extra = f" ({'; '.join(run.troubles)})" if run.troubles else ""
@@ -82,9 +77,8 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if Need.SCALER in needs and not scaled:
         yield replace(absent("no loss was scaled in this training step", needed=True), subject="scaler")
     if scaled and not half and products and all(event.whole for event in scaled):
-        told = (
-            "The loss is scaled, but nothing was computed in half precision: the forward pass ran outside of autocast."
-        )
+        why = "the forward pass ran outside of autocast"
+        told = f"The loss is scaled, but nothing was computed in half precision: {why}."
         impact = "Mixed precision is not in effect: neither memory nor time is saved."
         fix = "Compute the forward pass inside torch.amp.autocast(device_type, dtype)."
         yield Said(Outcome.FAILED, told, shown, where, "matrix products in half precision", impact, fix, "autocast")
@@ -106,10 +100,8 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
     by_hand = any(abs(factor - 1) > NEAR for factor in factors)
     if plain and not scaled and not by_hand and not run.absent:
         told, level = "The loss of a float16 forward pass is not scaled.", Level.MUST if factors else Level.ADVISORY
-        impact, fix = (
-            "Small gradients become zero in float16 and are lost.",
-            "Scale the loss with torch.amp.GradScaler(device).",
-        )
+        impact = "Small gradients become zero in float16 and are lost."
+        fix = "Scale the loss with torch.amp.GradScaler(device)."
         about = ("no scaler", plain.location, "a gradient scaler", impact, fix, "unscaled float16", level)
         yield Said(Outcome.FAILED, told, *about)
     if scaled and products["bfloat16"] and not products["float16"]:
@@ -121,9 +113,11 @@ def _doubts(run: Recorded, scaled: Sequence[Happened], products: Counter[str]) -
 
 def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     """Judge the gradients that were clipped or used beside those in float64."""
-    run, needed = step.plain, Need.GRADIENTS in needs
-    wrong = [said for one in run.compared if _comparable(one, run) and (said := _wrong(one, run)) is not None]
-    wrong = wrong or list(_off_by_two(run))
+    run, limit = step.plain, _tolerance(step.plain)
+    known = [one for one in run.compared if one.factor is not None and not one.why_not and _same(one, limit)]
+    near = max(NEAR, limit)  # of the reference, but for a factor
+    scaled = [one for one in known if one.error_less_factor is not None and one.error_less_factor <= near]
+    wrong = [said for one in scaled if (said := _wrong(one, run)) is not None] or list(_off_by_two(scaled))
     yield from judge_norms(run)
     yield from judge_windows(run)
     if wrong:
@@ -132,20 +126,19 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
     why = _why_not(run)
     if not why:
         yield _right(run)
-    lost = max(((one.lost or 0.0, i) for i, one in enumerate(run.compared) if _comparable(one, run)), default=(0.0, 0))
-    if lost[0] > LOST:
-        told = f"{lost[0]:.0%} of the gradients are zero where the reference is not."
+    lost = max(known, key=lambda one: one.lost or 0.0, default=None)
+    if lost and (share := lost.lost or 0.0) > LOST:
+        told = f"{share:.0%} of the gradients are zero where the reference is not."
         impact, fix = "They were too small for the precision.", "Scale the loss, or scale it more."
-        place, most = run.compared[lost[1]].location, f"<= {LOST:.0%}"
-        about = (f"{lost[0]:.0%}", place, most, impact, fix, "lost gradients", Level.ADVISORY)
+        about = (f"{share:.0%}", lost.location, f"<= {LOST:.0%}", impact, fix, "lost gradients", Level.ADVISORY)
         yield Said(Outcome.FAILED, told, *about)
     if why:
-        yield unseen(why, needed=needed)
+        yield unseen(why, needed=Need.GRADIENTS in needs)
 
 
-def _off_by_two(run: Recorded) -> Iterator[Said]:
+def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
     """Tell of a loss that is scaled by hand, and of gradients that are divided by another power of two."""
-    many = [one for one in run.compared if _comparable(one, run) and one.by_hand != 1 and _is_multiple(one, run)]
+    many = [one for one in compared if one.by_hand != 1]
     left = {round(math.log2(abs(one.factor * one.by_hand)), 1) for one in many if one.factor}
     undivided = any(abs((one.factor or 0) - 1) < NEAR for one in many)
     if len(many) > 1 and len(left) == 1 and not undivided and (off := left.pop()) and off.is_integer():
@@ -165,13 +158,9 @@ def _right(run: Recorded) -> Said:
     return Said(Outcome.PASSED, told, f"{worst:.1e}", first.location, expected=f"<= {_tolerance(run):g}")
 
 
-def _comparable(one: Compared, run: Recorded) -> bool:
-    return one.factor is not None and not one.why_not and _same(one, run)
-
-
-def _same(one: Compared, run: Recorded) -> bool:
+def _same(one: Compared, limit: float) -> bool:
     """Whether the module returned the same again, so that its gradients can be compared at all."""
-    return one.outputs_off is not None and one.outputs_off <= _tolerance(run)
+    return one.outputs_off is not None and one.outputs_off <= limit
 
 
 def _tolerance(run: Recorded) -> float:
@@ -179,26 +168,18 @@ def _tolerance(run: Recorded) -> float:
     return max((TOLERANCES[name] for name in names), default=TOLERANCES["float32"])
 
 
-def _is_multiple(one: Compared, run: Recorded) -> bool:
-    """Whether the gradients are those of the reference but for a factor."""
-    return one.error_less_factor is not None and one.error_less_factor <= max(NEAR, _tolerance(run))
-
-
 def _wrong(one: Compared, run: Recorded) -> Said | None:
     """Return what is wrong with gradients that are off by the loss scale or by its inverse."""
-    if one.factor is None or not _is_multiple(one, run):
-        return None
-    scales = {
-        event.scale for event in run.events if event.word == "scaled_backward" and one.optimizer in event.optimizers
-    }
-    scales |= {attempt.scale for attempt in run.attempts if attempt.optimizer == one.optimizer}
-    verb, actual = "clipped" if one.when == "clip" else "used", f"{one.factor:.6g} times"
+    mine, factor = one.optimizer, one.factor or 0.0
+    scales = {event.scale for event in run.events if event.word == "scaled_backward" and mine in event.optimizers}
+    scales |= {attempt.scale for attempt in run.attempts if attempt.optimizer == mine}
+    verb, actual = "clipped" if one.when == "clip" else "used", f"{factor:.6g} times"
     for scale in sorted(scale for scale in scales if scale is not None and scale >= 2):
         told = ""
-        if abs(one.factor / scale - 1) < NEAR:
+        if abs(factor / scale - 1) < NEAR:
             what = f"they are {actual} those computed in float64, and the loss scale is {scale:g}"
             told = f"The gradients are {verb} while they are still scaled: {what}."
-        elif abs(one.factor * scale - 1) < NEAR:
+        elif abs(factor * scale - 1) < NEAR:
             told = f"The gradients are divided by the loss scale {scale:g} once too often when they are {verb}."
         if told:
             impact = "Each step is too large, or clipped away; or too small, so that the model hardly learns."
@@ -211,27 +192,23 @@ def _wrong(one: Compared, run: Recorded) -> Said | None:
 def _why_not(run: Recorded) -> str:
     """Return why the gradients are not known to be right: of each optimizer, in each step in which they are finite."""
     for one in run.compared:
-        if one.finite or one.why_not:
-            why = one.why_not or _difference(one, run)
-            if why:
-                return why
+        if (one.finite or one.why_not) and (why := one.why_not or _difference(one, _tolerance(run))):
+            return why
     shown = {one.optimizer for one in run.compared if one.finite}
     if any(one.optimizer not in shown for one in run.compared):
         return "the gradients of the first steps were not finite"
     return "" if run.compared else "no parameter of an optimizer had a gradient when it stepped"
 
 
-def _difference(one: Compared, run: Recorded) -> str:
+def _difference(one: Compared, limit: float) -> str:
     """Return what is in the way of taking finite gradients for those of the reference."""
-    if not _same(one, run):
+    if not _same(one, limit):
         return f"the module does not return the same again ({one.outputs_off or 0:.1e} off)"
     if one.error is None:
         return "the gradients of the reference are zero"
-    if one.error > _tolerance(run):
-        half = (
-            ", or half precision is too coarse for so small a model" if _tolerance(run) > TOLERANCES["float32"] else ""
-        )
-        return f"the gradients are not those of the recorded calls alone{half} ({one.error:.1e} off)"
+    if one.error > limit:
+        coarse = ", or half precision is too coarse for so small a model" if limit > TOLERANCES["float32"] else ""
+        return f"the gradients are not those of the recorded calls alone{coarse} ({one.error:.1e} off)"
     return f"the gradients of {one.left_out} parameters come from outside of any module" if one.left_out else ""
 
 
@@ -256,6 +233,5 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
         about = (params, half[0].location, "float32", impact, fix, "half parameters", level)
         yield Said(Outcome.FAILED, told, *about)
     else:
-        yield Said(
-            Outcome.PASSED, f"The parameters stayed in {params}.", params, run.attempts[0].location, expected="float32"
-        )
+        place = run.attempts[0].location
+        yield Said(Outcome.PASSED, f"The parameters stayed in {params}.", params, place, expected="float32")

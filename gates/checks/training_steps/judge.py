@@ -32,10 +32,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     crashed = _crashes(run)
     if crashed and run.process:
         what = run.error or run.process.last_words
-        told, expected = (
-            f"The training step crashes after an overflow: {what}",
-            "the step is left out and training goes on",
-        )
+        told, expected = f"The training step crashes after an overflow: {what}", "the step is left out"
         impact = "Overflows are normal in float16; this one ends the training."
         fix = "Fix the branch that handles an overflow, and test it."
         yield Said(Outcome.FAILED, told, run.process.ended, run.crash, expected, impact, fix, "crash")

@@ -141,7 +141,8 @@ def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
 
 def _names(runs: Sequence[Recorded], scaler: int | None) -> set[str]:
     """Return the names under which the scale of a scaler was logged in each run that it stepped in."""
-    found = [set(_names_of_scale(run, used)) for run in runs if (used := _used(run, scaler))]
+    stepped = [(run, used) for run in runs if (used := _used(run, scaler))]
+    found = [{name for name, values in _columns(run) if _is_scale(used, values)} for run, used in stepped]
     return set.intersection(*found) if found else set()
 
 
@@ -161,11 +162,10 @@ def _columns(run: Recorded) -> Iterator[tuple[str, list[float | None]]]:
         yield f"{name} ({to})", [one.values[name] for one in run.logged if one.to == to and name in one.values]
 
 
-def _names_of_scale(run: Recorded, used: list[float | None]) -> Iterator[str]:
-    """Yield the names under which the scale of each step was logged: as it was in the step, or after it."""
-    for name, values in _columns(run):
-        if _in_order(used, values) or (len(used) > 1 and _in_order(used[1:], values[:-1]) and len(values) >= len(used)):
-            yield name
+def _is_scale(used: list[float | None], values: list[float | None]) -> bool:
+    """Return whether values are the scale of each step: as it was in the step, or after it."""
+    later = len(used) > 1 and len(values) >= len(used) and _in_order(used[1:], values[:-1])
+    return later or _in_order(used, values)
 
 
 def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:

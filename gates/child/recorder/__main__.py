@@ -19,7 +19,6 @@ from torch.optim import Optimizer
 from ..asking import Teller, named, program
 from .calls import Calls, Trackers, around
 from .observing import (
-    Journal,
     Reached,
     Scene,
     changed,
@@ -30,7 +29,6 @@ from .observing import (
     held,
     rates,
     returned_by,
-    safely,
     same,
 )
 from .reference import Reference
@@ -73,12 +71,12 @@ class Gradients:
         for optimizer in self._scene.holding(params):
             before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
             if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
-                self._scene.journal.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
+                self._scene.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
 
     def ready(self, optimizer: Optimizer) -> None:
         """Tell of gradients where there were none, and no backward pass left any."""
         if any(map(has_gradient, self._cleared.pop(id(optimizer), ()))):
-            self._scene.journal.tell("given_grad", optimizers=[self._scene.number(optimizer)])
+            self._scene.tell("given_grad", optimizers=[self._scene.number(optimizer)])
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
@@ -88,7 +86,7 @@ class Gradients:
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
         now = _gradients(optimizer)
         if any(id(grad) in before for grad in now):
-            self._scene.journal.tell("uncleared", optimizers=[self._scene.number(optimizer)])
+            self._scene.tell("uncleared", optimizers=[self._scene.number(optimizer)])
         self._used[id(optimizer)] = now
 
 
@@ -127,7 +125,7 @@ class Spoiled:
         for key in gone:
             del self._finite[key]
         if gone:
-            self._scene.journal.tell("spoiled", names=sorted(gone.values()))
+            self._scene.tell("spoiled", names=sorted(gone.values()))
 
 
 def _is_finite(tensor: Tensor) -> bool:
@@ -146,7 +144,7 @@ class Hidden:
         """Tell that the run ended because a device was not there."""
         begins = torch.cuda._lazy_init.__code__  # noqa: SLF001  # all ways to CUDA lead there
         if any(frame.f_code is begins for frame, _ in traceback.walk_tb(error.__traceback__)):
-            self._scene.journal.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
+            self._scene.tell("hidden", what=f"{error}".partition("\n")[0], ends=True)
 
     def _autocast(
         self, _context: autocast, device_type: str, dtype: torch.dtype | None = None, enabled: object = True, *_: object
@@ -165,7 +163,7 @@ class Hidden:
         absent = hasattr(module, "is_available") and not module.is_available()
         if absent and (device, dtype) not in self._asked:
             self._asked.add((device, dtype))
-            self._scene.journal.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
+            self._scene.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
 
 
 @dataclass
@@ -233,7 +231,7 @@ class Overflow:
         self._watch = Watch(optimizer, scaler, infinite, copied(optimizer), _state(optimizer), facts)
         with torch.no_grad():
             infinite.grad.copy_(overflowing)
-        scene.journal.tell("injected", optimizers=[number])
+        scene.tell("injected", optimizers=[number])
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Note that the gradients, and with them the infinite one, were cleared."""
@@ -254,7 +252,7 @@ class Overflow:
             finite = has_finite_gradients(optimizer)
             swallowed = finite and watch.infinite.grad is not None and not watch.cleared
             watch.facts |= {"finite_at_step": finite, "swallowed": swallowed}
-            watch.facts["location"] = self._scene.journal.location()
+            watch.facts["location"] = self._scene.location()
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Compare the parameters and the moments with what they were, bit by bit."""
@@ -297,7 +295,7 @@ class Overflow:
         if not watch.taken:
             watch.compare()
         scale, limits = self._scene.scale_of(watch.scaler), _limits(watch.scaler)
-        self._scene.journal.tell(
+        self._scene.tell(
             "overflow", **{"scale_after": scale, "rates_after": rates(watch.optimizer), **limits, **watch.facts}
         )
 
@@ -334,11 +332,11 @@ def _state(optimizer: Optimizer) -> dict[tuple[int, str], Tensor]:
 @program
 def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
-    scene = Scene(Journal(tell, asked["root"]))
+    scene = Scene(tell, asked["root"])
     hidden = Hidden(scene)
     Calls(scene), Steps(scene, hidden.scaler)
     trackers = Trackers(scene)
-    scene.journal.watched = trackers.look
+    scene.watched = trackers.look
     scene.observers += [Gradients(scene), Spoiled(scene)]
     scene.observers.append(Overflow(scene, **asked["overflow"]) if asked["overflow"] else Reference(scene))
     try:
@@ -346,5 +344,5 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     except BaseException as error:
         hidden.ended_by(error)
         raise
-    safely(scene.journal, "what was returned", lambda: trackers.returned(returned), None)
+    scene.safely("what was returned", lambda: trackers.returned(returned))
     scene.let_know("ended")

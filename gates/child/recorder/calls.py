@@ -12,10 +12,10 @@ from torch.amp.autocast_mode import autocast
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .observing import Outermost, Scene, has_gradient, held, safely
+from .observing import Outermost, Scene, has_gradient, held
 
 Call = Callable[..., Any]
-Before = Callable[..., None]
+Before = Callable[..., object]
 
 
 def nothing(*_args: object, **_kwargs: object) -> None:
@@ -48,10 +48,10 @@ def around(
         args = tuple(map(_listed, args))
         kwargs = {word: _listed(value) for word, value in kwargs.items()}
         try:
-            safely(scene.journal, name, lambda: before(*args, **kwargs), None)
+            scene.safely(name, lambda: before(*args, **kwargs))
             result = original(*args, **kwargs)
             if after is not None:
-                safely(scene.journal, name, lambda: after(result, *args, **kwargs), None)
+                scene.safely(name, lambda: after(result, *args, **kwargs))
             return result
         finally:
             scene.here.active.discard(own)
@@ -99,7 +99,7 @@ class Calls:
 
     def _before(self, module: nn.Module) -> None:
         if self._looks():
-            self._scene.journal.tell("forward")
+            self._scene.tell("forward")
             self._scene.let_know("before_call", module)
 
     def _after(self, module: nn.Module, *told: object) -> None:
@@ -118,35 +118,32 @@ class Calls:
         params = [parameters] if isinstance(parameters, Tensor) else parameters
         optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
         self._scene.let_know("before_clip", params)
-        self._scene.journal.tell("clip", optimizers=optimizers)
+        self._scene.tell("clip", optimizers=optimizers)
 
     def _made(self, _result: object, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         if hasattr(optimizer, "param_groups"):
             self._scene.known(optimizer)
 
-    def _whose(self, thing: Optimizer | nn.Module) -> list[Optimizer]:
-        scene = self._scene
-        return [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
-
     def _cleared(self, _result: object, thing: Optimizer | nn.Module, *_args: object, **_kwargs: object) -> None:
         """Tell of gradients that are gone; one that wraps an optimizer may keep them until its window is over."""
+        scene = self._scene
         if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
             return
-        optimizers = self._whose(thing)
-        self._scene.journal.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
+        optimizers = [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
+        self._scene.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
         self._scene.let_know("cleared", optimizers)
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
         if ("__init__", id(scheduler)) not in self._scene.here.active:  # its constructor takes a first step
             optimizer = getattr(scheduler, "optimizer", None)
             known = [self._scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
-            self._scene.journal.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
+            self._scene.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
             for each in known:
                 self._scene.let_know("scheduled", each)
 
     def _tell(self, word: str, context: autocast, *_args: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
-            self._scene.journal.tell(word)
+            self._scene.tell(word)
 
 
 MOST_KEYS = 64
@@ -180,7 +177,7 @@ class Trackers:
         values = numbers(data)
         if values and self._records < MOST_RECORDS:
             self._records += 1
-            self._scene.journal.tell("log", to=to, values=values)
+            self._scene.tell("log", to=to, values=values)
 
     def returned(self, value: object) -> None:
         """Take what a training step returned as records, where it is made of them."""
@@ -189,21 +186,16 @@ class Trackers:
             self._tell("return", {"returned": each} if isinstance(each, int | float) else each)
 
 
-def _whole(data: object = None, *_args: object, **_kwargs: object) -> object:
-    return data
-
-
-def _pair(tag: str, value: object = None, *_args: object, **kwargs: object) -> dict[str, object]:
-    return {tag: kwargs.get("scalar_value", value)}
-
-
-def _many(_tag: str, values: object = None, *_args: object, **kwargs: object) -> object:
-    return kwargs.get("tag_scalar_dict", values)
-
-
 TRACKERS: tuple[tuple[str, str, dict[str, Call]], ...] = (
-    ("wandb", "Run", {"log": _whole}),
-    ("torch.utils.tensorboard", "SummaryWriter", {"add_scalar": _pair, "add_scalars": _many}),
+    ("wandb", "Run", {"log": lambda data=None, *_, **__: data}),
+    (
+        "torch.utils.tensorboard",
+        "SummaryWriter",
+        {
+            "add_scalar": lambda tag, value=None, *_, **named: {tag: named.get("scalar_value", value)},
+            "add_scalars": lambda _tag, values=None, *_, **named: named.get("tag_scalar_dict", values),
+        },
+    ),
 )
 
 

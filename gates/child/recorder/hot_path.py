@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from ..asking import HERE, Place, Places, Teller, as_location, leave, named, program
-from .observing import Journal, Outermost, held, returned_by
+from .observing import Outermost, held, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
@@ -46,12 +46,6 @@ class Read(NamedTuple):
     device: str
 
 
-class _Reading(threading.local):
-    """Whether this thread is in a read, which may read on its own."""
-
-    inside = False
-
-
 class HostReads:
     """Counts where values are read back to the host: `.item()`, `bool(tensor)`, `.cpu()`, `print(tensor)` and the like.
 
@@ -65,7 +59,7 @@ class HostReads:
         self._aside = aside
         self._hears_cuda = False
         self._count: Counter[Read] = Counter()
-        self._reading = _Reading()
+        self._reading = threading.local()  # whether a thread is in a read, which may read on its own
 
     def taken(self) -> dict[Read, int]:
         """Return the reads since the last time that it was asked."""
@@ -98,7 +92,7 @@ class HostReads:
         def show(message: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
             if SYNCHRONISES not in str(message):
                 shown(message, *args, **kwargs)
-            elif not self._reading.inside:
+            elif not getattr(self._reading, "inside", False):
                 self._note("wait", None, sys._getframe(1))  # noqa: SLF001
 
         warnings.showwarning = show
@@ -111,7 +105,7 @@ class HostReads:
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             # nothing of ours may come into a compiled graph
-            if is_compiling() or reading.inside or not counts(*args, **kwargs):
+            if is_compiling() or getattr(reading, "inside", False) or not counts(*args, **kwargs):
                 return original(*args, **kwargs)
             reading.inside = True
             try:
@@ -170,16 +164,16 @@ class Round:
 class HotPath:
     """Ends a step whenever an optimizer has stepped, and tells of it; of several optimizers, when all have."""
 
-    def __init__(self, journal: Journal, steps: int, seconds: float) -> None:
-        self._journal = journal
+    def __init__(self, tell: Teller, places: Places, steps: int, seconds: float) -> None:
+        self._note = tell.note
         self._steps = steps
         self._until = monotonic() + seconds
         self._rounds = 0
         self._round = Round()
-        self._feeding = Feeding(journal.places)
-        self._sampling = Sampling(journal.places, self._feeding)
+        self._feeding = Feeding(places)
+        self._sampling = Sampling(places, self._feeding)
         self._loaders = Loaders()
-        self._reads = HostReads(journal.places, self._aside)
+        self._reads = HostReads(places, self._aside)
 
     def listen(self) -> None:
         """Begin to tell; before the project is imported, so that it takes these calls for torch's own."""
@@ -208,7 +202,7 @@ class HotPath:
         """Take down the step that has ended; begin the next one."""
         whole, loaders, outside = self._loaders.own.taken()
         share, lines = self._sampling.taken()
-        number = self._journal.number(optimizer, "optimizer")
+        number = id(optimizer)
         if number in self._round.optimizers:
             self.tell()
             self._feeding.learned()
@@ -222,7 +216,7 @@ class HotPath:
         now.device = next((param.device.type for param in held(optimizer)), "")
         self._feeding.looping(sys._getframe(1))  # noqa: SLF001
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
-            self._journal.tell("end")
+            self._note({"word": "end"})
             leave()  # what the project leaves running is none of what was asked for
         self._sampling.watch(self._loaders.own)
         self._reads.hear_cuda()
@@ -231,14 +225,14 @@ class HotPath:
     def tell(self) -> None:
         """Tell of the step, if there was one, and begin another."""
         if self._round.optimizers:
-            self._journal.tell("step", **self._round.facts())
+            self._note({"word": "step", **self._round.facts()})
             self._round, self._rounds = Round(), self._rounds + 1
 
 
 @program
 def main(asked: dict[str, Any], tell: Teller) -> None:
     """Watch the call that was asked for."""
-    path = HotPath(Journal(tell, asked["root"]), asked["steps"], asked["seconds"])
+    path = HotPath(tell, Places(asked["root"]), asked["steps"], asked["seconds"])
     path.listen()
     returned_by(lambda: named(asked["call"])[1](*asked["args"]))
     path.tell()

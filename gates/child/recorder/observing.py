@@ -4,7 +4,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,62 +21,6 @@ from ..asking import Places, Teller, as_location, ended
 R = TypeVar("R")
 MOST = 5_000
 ALWAYS = {"overflow", "problem", "end"}  # however much was told before
-
-
-class Journal:
-    """Tells events as they happen; what was told stays, however the process ends."""
-
-    def __init__(self, tell: Teller, root: str) -> None:
-        self._write = tell.note
-        self.places = Places(root)
-        self._numbers: dict[int, tuple[int, object]] = {}
-        self._kinds: dict[str, int] = {}
-        self._threads = {threading.get_ident(): 0}
-        self._told = 0
-        self._troubles: set[str] = set()
-        self.watched: Callable[[], None] = lambda: None
-
-    def number(self, thing: object, kind: str) -> int:
-        """Return the number of an object among those of its kind, from 1 on; it is kept, so that its id is its own."""
-        if id(thing) not in self._numbers:
-            self._kinds[kind] = self._kinds.get(kind, 0) + 1
-            self._numbers[id(thing)] = (self._kinds[kind], thing)
-        return self._numbers[id(thing)][0]
-
-    def tell(self, word: str, **facts: object) -> None:
-        """Note an event, with the innermost line of the project that led to it."""
-        self._told += 1
-        self.watched()
-        if self._told < MOST or word in ALWAYS:
-            self._write({"word": word, "location": self.location(), **self._thread(), **facts})
-        elif self._told == MOST:
-            self._write({"word": "truncated"})
-
-    def trouble(self, what: str, error: Exception) -> None:
-        """Note that the recorder itself could not do something; each such thing once."""
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"{what}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
-        if what not in self._troubles:
-            self._troubles.add(what)
-            self._write({"word": "trouble", "what": text[:500]})
-
-    def location(self) -> dict[str, object] | None:
-        """Return path and line of the innermost frame that lies in the project."""
-        return as_location(self.places.of(sys._getframe(1)))  # noqa: SLF001  # as logging does
-
-    def _thread(self) -> dict[str, object]:
-        """Return the number of a thread that is not the first."""
-        number = self._threads.setdefault(threading.get_ident(), len(self._threads))
-        return {"thread": number} if number else {}
-
-
-def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
-    """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project."""
-    try:
-        return look()
-    except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
-        journal.trouble(what, error)
-        return default
 
 
 def returned_by(run: Callable[[], object]) -> object:
@@ -148,9 +92,8 @@ class Thread(threading.local):
         self.reached: Reached | None = None
 
 
-@dataclass
 class Scene:
-    """What all observers know; `here` is what is under way in the thread that asks.
+    """What all observers know, and the journal; `here` is what is under way in the thread that asks.
 
     An observer has a method for each event that it wants to know of. `before_call(module)` and `after_call(module,
     args, kwargs, output)` are of an outermost module, with gradients. Then come `before_backward(reached)`,
@@ -161,12 +104,52 @@ class Scene:
     The training step is over in `ended()`.
     """
 
-    journal: Journal
-    optimizers: list[Optimizer] = field(default_factory=list)
-    observers: list[object] = field(default_factory=list)
-    scaling: set[int] = field(default_factory=set)
-    attempts: int = 0
-    here: Thread = field(default_factory=Thread)
+    def __init__(self, tell: Teller, root: str) -> None:
+        self._write, self._places = tell.note, Places(root)
+        self._numbers: dict[int, tuple[str, int, object]] = {}
+        self._threads = {threading.get_ident(): 0}
+        self._told = 0
+        self._troubles: set[str] = set()
+        self.watched: Callable[[], None] = lambda: None
+        self.optimizers: list[Optimizer] = []
+        self.observers: list[object] = []
+        self.scaling: set[int] = set()
+        self.attempts = 0
+        self.here = Thread()
+
+    def number_of(self, thing: object, kind: str) -> int:
+        """Return the number of an object among those of its kind, from 1 on; it is kept, so that its id is its own."""
+        number = 1 + sum(known == kind for known, *_ in self._numbers.values())
+        return self._numbers.setdefault(id(thing), (kind, number, thing))[1]
+
+    def tell(self, word: str, **facts: object) -> None:
+        """Note an event, with the innermost line of the project that led to it; what was told stays told."""
+        self._told += 1
+        self.watched()
+        if self._told < MOST or word in ALWAYS:
+            thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+            self._write({"word": word, "location": self.location(), "thread": thread, **facts})
+        elif self._told == MOST:
+            self._write({"word": "truncated"})
+
+    def location(self) -> dict[str, object] | None:
+        """Return path and line of the innermost frame that lies in the project."""
+        return as_location(self._places.of(sys._getframe(1)))  # noqa: SLF001  # as logging does
+
+    def safely(self, what: str, look: Callable[[], R]) -> R | None:
+        """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project.
+
+        It is noted, each such thing once, and the evidence that it would have given stays missing.
+        """
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001  # see above
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{what}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno})"
+            if what not in self._troubles:
+                self._troubles.add(what)
+                self._write({"word": "trouble", "what": text[:500]})
+            return None
 
     def let_know(self, event: str, *told: object) -> None:
         """Let observers know of an event; one that fails does not disturb the others, nor the project."""
@@ -174,7 +157,7 @@ class Scene:
         try:
             for each in self.observers:
                 if look := getattr(each, event, None):
-                    safely(self.journal, type(each).__name__, partial(look, *told), None)
+                    self.safely(type(each).__name__, partial(look, *told))
         finally:
             self.here.paused = False
 
@@ -187,7 +170,7 @@ class Scene:
 
     def number(self, optimizer: Optimizer) -> int:
         """Return the number of an optimizer."""
-        return self.journal.number(self.known(optimizer), "optimizer")
+        return self.number_of(self.known(optimizer), "optimizer")
 
     def holding(self, params: Iterable[Tensor]) -> list[Optimizer]:
         """Return the optimizers that hold any of these parameters."""

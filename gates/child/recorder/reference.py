@@ -52,7 +52,8 @@ class Reference:
     def before_call(self, module: nn.Module) -> None:
         """Keep the state of the random generator, from which dropout draws."""
         self._next = None
-        if self._why_not or self._has_enough(module):
+        done = [self._done.get(id(each), 0) for each in self._scene.holding(module.parameters())]
+        if self._why_not or min([*self._done.values(), *done], default=0) >= STEPS:  # then all were compared
             return
         if len(self._calls) >= CALLS:
             self._why_not = f"more than {CALLS} calls of modules in one step"
@@ -61,12 +62,6 @@ class Reference:
             self._why_not = f"a module of more than {MOST_PARAMETERS} parameters"
             return
         self._next = Kept(module, torch.get_rng_state())
-
-    def _has_enough(self, module: nn.Module) -> bool:
-        """Return whether the optimizers of a module took all the steps that are compared."""
-        if min(self._done.values(), default=0) < STEPS:
-            return False
-        return all(self._done.get(id(each), 0) >= STEPS for each in self._scene.holding(module.parameters()))
 
     def after_call(
         self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object
@@ -128,7 +123,7 @@ class Reference:
             facts = {**({} if why else self._figures(optimizer, divisor)), **facts}
         except Exception as error:  # noqa: BLE001  # a module that cannot be copied or called again
             why = f"the module cannot be computed again: {type(error).__name__}: {error}"[:300]
-        self._scene.journal.tell("reference", **{"why_not": why, **facts})
+        self._scene.tell("reference", **{"why_not": why, **facts})
 
     def _figures(self, optimizer: Optimizer, divisor: float) -> dict[str, Any]:
         calls = [kept for kept in self._calls if kept.gradients]

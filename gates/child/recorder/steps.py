@@ -3,9 +3,8 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
-from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from torch.utils._pytree import tree_leaves
 
 from .calls import Call, around, around_all, nothing
-from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates, safely
+from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
 
 MOST_NODES = 50_000
 MATMULS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Addbmm", "Mv", "Addmv", "Dot", "Addr", "Linear", "Einsum")
@@ -28,7 +27,7 @@ class Steps:
 
     def __init__(self, scene: Scene, making: Call) -> None:
         self._scene = scene
-        self._scalers: WeakValueDictionary[int, GradScaler] = WeakValueDictionary()  # the journal holds on to them
+        self._scalers: dict[int, GradScaler] = {}
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._states: dict[int, dict[str, Any]] = {}
         self._windows: dict[int, int] = {}  # how often each scaler was updated
@@ -36,7 +35,7 @@ class Steps:
             scene,
             GradScaler,
             {
-                "__init__": (making, self._born),
+                "__init__": (making, lambda _result, scaler, *_, **__: self._number(scaler)),
                 "scale": (nothing, self._scaled),
                 "unscale_": (self._unscale, None),
                 "step": (self._step, self._stepped),
@@ -46,14 +45,11 @@ class Steps:
         for owner in (Tensor, torch.autograd):  # a tensor's method calls autograd's function
             around(scene, owner, "backward", self._backward, self._backward_ended, key=("backward", 0))
         around(scene, torch.autograd, "grad", self._grad)
-        register_optimizer_step_pre_hook(self._pre)
-        register_optimizer_step_post_hook(self._post)
-
-    def _born(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
-        self._number(scaler)
+        register_optimizer_step_pre_hook(lambda *told: scene.safely("a step", lambda: self._begin(*told)))
+        register_optimizer_step_post_hook(lambda optimizer, *_: scene.safely("a step", lambda: self._end(optimizer)))
 
     def _number(self, scaler: GradScaler) -> int:
-        number = self._scene.journal.number(scaler, "scaler")
+        number = self._scene.number_of(scaler, "scaler")
         self._scalers[number] = scaler
         return number
 
@@ -75,7 +71,7 @@ class Steps:
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
         reached = read_graph(roots, self._scalers)
         optimizers = scene.led_to(reached)
-        scene.journal.tell(
+        scene.tell(
             "scaled_backward" if reached.scaler else "backward",
             scaler=self._number(reached.scaler) if reached.scaler else None,
             optimizers=[scene.number(each) for each in optimizers],
@@ -99,15 +95,21 @@ class Steps:
         facts["scaling"], facts["enabled"] = id(scaler) in self._scene.scaling, scaler.is_enabled()
         if optimizer is not None:
             facts["optimizers"] = [self._scene.number(optimizer)]
-        self._scene.journal.tell(word, scaler=self._number(scaler), **facts)
+        self._scene.tell(word, scaler=self._number(scaler), **facts)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
         self._before_step[id(optimizer)] = copied(optimizer)
-        self._states[id(optimizer)] = _state(self._scene, optimizer, scaler)
-        self._scene.let_know("ready", optimizer)
+        self._ready(optimizer, scaler)
         self._tell("step", scaler, optimizer)
         self._scene.let_know("before_step", optimizer)
+
+    def _ready(self, optimizer: Optimizer, scaler: GradScaler | None) -> None:
+        """Take down what an optimizer is about to step with."""
+        params = sorted({dtype_name(param.dtype) for param in held(optimizer) if param.requires_grad})
+        state = {"lr": rates(optimizer), "scale": self._scene.scale_of(scaler), "params": params}
+        self._states[id(optimizer)] = state
+        self._scene.let_know("ready", optimizer)
 
     def _stepped(self, _result: object, scaler: GradScaler, optimizer: Optimizer, *_a: object, **_kw: object) -> None:
         """Take a step for left out where no parameter moved by gradients that are not finite."""
@@ -119,7 +121,7 @@ class Steps:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
         number, by = scene.number(optimizer), self._number(scaler) if scaler else None
         window = None if by is None else self._windows.get(by, 0)
-        scene.journal.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
+        scene.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
 
@@ -130,60 +132,38 @@ class Steps:
         self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
         self._scene.let_know("updated", scaler)
 
-    def _pre(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
-        return safely(self._scene.journal, "a step", lambda: self._begin(optimizer, args, kwargs), None)
-
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
         """Note that an optimizer steps; return its arguments where they are to be others."""
         optimizer = self._scene.known(optimizer)
         if not self._within_scaler():
-            self._states[id(optimizer)] = _state(self._scene, optimizer, None)
-            self._scene.let_know("ready", optimizer)
+            self._ready(optimizer, None)
             self._scene.let_know("before_step", optimizer)
         closure = kwargs.get("closure") or next(filter(callable, args[1:]), None)
         if closure is None:
             self._scene.let_know("stepping", optimizer)
             return None
-        told = self._listening(closure, optimizer)
-        swapped = {name: told if value is closure else value for name, value in kwargs.items()}
-        return tuple(told if arg is closure else arg for arg in args), swapped
-
-    def _listening(self, closure: Callable[[], Any], optimizer: Optimizer) -> Callable[[], Any]:
-        """Return a closure after which the gradients are there."""
 
         @functools.wraps(closure)
         def told() -> Any:  # noqa: ANN401
             loss = closure()
-            self._scene.let_know("stepping", optimizer)
+            self._scene.let_know("stepping", optimizer)  # the gradients are there now
             return loss
 
-        return told
-
-    def _post(self, optimizer: Optimizer, _args: object, _kwargs: object) -> None:
-        safely(self._scene.journal, "an optimizer's step", lambda: self._end(optimizer), None)
+        swapped = {name: told if value is closure else value for name, value in kwargs.items()}
+        return tuple(told if arg is closure else arg for arg in args), swapped
 
     def _end(self, optimizer: Optimizer) -> None:
         optimizer = self._scene.known(optimizer)
         if self._within_scaler() or id(optimizer) not in self._states:
             return
-        self._scene.journal.tell("plain_step", optimizers=[self._scene.number(optimizer)])
+        self._scene.tell("plain_step", optimizers=[self._scene.number(optimizer)])
         self._attempt(optimizer, None, skipped=False)
 
     def _within_scaler(self) -> bool:
         return any(("step", id(scaler)) in self._scene.here.active for scaler in self._scalers.values())
 
 
-def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dict[str, Any]:
-    """Return what an optimizer is about to step with."""
-    params = [param for param in held(optimizer) if param.requires_grad]
-    return {
-        "lr": rates(optimizer),
-        "scale": scene.scale_of(scaler),
-        "params": sorted({dtype_name(param.dtype) for param in params}),
-    }
-
-
-def read_graph(roots: Iterable[Tensor], scalers: MutableMapping[int, GradScaler]) -> Reached:
+def read_graph(roots: Iterable[Tensor], scalers: Mapping[int, GradScaler]) -> Reached:
     """Walk the graph from the tensors that a backward pass begins at."""
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen: set[object] = set()

@@ -17,7 +17,7 @@ import psutil
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.probing import Entry, Question
+from gates.child.probing import Entry, Question, read_entries
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -207,7 +207,7 @@ class PytestRun(Derived):
         for made in (plugin, folder / "cache"):
             shutil.rmtree(made, ignore_errors=True)
         try:
-            return cls.read(ended, folder, question.answer(), context, task, took)
+            return cls.read(ended, folder, read_entries(question.journal, question.secret), context, task, took)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise EvidenceUnavailable(f"the records of the run cannot be read: {error!r:.200}") from error
 
