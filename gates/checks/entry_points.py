@@ -102,11 +102,6 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
     return "which did not fail: none of them gives it what this entry point does"
 
 
-def _what(seen: EntryRun) -> str:
-    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
-    return f"{seen.error}{where}" if seen.error else ""
-
-
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
     name, expected = entry.name, "it returns" if entry.call else "exit code 0"
     about = About(rule="EX004", check=f"entry:{index}", subject=name, command=name, expected=expected)
@@ -120,7 +115,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         return _ended_well(about, name, seen)
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
-    message = f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}"
+    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
+    message = f"`{name}`: {ended.ended}: {f'{seen.error}{where}' if seen.error else ended.last_words}"
     fix = advice_on(ended.last_words) or "Fix the crash and add a test that runs this path."
     said = about.unknown if ended.timed_out else about.failed
     return said(message, fix, impact=f"Users of this entry point meet this crash.{uncaught}", **facts)
