@@ -24,7 +24,7 @@ from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
-from gates.proving.emptying import Function, bodies, is_called_anew, makes_unseen, noting, places_of, raising
+from gates.proving.emptying import REFUSED, Function, bodies, headed, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm, Measurement
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -246,7 +246,10 @@ class _Trial:
 
     def _tried(self, criterion: Criterion, one: Standing, bench: Bench) -> tuple[CommandCall, CommandRecord]:
         mark, own = self._folder / f"called-{secrets.token_hex(4)}", self._files[criterion.id]
-        texts = {file.path: raising(file, functions, mark, self._places) for file, functions in own.items()}
+        texts = {
+            file.path: headed(file, dict.fromkeys(functions, REFUSED), mark, self._places)
+            for file, functions in own.items()
+        }
         for shorter in one.shortest_first():
             with bench.faulty(texts) as copy:
                 ran = run_once(shorter, self._task, copy, bench.env(copy.root))
@@ -265,7 +268,9 @@ def _is_hoisted(one: Standing, files: Functions, mark: Path, places: tuple[str, 
     """Return whether an arm calls some code before its steps alone, so that none of them does its work."""
     if one.arm is None or not all(is_called_anew(each) for functions in files.values() for each in functions):
         return False
-    texts = {file.path: noting(file, functions, mark, places) for file, functions in files.items()}
+    texts = {
+        file.path: headed(file, dict.fromkeys(functions, "pass"), mark, places) for file, functions in files.items()
+    }
     with bench.faulty(texts) as copy:
         return works(one, task, copy, bench.env(copy.root), mark) is False
 

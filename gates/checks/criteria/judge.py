@@ -11,9 +11,8 @@ from gates.criteria import cover, judge_coverage, waive
 from gates.evidence.called_code import CalledCode
 from gates.evidence.run_date import day_of
 from gates.evidence.source_tree import CodeRules, SourceTree
-from gates.evidence.tests.bound_tests import is_under, tests_of
-from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
+from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord, is_under
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity, Status, worst
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
