@@ -16,19 +16,11 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER, Taking, not_committed, taking
+from gates.evidence.tests import records
 from gates.evidence.tests.marked import Written
-from gates.evidence.tests.records import Records, Told, by_kind, disagreements, rigged, stage_of
-from gates.evidence.tests.test_records import (
-    BAD,
-    CollectError,
-    LeftOut,
-    Out,
-    Repeat,
-    TestOutcome,
-    TestRecord,
-    Warned,
-    is_under,
-)
+from gates.evidence.tests.records import Told
+from gates.evidence.tests.test_records import BAD, CollectError, LeftOut, Out, TestOutcome, TestRecord, Warned, is_under
+from gates.model import Model
 from gates.task.task import Criterion, Task
 from gates.words import first_of, printable
 
@@ -38,6 +30,16 @@ FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 JOURNAL = "witness.jsonl"
 MOST_DISTURBED = 20
 STACK = 6000  # characters of the last stack that are kept
+
+
+class Repeat(Model):
+    """Another run of the same tests, in an order made from `seed`: how it ended, and each test in it."""
+
+    seed: str
+    process: ProcessRun
+    outcomes: dict[str, TestOutcome]
+    disagreements: tuple[str, ...]
+    running: tuple[str, ...] = ()
 
 
 class PytestRun(Derived):
@@ -210,11 +212,10 @@ class PytestRun(Derived):
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
         events, foreign = answer
-        told = by_kind(events)
-        records = Records(told, context)
+        told = records.by_kind(events)
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
-        tests = tuple(records.tests())
+        tests = tuple(records.tests(told, context))
         ran = tuple(test for test in tests if test.id not in taken)
         forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
@@ -224,18 +225,18 @@ class PytestRun(Derived):
             tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
             taken=tuple(test.id for test in tests if test.id in taken),
             taken_at=took.at if took else "",
-            left_out=(*records.left_out(), *unplanned),
+            left_out=(*records.left_out(told, context), *unplanned),
             collect_errors=tuple(
                 {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}.values()
             ),
-            warnings=tuple(dict.fromkeys(records.warnings())),
-            running=records.running(),
-            disagreements=(*forged, *disagreements(ended, told, ran, folder, asked=task.tests)),
+            warnings=tuple(dict.fromkeys(records.warnings(told, context))),
+            running=records.running(told),
+            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
             versions={name: str(event[name]) for event in told["start"] for name in ("python", "pytest")},
-            canaries=rigged(told),
+            canaries=records.rigged(told),
             worker_errors=tuple(dict.fromkeys(_worker_errors(told))),
             untracked=untracked_data(told, task, context),
-            stage=stage_of(events),
+            stage=records.stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
 

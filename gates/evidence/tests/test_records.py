@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from gates.child.process import ProcessRun
 from gates.code.syntax import texts
 from gates.model import Location, Model
 from gates.project.history import TwoStates
@@ -112,16 +111,6 @@ class LeftOut(Model):
         return f"{self.how.value}: {self.why}" if self.why else self.how.value
 
 
-class Repeat(Model):
-    """Another run of the same tests, in an order made from `seed`: how it ended, and each test in it."""
-
-    seed: str
-    process: ProcessRun
-    outcomes: dict[str, TestOutcome]
-    disagreements: tuple[str, ...]
-    running: tuple[str, ...] = ()
-
-
 class CollectError(Model):
     """A file or class that pytest could not collect, and why."""
 
@@ -136,23 +125,6 @@ class Warned(Model):
     message: str
     location: Location
     test: str = ""
-
-
-def outcome_of(reports: list[Event]) -> TestOutcome:
-    """Fold the phases of one test into its outcome: the worst counts, and without a teardown it has no end."""
-    if any(r["outcome"] == "failed" and r["when"] == "call" for r in reports):
-        return TestOutcome.FAILED
-    if any(r["outcome"] == "failed" for r in reports):
-        return TestOutcome.ERROR
-    if not any(r["when"] == "teardown" for r in reports):
-        return TestOutcome.NOT_RUN
-    main = [r for r in reports if not r["subtest"]]
-    if any(r["outcome"] == "skipped" for r in main):
-        return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
-    calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
-    if not calls:
-        return TestOutcome.NOT_RUN
-    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
 
 
 def is_under(test_id: str, path: str) -> bool:
