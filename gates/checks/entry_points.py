@@ -87,10 +87,8 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     if here:
         return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
     if around:
-        return (
-            f"line {crash.line} of `{function.name}` was executed by no test{unless}; other lines of it were, by "
-            f"{first_of(around, SHOWN)}"
-        )
+        others = f"other lines of it were, by {first_of(around, SHOWN)}"
+        return f"line {crash.line} of `{function.name}` was executed by no test{unless}; {others}"
     return f"`{function.name}` ({function.location}) was executed by no test{unless}"
 
 
@@ -125,10 +123,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
 def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
     if seen.exit_code:
         message = f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}."
-        fix, impact = (
-            "Fix what makes it fail; return 0 or None for success.",
-            "Who runs this command is told that it failed.",
-        )
+        fix = "Fix what makes it fail; return 0 or None for success."
+        impact = "Who runs this command is told that it failed."
         return about.failed(message, fix, actual=f"returned {seen.returned}", impact=impact)
     if seen.no_result:
         message = f"`{seen.name}` ended well without a result: {seen.no_result}."

@@ -123,9 +123,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     ran = run is not None and run.complete
     for criterion in _traced(task):
         about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence=RAW)
-        yield from _hollow(
-            about, criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ()
-        )
+        yield from _hollow(about, criterion, seen.tests if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
         # of promises BL001 speaks
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
@@ -192,9 +190,9 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     return about(outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
 
 
-def _hollow(about: About, criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
+def _hollow(about: About, criterion: Criterion, tests: Sequence[AskedTest]) -> Iterator[Finding]:
     """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
-    for test in [each for each in own if not each.noticed and not each.why]:
+    for test in [each for each in tests if each.criterion == criterion.id and not each.noticed and not each.why]:
         message = f"{test.test} passes whatever the code of {criterion.id} returns or does: it verifies nothing."
         named = about.but(subject=test.test, location=Location(path=test.test.split("::")[0]))
         fix = "Assert on what the code returns, raises or changes."

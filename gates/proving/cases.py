@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
@@ -69,11 +69,6 @@ class Baseline:
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
-    @cached_property
-    def _starters(self) -> list[str]:
-        """Return the tests in which lines may have run unseen: other processes ran, or the tracer was taken away."""
-        return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
-
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines ran in; `None` where nobody can tell."""
         if self.lines is None or place.path not in self.lines.lines:
@@ -85,10 +80,11 @@ class Baseline:
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
         """Return those of some tests that may notice a fault in some lines."""
-        found = self.contexts(place)
-        if found is None or (self.lines and self.lines.doubts):
+        found, lines = self.contexts(place), self.lines
+        if found is None or lines is None or lines.doubts:
             return [*tests]
-        return [test for test in tests if f"{TEST}{test}" in found or test in self._starters] or [*tests]
+        found |= {*lines.children, *lines.lost}  # where lines may have run unseen
+        return [test for test in tests if f"{TEST}{test}" in found] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
         """Return whether some lines of a function ran outside of tests, and in none of these."""

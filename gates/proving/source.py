@@ -42,7 +42,8 @@ class Text:
     @cached_property
     def tree(self) -> ast.Module:
         """Return the syntax tree; raises `SyntaxError` where there is none."""
-        return parsed(self.text)
+        with warnings.catch_warnings(action="ignore"):  # what the compiler only warns of is no concern here
+            return ast.parse(self.text)
 
     @cached_property
     def form(self) -> str:
@@ -107,25 +108,6 @@ class Text:
                 begin += 1 + len(indent)
             raw = raw[:begin] + text.encode("utf-8") + b"\n" + indent + raw[begin:]
         return raw.decode("utf-8")
-
-    def diff(self, text: str) -> str:
-        """Return the difference to another text, with a little of what is around it."""
-        before, after, names = self.text.splitlines(), text.splitlines(), (self.path, self.path)
-        return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=CONTEXT))
-
-
-def parsed(text: str) -> ast.Module:
-    """Parse a text; what the compiler only warns of is no concern here."""
-    with warnings.catch_warnings(action="ignore"):
-        return ast.parse(text)
-
-
-def compiles(text: str) -> bool:
-    """Return whether a text is a program."""
-    with warnings.catch_warnings(action="ignore"), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        compile(text, "fault", "exec", dont_inherit=True)
-        return True
-    return False
 
 
 def is_log(node: ast.AST) -> bool:
@@ -198,7 +180,10 @@ class Fault:
     @cached_property
     def form(self) -> str:
         """Return what the new text means; nothing where it is no program."""
-        return ast.dump(parsed(self.text)) if compiles(self.text) else ""
+        with warnings.catch_warnings(action="ignore"), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            compile(self.text, "fault", "exec", dont_inherit=True)
+            return ast.dump(ast.parse(self.text))
+        return ""
 
     @property
     def id(self) -> str:
@@ -208,8 +193,9 @@ class Fault:
 
     @property
     def diff(self) -> str:
-        """Return the change as a difference."""
-        return self.file.diff(self.text)
+        """Return the change as a difference, with a little of what is around it."""
+        before, after, name = self.file.text.splitlines(), self.text.splitlines(), self.file.path
+        return "\n".join(difflib.unified_diff(before, after, name, name, lineterm="", n=CONTEXT))
 
 
 def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:

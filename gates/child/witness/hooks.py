@@ -141,7 +141,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Tell what is left out."""
-    mark = is_left_out_by_mark()
+    around = (frame for frame, _ in traceback.walk_stack(None))  # it may be pytest's own mark expression (`-m`)
+    names = {(frame.f_code.co_name, frame.f_globals.get("__name__")) for frame in around}
+    mark = ("deselect_by_mark", "_pytest.mark") in names
     for item in items:
         _deselected.add(item.nodeid)
         _tell_of("deselected", item, mark=mark)
@@ -274,12 +276,6 @@ def near(item: pytest.Item) -> list[tuple[str, str]]:
     """Return the other marks of a test that name something like a criterion, each with its name."""
     given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
     return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
-
-
-def is_left_out_by_mark() -> bool:
-    """Return whether it is pytest's own mark expression (`-m`) that leaves tests out now."""
-    around = (frame for frame, _ in traceback.walk_stack(None))
-    return any(f.f_code.co_name == "deselect_by_mark" and f.f_globals["__name__"] == "_pytest.mark" for f in around)
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -171,15 +171,10 @@ class Units:
     @classmethod
     def of(cls, source: bytes) -> "Units":
         """Read a file; raise `SyntaxError` or `ValueError` where that is no Python."""
-        tree = ast.parse(source)
-        functions = tuple(_functions(tree))
-        bodies = [function.body for function in functions]
-        for function in functions:
+        whole, bare = ast.parse(source), ast.parse(source)
+        for function in [*_functions(bare)]:
             function.body = []
-        outline, nodes = ast.dump(tree), tuple(ast.walk(tree))
-        for function, body in zip(functions, bodies, strict=True):
-            function.body = body
-        return cls(functions, outline, nodes)
+        return cls(tuple(_functions(whole)), ast.dump(bare), tuple(ast.walk(bare)))
 
     def changed(self, other: "Units") -> list[Function] | None:
         """Return the functions whose bodies another text of the file has otherwise; nothing where more changed."""
