@@ -6,8 +6,7 @@ from datetime import date
 from functools import partial
 
 from gates.check import About
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import (
     EXIT_CODES,

@@ -185,36 +185,26 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
             shutil.rmtree(old, ignore_errors=True)
 
 
-def _in_doubt(piece: Evidence) -> bool:
+def _in_doubt(value: object) -> bool:
     """Return whether the same state might be seen otherwise: chance or a time limit had a part in it."""
-    if isinstance(piece, PytestRun) and (not piece.complete or piece.unstable):
-        return True
-    if isinstance(piece, EmptiedCode) and any(test.why for test in piece.tests):
-        return True
-    if isinstance(piece, ChangedLines) and piece.untried:
-        return True
-    return any(map(_by_chance, _inner(piece)))
-
-
-def _by_chance(value: Model) -> bool:
-    if isinstance(value, ProcessRun):
-        return value.timed_out or bool(value.signal)
-    if isinstance(value, Taken):
-        return value.ended != "decided"
-    if isinstance(value, MeasurementRun):  # for a device that is not here nothing begins
-        return bool(value.problem and (value.process or value.taken))
-    return False
-
-
-def _inner(value: object) -> Iterator[Model]:
-    """Yield a model and the models in it."""
-    if isinstance(value, Model):
-        yield value
-        for name in type(value).model_fields:
-            yield from _inner(getattr(value, name))
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from _inner(each)
+    match value:
+        case tuple():
+            return any(map(_in_doubt, value))
+        case PytestRun():
+            doubt = not value.complete or bool(value.unstable)
+        case EmptiedCode():
+            doubt = any(test.why for test in value.tests)
+        case ChangedLines():
+            doubt = value.untried > 0
+        case ProcessRun():
+            doubt = value.timed_out or bool(value.signal)
+        case Taken():
+            doubt = value.ended != "decided"
+        case MeasurementRun():  # for a device that is not here nothing begins
+            doubt = bool(value.problem and (value.process or value.taken))
+        case _:
+            doubt = False
+    return doubt or (isinstance(value, Model) and any(_in_doubt(inner) for _, inner in value))
 
 
 def said(taken: Kept, evidence: EvidenceSet) -> str:

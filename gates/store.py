@@ -18,18 +18,16 @@ RESULT = "result.json"
 PREVIOUS = "previous.json"  # the result of the run before
 EVIDENCE = "evidence"
 STAGING = ".gates-"
-OLD = "old"
 
 
 def prepare(out: Path) -> None:
-    """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not.
-
-    What a run that was killed while it published left there is taken back.
-    """
+    """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for staging in out.glob(f"{STAGING}*-*"):
-            _heal(out, staging)
+        for left in out.glob(f"{STAGING}*-*"):  # by a run that was killed while it published
+            pid = left.name.removeprefix(STAGING).split("-")[0]
+            if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
         with tempfile.NamedTemporaryFile(dir=out, prefix=".gates-"):
             pass
     except (OSError, ValueError) as error:
@@ -42,41 +40,33 @@ def prepare(out: Path) -> None:
 def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Iterable[str] = ()) -> None:
     """Put a run's files and raw evidence into a folder, in place of those of the run before.
 
-    Everything is written beside its place first and then renamed, `result.json` last; where one rename fails, those
-    before it are taken back. Ctrl-C is held back meanwhile. `obsolete` names pages that must not outlive the last run.
+    Everything is written beside its place first and then renamed, `result.json` last. Ctrl-C is held back meanwhile.
+    `obsolete` names pages that must not outlive the last run.
     """
     stop_if_interrupted()
-    placed: list[str] = []
-    with uninterrupted(), _no_disk(out, "reports", "; the earlier ones are as they were"):
+    with uninterrupted(), _no_disk(out, "reports"):
         staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))
         try:
             shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
             for name, text in files.items():
-                with (staging / name).open("w", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
-                    file.flush()
-                    os.fsync(file.fileno())
-            (staging / OLD).mkdir()
-            for name in (*sorted(set(obsolete) - files.keys()), EVIDENCE, *sorted(files, key=lambda n: n == RESULT)):
-                if (out / name).exists():
-                    (out / name).rename(staging / OLD / name)
-                if name in {EVIDENCE, *files}:
-                    (staging / name).rename(out / name)
-                    placed.append(name)
-        except OSError:
-            _put_back(out, staging, placed)
-            raise
+                (staging / name).write_text(text, encoding="utf-8", newline="\n")
+            for name in {*obsolete} - files.keys():
+                (out / name).unlink(missing_ok=True)
+            if (out / EVIDENCE).exists():
+                (out / EVIDENCE).rename(staging / "old")
+            for name in (EVIDENCE, *sorted(files, key=lambda name: name == RESULT)):
+                (staging / name).replace(out / name)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
 
 @contextmanager
-def _no_disk(where: Path, what: str, rest: str = "") -> Iterator[None]:
+def _no_disk(where: Path, what: str) -> Iterator[None]:
     """Turn what the disk refuses into one clear line."""
     try:
         yield
     except OSError as error:
-        raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}{rest}") from error
+        raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
 
 
 def write(files: Mapping[Path, bytes], what: str, where: Path) -> None:
@@ -104,25 +94,6 @@ def write_page(path: Path | None, text: str) -> bool:
     except OSError as error:
         raise UsageError(f"{str(path)!r} cannot be written: {error.strerror or error}; choose another file") from error
     return True
-
-
-def _heal(out: Path, staging: Path) -> None:
-    """Remove the staging folder of a run that is dead; where it had not moved all, put the earlier reports back."""
-    pid = staging.name.removeprefix(STAGING).split("-")[0]
-    if not pid.isdecimal() or psutil.pid_exists(int(pid)):
-        return
-    if (staging / RESULT).exists():  # it goes last: some of the new files may be in place, not all
-        _put_back(out, staging)
-    shutil.rmtree(staging, ignore_errors=True)
-
-
-def _put_back(out: Path, staging: Path, placed: Iterable[str] = ()) -> None:
-    """Put the earlier reports back in the place of new ones."""
-    old = [*(staging / OLD).iterdir()] if (staging / OLD).is_dir() else []
-    for new in [out / name for name in (*placed, *(each.name for each in old))]:
-        shutil.rmtree(new) if new.is_dir() else new.unlink(missing_ok=True)
-    for each in old:
-        each.rename(out / each.name)
 
 
 def last(out: Path, name: str = RESULT) -> Report | None:

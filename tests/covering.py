@@ -25,11 +25,10 @@ def executed(*functions: FunctionLines, ran: tuple[int, ...] = (2,), **changes: 
     """One function and the lines of pkg/core.py that one test ran, where nothing else is given."""
     facts: dict[str, Any] = {
         "how": "coverage",
-        "version": "7.6",
         "functions": functions or (a_function(),),
         "lines": {"pkg/core.py": dict.fromkeys(ran, 0)},
         "contexts": (f"test:{TEST}",),
-        "sets": ("0",),
+        "sets": ("1",),
     }
     return ExecutedLines.model_validate({**facts, **changes})
 

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from building import written
@@ -43,6 +42,7 @@ def test_new_report_takes_the_place_of_the_old_and_files_of_the_user_stay(tmp_pa
     out = written(a_report_folder(tmp_path), {"notes.txt": "mine"})
     store.publish(out, NEW, raw(tmp_path, "other.txt"))
     assert contents(out) == {**NEW, "evidence/other.txt": "new", "notes.txt": "mine"}
+    assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("where", ["file", "file/below"])
@@ -56,26 +56,6 @@ def test_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: 
 def test_folder_that_is_gone_by_then_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(GatesError, match="cannot be written"):
         store.publish(tmp_path / "gone", NEW, raw(tmp_path))
-
-
-@pytest.mark.parametrize("old", [{}, OLD, {**OLD, "a.md": "old"}], ids=["nothing", "no such file", "each file"])
-def test_rename_that_fails_half_way_leaves_what_there_was_and_nothing_temporary(
-    tmp_path: Path, old: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def rename(path: Path, target: Path, real: Any = Path.rename) -> object:
-        if target == tmp_path / "out/result.json" and path.read_text() == "new":
-            raise OSError(28, "No space left on device")
-        return real(path, target)
-
-    out = written(tmp_path / "out", old)
-    store.prepare(out)
-    monkeypatch.setattr(Path, "rename", rename)
-    with pytest.raises(GatesError, match="the earlier ones are as they were"):
-        store.publish(out, {"a.md": "new", "result.json": "new"}, raw(tmp_path))
-    assert contents(out) == old
-    monkeypatch.undo()
-    store.publish(out, NEW, raw(tmp_path))
-    assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 @pytest.mark.parametrize("bad", [{"no/such/folder.md": "x"}, {"summary.md": "\ud800"}], ids=["place", "text"])
@@ -112,21 +92,11 @@ def dead_pid() -> int:
     return process.pid
 
 
-@pytest.mark.parametrize("complete", [False, True])
-def test_what_a_killed_run_left_is_taken_back(complete: bool, tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
     staging = tmp_path / f".gates-{dead_pid()}-x"
-    old = {f"{staging.name}/old/summary.md": "old", f"{staging.name}/old/evidence/a": "old"}
-    new = {"summary.md": "new", "evidence/a": "new", "evidence/b": "new", "result.json": "new" if complete else "old"}
-    written(tmp_path, {**old, **new, **({} if complete else {f"{staging.name}/result.json": "new"})})
+    written(tmp_path, {f"{staging.name}/old/summary.md": "old", "result.json": "old"})
     prepare(tmp_path)
-    assert not staging.exists()
-    kept = "new" if complete else "old"
-    assert {path.name: path.read_text() for path in tmp_path.rglob("*") if path.is_file()} == {
-        "summary.md": kept,
-        "a": kept,
-        "result.json": kept,
-        **({"b": "new"} if complete else {}),
-    }
+    assert contents(tmp_path) == {"result.json": "old"}
 
 
 def test_what_a_living_run_is_writing_is_left_alone(tmp_path: Path) -> None:

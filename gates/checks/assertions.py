@@ -19,8 +19,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
 from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
 from gates.task.task import Criterion, Task
@@ -236,7 +235,7 @@ def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, eviden
 
 
 def _written(test: TestRecord) -> tuple[str, str]:
-    return test.location.path, _function(test)
+    return test.location.path, test.function.partition("::")[2]
 
 
 def _read(place: tuple[str, str], files: TestFiles) -> set[str]:
@@ -269,10 +268,6 @@ def _called(functions: set[str], names: dict[str, tuple[str, ...]]) -> set[str]:
         found |= new
         todo += new
     return found
-
-
-def _function(test: TestRecord) -> str:
-    return test.function.partition("::")[2]
 
 
 def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Finding]:

@@ -15,9 +15,8 @@ from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.bound_tests import moved_symbols, moved_tests, tests_of
-from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestOutcome, function_of
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
+from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import SUPPORT, import_roots, is_code, is_test_file, is_under
@@ -28,8 +27,7 @@ from gates.task.task import Criterion, Task
 from gates.words import counted, printable
 
 MESSAGE = 300
-
-
+UNSEEN = "not seen"
 PLAIN = ("-q", "-p", "no:randomly", "--continue-on-collection-errors")
 ENDED = {
     **dict.fromkeys((TestOutcome.PASSED, TestOutcome.XPASSED), "passed"),
@@ -43,14 +41,13 @@ class BaseTest(Model):
     """A test of the base that fails or is not found against the change; `at_base` is how it ended there.
 
     `criteria` are those that its markers name at the base, and `now` is where it is today, by another name perhaps.
-    `seen_at_base` is false where no test of its file could run there, so that nothing says whether the change broke it.
+    Where no test of its file could run at the base, nothing says whether the change broke it.
     """
 
     id: str
     ended: str
     message: str = ""
     at_base: str = ""
-    seen_at_base: bool = True
     criteria: tuple[str, ...] = ()
     now: str = ""
 
@@ -139,13 +136,9 @@ def _judged(
     broken = []
     for name in (*suspects, *lost):
         end, was = ends.get(name, BaseTest(id=name, ended="not found")), before.get(name)
-        told: dict[str, object] = {
-            "at_base": was.ended if was else "not run",
-            "now": moved.get(function_of(name)) or "",
-        }
-        told |= {"seen_at_base": was is not None or name.partition("::")[0] in able}
-        told |= {"criteria": end.criteria or (was.criteria if was else ())}
-        broken.append(end.model_copy(update=told))
+        at_base = was.ended if was else "not run" if name.partition("::")[0] in able else UNSEEN
+        told = {"criteria": end.criteria or (was.criteria if was else ()), "now": moved.get(function_of(name)) or ""}
+        broken.append(end.model_copy(update={"at_base": at_base, **told}))
     return {**facts, "commands": (command, again), "broken": broken, "problem": problem if trouble else ""}
 
 
@@ -229,8 +222,10 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         return
     meant = [path for criterion in task.criteria for path in criterion.changes]
     broken = [one for one in seen.broken if one.at_base == "passed"]
-    unseen = [one for one in seen.broken if not one.seen_at_base]
-    open_, unknown = ([one for one in some if not _is_named(one, meant)] for some in (broken, unseen))
+    unseen = [one for one in seen.broken if one.at_base == UNSEEN]
+    open_, unknown = (
+        [one for one in some if not any(is_under(one.id, path) for path in meant)] for some in (broken, unseen)
+    )
     for one in open_[:SHOWN]:
         yield _broken(one, _criterion(task, one, run), seen)
     if more := open_[SHOWN:]:
@@ -244,10 +239,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         ran = f"{seen.ran} tests of {seen.base} ran against the change" if seen.changed else "The change alters no test"
         named = f"; {len(broken)} that fail are named under `changes`" if broken else ""
         yield ABOUT.passed(f"{ran}{named}.", actual=f"{seen.ran} ran" if seen.changed else "no test changed")
-
-
-def _is_named(one: BaseTest, meant: list[str]) -> bool:
-    return any(is_under(one.id, path) for path in meant)
 
 
 def _criterion(task: Task, one: BaseTest, run: PytestRun | None) -> Criterion | None:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.model import Finding, Level, Planned, RuleText
 from gates.task.task import Criterion, Task
 from gates.words import in_shell

@@ -87,10 +87,8 @@ def why_uncaught(crash: Location | None, evidence: EvidenceSet) -> str:
     if here:
         return f"line {crash.line} of `{function.name}` was executed at import or in a fixture, by no test itself"
     if around:
-        return (
-            f"line {crash.line} of `{function.name}` was executed by no test{unless}; other lines of it were, by "
-            f"{first_of(around, SHOWN)}"
-        )
+        others = f"other lines of it were, by {first_of(around, SHOWN)}"
+        return f"line {crash.line} of `{function.name}` was executed by no test{unless}; {others}"
     return f"`{function.name}` ({function.location}) was executed by no test{unless}"
 
 
@@ -100,11 +98,6 @@ def _how_they_ended(tests: list[str], evidence: EvidenceSet) -> str:
     if bad:
         return f"of which {first_of(bad, SHOWN)} failed"
     return "which did not fail: none of them gives it what this entry point does"
-
-
-def _what(seen: EntryRun) -> str:
-    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
-    return f"{seen.error}{where}" if seen.error else ""
 
 
 def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evidence: EvidenceSet) -> Finding:
@@ -120,7 +113,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
         return _ended_well(about, name, seen)
     uncaught = f" Why no test caught it: {why_uncaught(seen.crash, evidence)}." if seen.error else ""
     facts = {"actual": ended.ended, "location": seen.crash or task.place(entry), "severity": Severity.CRITICAL}
-    message = f"`{name}`: {ended.ended}: {_what(seen) or ended.last_words}"
+    where = f" in `{seen.function}`" if seen.function and not seen.function.startswith("<") else ""
+    message = f"`{name}`: {ended.ended}: {f'{seen.error}{where}' if seen.error else ended.last_words}"
     fix = advice_on(ended.last_words) or "Fix the crash and add a test that runs this path."
     said = about.unknown if ended.timed_out else about.failed
     return said(message, fix, impact=f"Users of this entry point meet this crash.{uncaught}", **facts)
@@ -129,10 +123,8 @@ def _entry(task: Task, index: int, entry: EntryPoint, seen: EntryRun | None, evi
 def _ended_well(about: About, name: str, seen: EntryRun) -> Finding:
     if seen.exit_code:
         message = f"`{seen.name}` returned {seen.returned}; as a command it ends with exit code {seen.exit_code}."
-        fix, impact = (
-            "Fix what makes it fail; return 0 or None for success.",
-            "Who runs this command is told that it failed.",
-        )
+        fix = "Fix what makes it fail; return 0 or None for success."
+        impact = "Who runs this command is told that it failed."
         return about.failed(message, fix, actual=f"returned {seen.returned}", impact=impact)
     if seen.no_result:
         message = f"`{seen.name}` ended well without a result: {seen.no_result}."

@@ -1,22 +1,20 @@
 """Whether tests notice that code of a criterion does nothing, and mutants of the lines that a change alters."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Self
 
 from gates.check import About, Check, Derived, EvidenceSet, about_criterion, beside
-from gates.child.guardian import guarded_folder
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
 from gates.project.history import History, TwoStates, base_of
-from gates.proving.bench import Bench
-from gates.proving.cases import Baseline, statements
+from gates.proving.bench import benched
+from gates.proving.cases import Asked, Baseline, statements
 from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.proving.source import Fault, Text, distinct, mutants, spread
@@ -61,23 +59,15 @@ class ChangedLines(Derived):
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
         changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
         made, left = distinct(spread(task.id, changes), MOST)
-        with guarded_folder() as folder:
-            try:
-                ends = _tried(made, passed, task, replace(context, evidence=folder), baseline) if made else {}
-            except UsageError as error:
-                raise EvidenceUnavailable(str(error)) from error
-        survived = sorted((each for each in made if ends.get(each.id) is End.SURVIVED), key=_bounds_first)
-        missed = tuple(
-            MissedMutant(
-                location=mutant.location,
-                title=printable(mutant.title),
-                tests=tuple(sorted(map(printable, baseline.noticing(mutant.location, passed)))),
-            )
-            for mutant in survived
-        )
-        return cls.model_validate(
-            {**facts, "tried": len(ends), "untried": len(made) - len(ends) + left, "missed": missed}
-        )
+        asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
+        tried = [*_tried(asked, task, context, baseline)] if asked else []
+        missed = [
+            MissedMutant(location=mutant.location, title=printable(mutant.title), tests=tuple(map(printable, tests)))
+            for mutant, tests in (asked[name] for name, end in tried if end is End.SURVIVED)
+        ]
+        missed.sort(key=lambda one: (str(one.location), {"<", ">"}.isdisjoint(one.title.replace("->", ""))))
+        counts = {"tried": len(tried), "untried": len(made) - len(tried) + left}
+        return cls.model_validate({**facts, **counts, "missed": missed})
 
 
 def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
@@ -95,19 +85,11 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
     yield from mutants(file, worth)
 
 
-def _bounds_first(mutant: Fault) -> tuple[str, bool]:
-    return str(mutant.location), {"<", ">"}.isdisjoint(mutant.title.replace("->", ""))
-
-
-def _tried(
-    faults: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
-) -> dict[str, End]:
-    """Return how each mutant ended that there was time for."""
-    asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in faults}
-    bench = Bench(task, context, baseline.workers([tests for _, tests in asked.values()]))
-    deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
-    ends = baseline.tried(asked, bench, deadline)
-    return {name: End(end["end"]) for name, end in ends.items() if not end["idle"]}
+def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Baseline) -> Iterator[tuple[str, End]]:
+    """Yield how each mutant ended that there was time for."""
+    with benched(task, context, baseline.workers([tests for _, tests in asked.values()])) as bench:
+        ends = baseline.tried(asked, bench, time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())))
+    yield from ((name, End(end["end"])) for name, end in ends.items() if not end["idle"])
 
 
 RAW = "EmptiedCode.json"
@@ -141,9 +123,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     ran = run is not None and run.complete
     for criterion in _traced(task):
         about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence=RAW)
-        yield from _hollow(
-            about, criterion, [test for test in seen.tests if test.criterion == criterion.id] if seen else ()
-        )
+        yield from _hollow(about, criterion, seen.tests if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
         # of promises BL001 speaks
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
@@ -210,9 +190,9 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     return about(outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
 
 
-def _hollow(about: About, criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
+def _hollow(about: About, criterion: Criterion, tests: Sequence[AskedTest]) -> Iterator[Finding]:
     """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
-    for test in [each for each in own if not each.noticed and not each.why]:
+    for test in [each for each in tests if each.criterion == criterion.id and not each.noticed and not each.why]:
         message = f"{test.test} passes whatever the code of {criterion.id} returns or does: it verifies nothing."
         named = about.but(subject=test.test, location=Location(path=test.test.split("::")[0]))
         fix = "Assert on what the code returns, raises or changes."
@@ -245,7 +225,7 @@ def _missed(about: About, mutants: list[MissedMutant]) -> Finding:
     """Name the first of the mutants of a line that no test notices, and the tests that ran it."""
     first, others = mutants[0], len(mutants) - 1
     beside = f" (and {counted(others, 'more mutant')} of the line)" if others else ""
-    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(first.tests, NAMED)}."
+    message = f"{first.title} is noticed by no test{beside}. It was run by {first_of(sorted(first.tests), NAMED)}."
     fix = "Add a test at this bound, or with a value that tells the two apart."
     facts = {"location": first.location, "subject": first.title, "actual": "survived"}
     return about.failed(message, fix, evidence="ChangedLines.json", **facts)

@@ -166,24 +166,27 @@ def _watch() -> None:
     if not first or last == DONE:
         return
     told = json.loads(first)
-    _kill(told["token"])
+    kill_all(told["token"])
     folder = Path(told["folder"])
     for path in folder.parent.glob(f"{folder.name}*"):
         remove(path)
 
 
-def _kill(token: str) -> None:
-    """Kill the processes that carry the mark, and those that they start while they are looked for."""
-    import psutil  # only where somebody was killed
+def kill_all(token: str) -> int:
+    """Kill the processes that carry a mark, and those that they start while they are looked for; return how many."""
+    import psutil  # the guardian needs it only where somebody was killed
 
+    killed = 0
     for _ in range(5):
         found = [process for process in psutil.process_iter() if _carries(process, token)]
         if not found:
-            return
+            break
+        killed += len(found)
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
         psutil.wait_procs(found, timeout=1.0)
+    return killed
 
 
 def _carries(process: "psutil.Process", token: str) -> bool:

@@ -3,8 +3,8 @@
     python -m gates_probe.importing QUESTION
     python -m gates_probe.importing:about
 
-What modules import from others (torch takes seconds) is loaded once, also what the import of one led to; each module is
-imported in a fork of its own, so that none leans on what another of the project has loaded.
+What modules import from others (torch takes seconds) is loaded once; each module is imported in a fork of its own, so
+that none leans on what another of the project has loaded.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import importlib
 import importlib.metadata
 import json
 import linecache
-import os
 import platform
 import signal
 import sys
@@ -28,7 +27,6 @@ from .asking import DONE, Teller, in_fork, program
 
 Facts = dict[str, object]
 BOUND = 500
-MOST_BYTES = 60_000  # what a pipe holds that nobody reads yet
 
 
 @program
@@ -39,8 +37,7 @@ def main(question: dict[str, Any], tell: Teller) -> None:
         _preload(name)
     gc.freeze()
     for path, name in question["modules"]:
-        for other in _imported(tell, {"path": path, "name": name}, question):
-            _preload(other)
+        _import(tell, {"path": path, "name": name}, question["each_s"])
 
 
 def _preload(name: str) -> None:
@@ -53,26 +50,17 @@ def _preload(name: str) -> None:
             del sys.modules[loaded]
 
 
-def _imported(tell: Teller, module: dict[str, Any], question: dict[str, Any]) -> list[str]:
-    """Import a module in a fork that tells what came of it, or tell that it did not; return what it loaded besides."""
-    here, there = os.pipe()
-    before, aside = {*sys.modules}, {*question["own"], *sys.stdlib_module_names}
+def _import(tell: Teller, module: dict[str, Any], limit_s: float) -> None:
+    """Import a module in a fork that tells what came of it, or tell that it did not."""
 
     def alone() -> None:
-        faulthandler.dump_traceback_later(question["each_s"], exit=True)
+        faulthandler.dump_traceback_later(limit_s, exit=True)
         tell("module", **module, **_alone(module["name"]))
-        others = [name for name in sys.modules if name not in before and name.split(".")[0] not in aside]
-        os.write(there, " ".join(others).encode()[:MOST_BYTES])
 
     code = in_fork(tell, alone)
-    os.close(there)
-    os.set_blocking(here, False)  # what the module left running may hold the other end
-    with os.fdopen(here, "rb", buffering=0) as loaded:
-        names = (loaded.read() or b"").decode(errors="replace").split()
     if code != DONE:
         why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it exited with code {code}"
         tell("module", **module, error="no end", message=why)
-    return names
 
 
 def _alone(name: str) -> Facts:

@@ -14,9 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
 
-import psutil
-
-from gates.child.guardian import MARK, stop_if_interrupted, uninterrupted
+from gates.child.guardian import MARK, kill_all, stop_if_interrupted, uninterrupted
 from gates.model import CommandRecord, Model
 
 T = TypeVar("T")
@@ -79,24 +77,15 @@ class ProcessRun(Model):
 
 
 def run(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    timeout_s: float,
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    late: Callable[[int], None] = lambda _pid: None,
+    argv: Sequence[str], *, cwd: Path, timeout_s: float, log: Path, env: Mapping[str, str] | None = None
 ) -> ProcessRun:
     """Run a command to its end and return how it ended; both streams are kept, bounded, beside `log`.
 
     The process and everything that it starts are gone when this returns or raises, but for what clears its environment
-    and leaves its group. One that is `late` is known by its id while it still runs. Raises `OSError` where the command
-    cannot be started.
+    and leaves its group. Raises `OSError` where the command cannot be started.
     """
     with running(argv, cwd=cwd, log=log, env=env) as started:
         started.wait(timeout_s)
-        if started.timed_out:
-            late(started.pid)
     return started.result()
 
 
@@ -110,47 +99,33 @@ def running(
     pass_fds: Sequence[int] = (),
 ) -> Iterator["Running"]:
     """Start a command; when the context is left, it and everything that it started are gone."""
-    started = Running(argv, log)
+    started = None
     try:
         with uninterrupted():  # between the child's start and our knowing of it, nothing may come
-            started.start(cwd, env or {}, pass_fds)
+            started = Running(argv, cwd, log, env or {}, pass_fds)
         yield started
     finally:
         with uninterrupted():
-            started.end()
+            if started:
+                started.end()
 
 
 class Running:
     """A command in a session of its own, with a mark in its environment that all that it starts inherits."""
 
-    def __init__(self, argv: Sequence[str], log: Path) -> None:
-        self._argv, self._log = tuple(argv), log
-        self._mark, self._began, self._killed = secrets.token_hex(16), time.monotonic(), _oom_kills()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._streams: list[_Reader] = []
-        self._limit_s = self._duration_s = 0.0
+    def __init__(
+        self, argv: Sequence[str], cwd: Path, log: Path, env: Mapping[str, str], pass_fds: Sequence[int]
+    ) -> None:
+        self._argv, self._mark, self._killed = tuple(argv), secrets.token_hex(16), _oom_kills()
+        self._began, self._limit_s, self._duration_s = time.monotonic(), 0.0, 0.0
         self._peak: int | None = None
         self._orphans = 0
         self.timed_out = False
-
-    @property
-    def pid(self) -> int:
-        """Return the id of the process."""
-        assert self._child is not None
-        return self._child.pid
-
-    @property
-    def code(self) -> int | None:
-        """Return its exit code, or the negative number of the signal that ended it."""
-        return self._child.returncode if self._child else None
-
-    def start(self, cwd: Path, env: Mapping[str, str], pass_fds: Sequence[int]) -> None:
-        """Start it."""
         marked = {MARK: f"{os.environ.get(MARK, '')}:{self._mark}"}
-        beside = Path(self._argv[0]).parent
+        beside = Path(argv[0]).parent
         if (beside.parent / "pyvenv.cfg").is_file():  # what the environment holds comes first, as where it is activated
             marked["PATH"] = os.pathsep.join([str(beside), os.environ.get("PATH", os.defpath)])
-        self._child = child = subprocess.Popen(
+        self._child = subprocess.Popen(
             self._argv,
             cwd=cwd,
             env={**environment(), **env, **marked},
@@ -160,28 +135,34 @@ class Running:
             start_new_session=True,
             pass_fds=pass_fds,
         )
-        pipes = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-        self._streams = [_Reader(pipe, self._log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+        self.pid = self._child.pid
+        pipes = ((self._child.stdout, "stdout"), (self._child.stderr, "stderr"))
+        self._streams = [_Reader(pipe, log.with_suffix(f".{name}.txt")) for pipe, name in pipes]
+
+    @property
+    def code(self) -> int | None:
+        """Return its exit code, or the negative number of the signal that ended it."""
+        return self._child.returncode
 
     def wait(self, timeout_s: float) -> None:
         """Wait for its end, so long at most."""
-        assert self._child is not None
         self._limit_s = timeout_s
         self._peak = _reaped(self._child, timeout_s, meanwhile=stop_if_interrupted)
         self._duration_s, self.timed_out = time.monotonic() - self._began, self._child.returncode is None
 
     def end(self) -> None:
         """Stop it and all that it started."""
-        if self._child is not None:
-            peak, self._orphans = _sweep(self._child, self._mark)
-            self._peak = self._peak or peak
-            for stream in self._streams:
-                stream.close()
+        peak, self._orphans = _sweep(self._child, self._mark)
+        self._peak = self._peak or peak
+        for stream in self._streams:
+            stream.close()
 
     def result(self) -> ProcessRun:
         """Return how it ended, once it has."""
-        code = None if self.timed_out or self._child is None else self._child.returncode
-        by = _signal_name(-code) if code is not None and code < 0 else None
+        code = None if self.timed_out else self._child.returncode
+        by = f"signal {-code}" if code is not None and code < 0 else None
+        with suppress(ValueError):  # one without a name
+            by = by and signal.Signals(-(code or 0)).name
         return ProcessRun(
             argv=self._argv,
             exit_code=None if by else code,
@@ -289,12 +270,7 @@ def _sweep(child: subprocess.Popen[bytes], mark: str) -> tuple[int | None, int]:
     # SIGKILL also where the leader is gone: its group may live on
     _kill_group(child.pid, signal.SIGKILL)
     peak = peak or _reaped(child, 60)
-    left = [process for process in _marked(mark) if process.pid != child.pid]
-    for process in left:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(left, timeout=GRACE_S)
-    return peak, len(left)
+    return peak, kill_all(mark)
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
@@ -306,18 +282,3 @@ def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:
 def _kill_group(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-
-
-def _marked(mark: str) -> Iterator[psutil.Process]:
-    """Return the processes that inherited the mark in their environment, those of a run inside this run too."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if mark in process.environ().get(MARK, "") and process.status() != psutil.STATUS_ZOMBIE:
-                yield process
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

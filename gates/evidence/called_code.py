@@ -24,7 +24,7 @@ from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
-from gates.proving.emptying import Function, bodies, is_called_anew, makes_unseen, noting, places_of, raising
+from gates.proving.emptying import REFUSED, Function, bodies, headed, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -200,12 +200,15 @@ class CalledCode(Derived):
 
 
 def _changed(
-    functions: Functions, mark: Path, places: tuple[str, ...], change: Callable[..., str], *, anew: bool = False
+    functions: Functions, mark: Path, places: tuple[str, ...], instead: str, *, anew: bool = False
 ) -> dict[str, str]:
-    """Return the text of some files with their functions changed; where they must be called `anew`, nothing else."""
+    """Return the text of some files with a statement at the head of their functions.
+
+    Where they must be called `anew`, it is nothing if one of them need not be.
+    """
     if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
         return {}
-    return {file.path: change(file, own, mark, places) for file, own in functions.items()}
+    return {file.path: headed(file, dict.fromkeys(own, instead), mark, places) for file, own in functions.items()}
 
 
 def _tried(
@@ -219,11 +222,11 @@ def _tried(
 ) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
-        with copies.faulty(changed(raising)) as copy:
+        with copies.faulty(changed(REFUSED)) as copy:
             ran = _run_once(one, command, task, copy, copies.env(copy.root))
         if called := mark.exists():
             break
-    hoisted = called and not ran.well and _is_hoisted(one, changed(noting, anew=True), mark, task, copies)
+    hoisted = called and not ran.well and _is_hoisted(one, changed("pass", anew=True), mark, task, copies)
     why = "" if called or not ran.well else unseen if ran.answered else "it writes no samples in a copy"
     about = partial(CommandCall, criterion=criterion.id, part=one.part, command=one.command)
     call = about(called=called, ended_well=ran.well, answered=ran.answered, why=why, hoisted=hoisted)

@@ -14,9 +14,10 @@ from typing import Any
 
 from gates.child import process
 from gates.child.asking import HERE
-from gates.child.guardian import every
+from gates.child.guardian import every, guarded_folder
 from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
+from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.lines.executed_lines import modules_of
 from gates.project.copies import copy_project, relocated
 from gates.project.files import files_of, import_roots, packages_of
@@ -25,6 +26,17 @@ from gates.task.task import Task
 EXTRA_S = 60.0
 TELL_S = 10.0
 Told = dict[str, Any]
+
+
+@contextmanager
+def benched(task: Task, context: Context, jobs: int) -> Iterator["Bench"]:
+    """Yield copies for some workers in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
+    with guarded_folder() as folder:
+        try:
+            bench = Bench(task, replace(context, evidence=folder), jobs)
+        except UsageError as error:
+            raise EvidenceUnavailable(str(error)) from error
+        yield bench
 
 
 class Bench:

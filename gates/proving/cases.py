@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gates.errors import EvidenceUnavailable
-from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
+from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
 from gates.model import Location
 from gates.proving.bench import Bench, Told
@@ -63,23 +62,12 @@ class Baseline:
         self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
-        asked = [
-            {
-                "id": name,
-                "file": fault.location.path,
-                "ways": [{"text": fault.text}],
-                "tests": tests,
-                "limit_s": self.limit_s(tests),
-            }
-            for name, (fault, tests) in faults.items()
-        ]
+        asked = []
+        for name, (fault, tests) in faults.items():
+            about = {"id": name, "file": fault.location.path, "ways": [{"text": fault.text}]}
+            asked.append({**about, "tests": tests, "limit_s": self.limit_s(tests)})
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
-
-    @cached_property
-    def _starters(self) -> list[str]:
-        """Return the tests in which lines may have run unseen: other processes ran, or the tracer was taken away."""
-        return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
     def contexts(self, place: Location) -> frozenset[str] | None:
         """Return the contexts that some lines ran in; `None` where nobody can tell."""
@@ -92,10 +80,11 @@ class Baseline:
 
     def noticing(self, place: Location, tests: Sequence[str]) -> list[str]:
         """Return those of some tests that may notice a fault in some lines."""
-        found = self.contexts(place)
-        if found is None or (self.lines and self.lines.doubts):
+        found, lines = self.contexts(place), self.lines
+        if found is None or lines is None or lines.doubts:
             return [*tests]
-        return [test for test in tests if f"{TEST}{test}" in found or test in self._starters] or [*tests]
+        found |= {*lines.children, *lines.lost}  # where lines may have run unseen
+        return [test for test in tests if f"{TEST}{test}" in found] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
         """Return whether some lines of a function ran outside of tests, and in none of these."""
@@ -141,25 +130,14 @@ class Case:
 
     def after(self, ends: Mapping[str, Told]) -> CriterionProof:
         """Return the proof with what came of the faults, as far as they were tried."""
-        return self.proof.model_copy(
-            update={
-                "faults": tuple(
-                    TriedFault(
-                        id=fault.id,
-                        title=fault.title,
-                        location=fault.location,
-                        diff=fault.diff,
-                        tests=tuple(map(printable, tests)),
-                        end=End(told.get("end", End.NOT_TRIED)),
-                        by=printable(told.get("by", "")),
-                        message=printable(told.get("message", "")),
-                        seconds=told.get("seconds", 0),
-                    )
-                    for name, (fault, tests) in self.named().items()
-                    for told in [ends.get(name, {})]
-                )
-            }
-        )
+        faults = []
+        for name, (fault, tests) in self.named().items():
+            told, asked = ends.get(name, {}), tuple(map(printable, tests))
+            same = {name: getattr(fault, name) for name in ("id", "title", "location", "diff")}
+            words = {name: printable(told.get(name, "")) for name in ("by", "message")}
+            end, took_s = End(told.get("end", End.NOT_TRIED)), told.get("seconds", 0)
+            faults.append(TriedFault(**same, **words, end=end, tests=asked, seconds=took_s))
+        return self.proof.model_copy(update={"faults": tuple(faults)})
 
 
 class Trial:

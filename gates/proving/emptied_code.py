@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
-from gates.child.guardian import guarded_folder
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.called_code import CalledCode
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
-from gates.proving.bench import Bench, Told
+from gates.proving.bench import Told, benched
 from gates.proving.cases import Baseline
 from gates.proving.emptying import Emptying, Function, emptyings, exchanges, is_heard, key_of, places_of, promises
 from gates.proving.proof import NOTICED, End
-from gates.proving.source import Text, compiles, is_docstring
+from gates.proving.source import Text, is_docstring
 from gates.task.task import Task, stands_beside
 from gates.words import counted
 
@@ -48,7 +46,6 @@ class EmptiedSymbol(Model):
     location: Location
     end: End = End.NOT_TRIED
     by: str = ""
-    message: str = ""
     tests: int = 0
     why: str = ""
     promise: bool = False
@@ -178,11 +175,12 @@ class _Trial:
         if not why:
             try:
                 file = Text.read(self._context.root, path)
-                tries = _tries(file, places, symbol, promise=told.promise)
+                if told.promise:
+                    tries = promises(file, places[0], symbol or "")
+                else:  # what has no body has other values
+                    tries = emptyings(file, places, symbol) or (exchanges(file, places, symbol) if symbol else [])
             except (OSError, SyntaxError, ValueError) as error:
                 why = f"its file cannot be rewritten: {error}"
-        if not why and not all(compiles(each.text(file, Path("mark"), ())) for each in tries):
-            why = "its file cannot be rewritten"
         if why or not tries:
             spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
             return _Subject(told.model_copy(update=spared), file)
@@ -204,14 +202,9 @@ class _Trial:
         idle -= {_asked(each, test) for each in subjects for test in each.tests}
         jobs = baseline.workers([subject.tests for subject in subjects])
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
-        with guarded_folder() as folder:
-            (folder / "marks").mkdir()
-            try:
-                bench = Bench(self._task, replace(self._context, evidence=folder), jobs)
-                faults = [self._fault(name, subject, folder / "marks") for name, subject in asked.items()]
-                lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
-            except UsageError as error:
-                raise EvidenceUnavailable(str(error)) from error
+        with benched(self._task, self._context, jobs) as bench:
+            faults = [self._fault(name, subject, bench.look.evidence) for name, subject in asked.items()]
+            lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
         tried = {line["id"]: line for line in lines if "tries" in line}
         for name, subject in asked.items():
             _judge(subject, tried.get(name, {"tries": [], "late": True}))
@@ -222,17 +215,16 @@ class _Trial:
 
     def _fault(self, name: str, subject: _Subject, folder: Path) -> Told:
         places = places_of(self._task.implementation, self._context.root)
-        marks = [folder / f"{name}-{turn}" for turn in range(len(subject.tries))]
-        ways = [(way.text(subject.file, mark, places), mark) for way, mark in zip(subject.tries, marks, strict=True)]
+        marks = [(way, folder / f"mark-{name}-{turn}") for turn, way in enumerate(subject.tries)]
         return {
             "id": name,
             "file": subject.file.path,
-            "ways": [{"text": text, "mark": str(mark)} for text, mark in ways],
+            "ways": [{"text": way.text(subject.file, mark, places), "mark": str(mark)} for way, mark in marks],
             "tests": subject.tests,
             "limit_s": self._baseline.limit_s(subject.tests),
             "each": _sampled(subject.tests) if self._is_asked(subject) else [],
             "listen": dict(self._listened(subject)),
-            "keys": {test: "\0".join(_asked(subject, test)) for test in subject.tests},
+            "of": subject.told.criterion,
         }
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
@@ -240,13 +232,6 @@ class _Trial:
         for function in {function for each in subject.tries for function in each.functions if is_heard(function)}:
             found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
             yield from ((key_of(subject.file, function), test) for test in found[:1])
-
-
-def _tries(file: Text, places: tuple[Location, ...], symbol: str | None, *, promise: bool) -> list[Emptying]:
-    """Return what to put in the place of a symbol: no bodies, or where it has none other values."""
-    if promise and symbol:
-        return promises(file, places[0], symbol)
-    return emptyings(file, places, symbol) or (exchanges(file, places, symbol) if symbol else [])
 
 
 def _inside(file: Text, node: Function) -> Location:
@@ -300,7 +285,7 @@ def _judge(subject: _Subject, line: Told) -> None:
 def _came_of(result: Told, told: EmptiedSymbol) -> Told:
     """Return what came of one way to empty a symbol."""
     end = End(result["end"])
-    facts = {"end": end, "by": result["by"], "message": result["message"], "aside": tuple(result["aside"])}
+    facts = {"end": end, "by": result["by"], "aside": tuple(result["aside"])}
     if end is End.SURVIVED and result["idle"]:
         return {**facts, "end": End.NOT_TRIED, "why": SKIPPED}
     if end is End.SURVIVED and not result["called"] and told.exchanged:

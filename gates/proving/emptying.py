@@ -21,6 +21,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Part = tuple[ast.expr | ast.stmt, str]
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
 NO_BODY = frozenset({"overload", "abstractmethod"})
+MAKING = frozenset({"partial", "compile", "script", "trace", "jit", "vmap", "grad", "capture"})
 MANAGERS = frozenset({"contextmanager", "asynccontextmanager"})
 # whether a module of the implementation, which has its places in the project, is being imported by a caller
 IMPORTING = (
@@ -50,30 +51,21 @@ class Emptying:
     parts: tuple[Part, ...] = ()
 
     def text(self, file: Text, mark: Path, places: Sequence[str]) -> str:
-        """Return a file's text with functions that leave a mark when they are called, and do nothing else.
-
-        What modules at these places of the project call while they are imported finds the functions as they were.
-        """
+        """Return a file's text with what is put there, which leaves a mark."""
         if self.parts:
             return file.with_parts(*((node, text.replace(MARK, marking(mark))) for node, text in self.parts))
         given = f"return {self.given}" if self.given else ""
         ends = {function: given or _end(file, function, self.turn) for function in self.functions}
         if self.always:
             return file.with_heads({function: f"{marking(mark)}; {end}" for function, end in ends.items()})
-        return _headed(file, ends, mark, places)
+        return headed(file, ends, mark, places)
 
 
-def raising(file: Text, functions: Iterable[Function], mark: Path, places: Sequence[str]) -> str:
-    """Return a file's text with functions that leave a mark when they are called, and raise."""
-    return _headed(file, dict.fromkeys(functions, REFUSED), mark, places)
+def headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequence[str]) -> str:
+    """Return a file's text with functions that leave a mark when they are called, and then do something else.
 
-
-def noting(file: Text, functions: Iterable[Function], mark: Path, places: Sequence[str]) -> str:
-    """Return a file's text with functions that leave a mark when they are called, and do what they always do."""
-    return _headed(file, dict.fromkeys(functions, "pass"), mark, places)
-
-
-def _headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequence[str]) -> str:
+    What modules at these places of the project call while they are imported finds the functions as they were.
+    """
     marked, importing = marking(mark), IMPORTING.format(file=file.path, places=(*places,))
     return file.with_heads({function: f"if not {importing}: {marked}; {end}" for function, end in ends.items()})
 
@@ -137,15 +129,11 @@ def is_called_anew(function: Function) -> bool:
     inner = [node for statement in function.body for node in ast.walk(statement)]
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef) or function.name in MAKES:
         return False
-    values = [node.value for node in inner if isinstance(node, ast.Return) and node.value is not None]
-    plain = not any(isinstance(value, ast.Call) and _makes(value) for value in values)
-    return plain and not any(isinstance(node, making) for node in inner)
-
-
-def _makes(call: ast.Call) -> bool:
-    """Return whether a call may give back what can be called itself: an object of a class, a partial."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name[:1].isupper() or name in {"partial", "compile", "script", "trace", "jit", "vmap", "grad", "capture"}
+    called = [
+        last_name(node.value) for node in inner if isinstance(node, ast.Return) and isinstance(node.value, ast.Call)
+    ]
+    callable_ = any(name[:1].isupper() or name in MAKING for name in called)  # an object of a class, a partial
+    return not callable_ and not any(isinstance(node, making) for node in inner)
 
 
 def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[Function]:

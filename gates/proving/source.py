@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from gates.child.trying.keeping import encoding_of
@@ -21,6 +21,7 @@ LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "l
 LOGGERS = {"logging", "logger", "log", "_log", "_logger", "LOG", "LOGGER", "warnings"}
 TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 CONTEXT = 2
+Node = ast.expr | ast.stmt
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Text:
     @cached_property
     def tree(self) -> ast.Module:
         """Return the syntax tree; raises `SyntaxError` where there is none."""
-        return parsed(self.text)
+        with warnings.catch_warnings(action="ignore"):  # what the compiler only warns of is no concern here
+            return ast.parse(self.text)
 
     @cached_property
     def form(self) -> str:
@@ -63,27 +65,28 @@ class Text:
         return tuple(found)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        starts = [0]
-        for line in self.text.encode("utf-8").splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        return starts
+    def _raw(self) -> bytes:
+        return self.text.encode("utf-8")
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *accumulate(map(len, self._raw.splitlines(keepends=True)))]
+
+    def span(self, node: Node) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         first = self._starts[node.lineno - 1] + node.col_offset
         return first, self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def of(self, node: ast.expr | ast.stmt) -> str:
+    def of(self, node: Node) -> str:
         """Return the text of a node."""
         first, last = self.span(node)
-        return self.text.encode("utf-8")[first:last].decode("utf-8")
+        return self._raw[first:last].decode("utf-8")
 
-    def with_parts(self, *parts: tuple[ast.expr | ast.stmt, str]) -> str:
+    def with_parts(self, *parts: tuple[Node, str]) -> str:
         """Return the text with nodes replaced, none of which lies within another."""
-        raw = self.text.encode("utf-8")
+        raw = self._raw
         for node, text in sorted(parts, key=lambda part: self.span(part[0]), reverse=True):
             first, last = self.span(node)
             raw = raw[:first] + text.encode("utf-8") + raw[last:]
@@ -91,10 +94,10 @@ class Text:
 
     def with_heads(self, heads: Mapping[ast.FunctionDef | ast.AsyncFunctionDef, str]) -> str:
         """Return the text with a statement of one line before all else that functions do; docstrings stay first."""
-        raw = self.text.encode("utf-8")
+        raw = self._raw
         for function, text in sorted(heads.items(), key=lambda pair: pair[0].lineno, reverse=True):
             statement = function.body[is_docstring(function.body[0]) and len(function.body) > 1]
-            parts = (node for node in ast.walk(statement) if isinstance(node, ast.expr | ast.stmt))
+            parts = (node for node in ast.walk(statement) if isinstance(node, Node))
             line = self._starts[min(node.lineno for node in parts) - 1]  # a decorator stands above its function
             begin = line + statement.col_offset
             indent = raw[line:begin]
@@ -105,31 +108,6 @@ class Text:
                 begin += 1 + len(indent)
             raw = raw[:begin] + text.encode("utf-8") + b"\n" + indent + raw[begin:]
         return raw.decode("utf-8")
-
-    def diff(self, text: str) -> str:
-        """Return the difference to another text, with a little of what is around it."""
-        lines = difflib.unified_diff(
-            self.text.splitlines(), text.splitlines(), self.path, self.path, lineterm="", n=CONTEXT
-        )
-        return "\n".join(lines)
-
-
-def parsed(text: str) -> ast.Module:
-    """Parse a text; what the compiler only warns of is no concern here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
-
-
-def compiles(text: str) -> bool:
-    """Return whether a text is a program."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            compile(text, "fault", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
 
 
 def is_log(node: ast.AST) -> bool:
@@ -202,7 +180,10 @@ class Fault:
     @cached_property
     def form(self) -> str:
         """Return what the new text means; nothing where it is no program."""
-        return ast.dump(parsed(self.text)) if compiles(self.text) else ""
+        with warnings.catch_warnings(action="ignore"), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            compile(self.text, "fault", "exec", dont_inherit=True)
+            return ast.dump(ast.parse(self.text))
+        return ""
 
     @property
     def id(self) -> str:
@@ -212,8 +193,9 @@ class Fault:
 
     @property
     def diff(self) -> str:
-        """Return the change as a difference."""
-        return self.file.diff(self.text)
+        """Return the change as a difference, with a little of what is around it."""
+        before, after, name = self.file.text.splitlines(), self.text.splitlines(), self.file.path
+        return "\n".join(difflib.unified_diff(before, after, name, name, lineterm="", n=CONTEXT))
 
 
 def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:
@@ -243,15 +225,15 @@ def spread(seed: str, faults: Iterator[Fault]) -> Iterator[Fault]:
 def mutants(file: Text, lines: Collection[int]) -> Iterator[Fault]:
     """Yield each mutant of what begins in one of the lines."""
     for node in file.worth:
-        if isinstance(node, ast.expr | ast.stmt):
-            for what, part, text in (*_spoilt(node, file), *_exchanged(node, file)):
+        if isinstance(node, Node):
+            for what, part, text in _changes(node, file):
                 if part.lineno in lines:
                     place = Location(path=file.path, line=part.lineno, last_line=part.end_lineno)
                     yield Fault(what, file, place, file.with_parts((part, text)))
 
 
-def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
-    """Leave out a statement that does something, turn a condition round, return nothing."""
+def _changes(node: Node, file: Text) -> Iterator[tuple[str, Node, str]]:
+    """Leave out a statement that does something, turn a condition round, return nothing, put something else there."""
     if isinstance(node, ast.Expr):
         yield "statement left out", node, "yield" if isinstance(node.value, ast.Yield) else "pass"
     elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_stored(node)):
@@ -262,21 +244,14 @@ def _spoilt(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.ex
         yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
     elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
         yield "returns None", node, "return None"
-
-
-def _exchanged(node: ast.expr | ast.stmt, file: Text) -> Iterator[tuple[str, ast.expr | ast.stmt, str]]:
-    """Put another node in the place of one."""
     for other in _others(node):
         with suppress(RecursionError):  # a sum of a thousand terms is a thousand deep
             text = ast.unparse(other)
-            yield (
-                f"{_short(file.of(node))} -> {_short(text)}",
-                node,
-                f"({text})" if isinstance(node, ast.expr) else text,
-            )
+            put = f"({text})" if isinstance(node, ast.expr) else text
+            yield f"{_short(file.of(node))} -> {_short(text)}", node, put
 
 
-def _others(node: ast.expr | ast.stmt) -> Iterator[ast.AST]:
+def _others(node: Node) -> Iterator[ast.AST]:
     """Yield the same with another operator, constant or value, and with an argument less."""
     if isinstance(node, ast.Break | ast.Continue):
         yield OTHER[type(node)]()

@@ -268,7 +268,7 @@ def kept():
 
 
 def test_functions_that_count_are_those_with_public_lines_of_their_own() -> None:
-    bodies = functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))
+    bodies = [*functions_of(parse(SOURCE.encode(), "pkg/shapes.py", "pkg"))]
     assert [body.name for body in bodies if body.counts] == [
         "Square.area",
         "Square.__len__",
@@ -284,7 +284,7 @@ def test_line_belongs_to_the_innermost_function() -> None:
         place = Location(path="m.py", line=first, last_line=last)
         return FunctionLines(name=name, location=place, body=place, counts=True, wrapped=False)
 
-    seen = ExecutedLines(how="", version="", functions=(of("f", 2, 9), of("g", 4, 5)), lines={}, contexts=(), sets=())
+    seen = ExecutedLines(how="", functions=(of("f", 2, 9), of("g", 4, 5)), lines={}, contexts=(), sets=())
     named = [seen.function_at(Location(path="m.py", line=line)) for line in (3, 4, 6, 10)]
     assert [one.name if one else None for one in named] == ["f", "g", "f", None]
 

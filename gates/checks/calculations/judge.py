@@ -13,8 +13,7 @@ from gates.checks.calculations.collect import Calculations, CallRun, Ended
 from gates.checks.calculations.spec import Called, Case, EdgeCase, Tried, as_written, input_of, is_made, tried
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, worst
 from gates.report import Section
 from gates.task.task import Criterion, Task

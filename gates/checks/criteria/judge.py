@@ -9,8 +9,7 @@ from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.checks.criteria.traced import judge_code, page
 from gates.evidence.called_code import CalledCode
 from gates.evidence.source_tree import CodeRules, SourceTree
-from gates.evidence.tests.bound_tests import tests_of
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.project.files import is_under

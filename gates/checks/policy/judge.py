@@ -18,7 +18,7 @@ from gates.checks.policy import task_file, tests
 from gates.checks.policy.tests import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
-from gates.evidence.tests.bound_tests import found_again, written_tests
+from gates.evidence.tests.test_records import found_again, written_tests
 from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Severity
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of

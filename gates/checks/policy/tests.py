@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from gates.code.syntax import parsed_definitions
-from gates.evidence.tests.bound_tests import written_tests
+from gates.evidence.tests.test_records import written_tests
 from gates.model import Location, Model
 from gates.words import first_of, printable
 

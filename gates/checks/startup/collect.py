@@ -191,7 +191,7 @@ class Startup(Evidence):
             own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
         used = {name for path in files if path not in aside for name in packages_of(path)}
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
-        asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
+        asked = {"modules": [*modules.items()], "preload": preload, "each_s": each_s}
         imports = Probe(context, folder, roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
         if imports.process is None:
             raise EvidenceUnavailable(imports.problem)

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from gates.check import About, Check, EvidenceSet
 from gates.checks.test_run.belief import LOG, NAMED, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.tests.bound_tests import more
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord
+from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord, more
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task

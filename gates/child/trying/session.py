@@ -97,15 +97,11 @@ def main(told: Told) -> int:
     sys.dont_write_bytecode = not told.get("compiled")
     with Path(told["events"]).open("a", encoding="utf-8") as events:
         recorder = Recorder(told, events)
-        code = int(pytest.main([*told["arguments"], *_neutral(told["cache"])], plugins=[recorder]))
+        neutral = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={told['cache']}"]
+        code = int(pytest.main([*told["arguments"], *neutral], plugins=[recorder]))
         recorder.say("exit", exit_code=code, packages=_packages())
     sys.stdout.flush()
     return code
-
-
-def _neutral(cache: str) -> list[str]:
-    """Return options that take no part in what is asked: no cache of the project's, no random order."""
-    return ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={cache}"]
 
 
 def _packages() -> list[str]:

@@ -31,7 +31,7 @@ class Worker:
         self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
         self._controls: dict[tuple[str, ...], Told] = {}
-        self._noticing: set[str] = set()  # the test functions that noticed something of a criterion
+        self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
@@ -48,7 +48,7 @@ class Worker:
                 break
             missed |= survived and called
         if tries and tries[-1]["end"] in NOTICED:
-            self._noticing.add(fault.get("keys", {}).get(tries[-1]["by"], ""))
+            self._noticing.add(_function(fault, tries[-1]["by"]))
         return {"id": fault["id"], "tries": tries, "collected": tests}
 
     def asked_each(self, fault: Told, deadline: float) -> Told:
@@ -59,13 +59,13 @@ class Worker:
         noticed: set[str] = set()
         missed: set[str] = set()
         for way in fault["ways"]:
-            left = [test for test in self._known(fault["each"]) if fault["keys"][test] not in self._noticing]
+            left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
                 failed, passed = _ends(self._with(fault["file"], way["text"], left, float(fault["limit_s"]), *EACH))
                 found = (
                     failed and failed & _ends(self._without(fault["file"], sorted(failed), fault["limit_s"], *EACH))[1]
                 )
-                self._noticing |= {fault["keys"][test] for test in found}
+                self._noticing |= {_function(fault, test) for test in found}
                 noticed |= found
                 missed |= passed
         return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
@@ -171,6 +171,10 @@ class Worker:
         most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
         log = self._scratch / "session.log"
         return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
+
+
+def _function(fault: Told, test: str) -> tuple[str, str]:
+    return fault.get("of", ""), test.partition("[")[0]
 
 
 def _ends(session: Told) -> tuple[set[str], set[str]]:

@@ -18,12 +18,11 @@ from warnings import WarningMessage
 import pytest
 
 from ..asking import question_at
-from .inside import Witness, judged, leave_out, running, shuffle, watched_function, watched_test
+from .inside import Witness, judged, running, shuffle, watched_function, watched_test
 
 witness = Witness()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
 NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
-STACK_SIGNAL = signal.SIGRTMAX - 3 if hasattr(signal, "SIGRTMAX") else None
 
 
 class Worker(Protocol):
@@ -60,13 +59,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_stacks() -> None:
-    """Have the stacks of this process written down where it dies, or is asked for them."""
+    """Have the stacks of this process written down where it dies, or is ended at the time limit."""
     if path := witness.asked.get("stacks"):
         if not _stacks:
             _stacks.append(open(path, "ab", buffering=0))  # noqa: PTH123, SIM115  # as long as the process lives
         faulthandler.enable(file=_stacks[0], all_threads=True)
-        if STACK_SIGNAL:
-            faulthandler.register(STACK_SIGNAL, file=_stacks[0], all_threads=True)
+        faulthandler.register(signal.SIGTERM, file=_stacks[0], all_threads=True, chain=True)
 
 
 def _listen_to_reads(root: str) -> None:
@@ -102,7 +100,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
     """Tell which file is read: its import may end the process."""
     if isinstance(collector, pytest.File):
         witness.tell("collecting", id=collector.nodeid)
-    return (yield)
+    result = yield
+    witness.note("collected", id=collector.nodeid)
+    return result
 
 
 MOST_READ = 10_000
@@ -124,8 +124,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if seed := witness.asked.get("seed"):
         shuffle(items, seed)
     if taken := witness.asked.get("taken"):
-        _whole[:] = items
-        leave_out(items, taken)
+        _whole[:], aside = items, frozenset(taken)
+        items[:] = [item for item in items if item.nodeid not in aside]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -141,7 +141,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Tell what is left out."""
-    mark = is_left_out_by_mark()
+    around = (frame for frame, _ in traceback.walk_stack(None))  # it may be pytest's own mark expression (`-m`)
+    names = {(frame.f_code.co_name, frame.f_globals.get("__name__")) for frame in around}
+    mark = ("deselect_by_mark", "_pytest.mark") in names
     for item in items:
         _deselected.add(item.nodeid)
         _tell_of("deselected", item, mark=mark)
@@ -156,15 +158,13 @@ def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Tell what was read, and what could not be."""
+    """Tell what could not be read."""
     if report.failed:
         witness.tell("collect_failed", id=report.nodeid, message=text_of(report))
     elif report.skipped:
         where = report.longrepr
         line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
         witness.note("collect_skipped", id=report.nodeid, message=reason_of(report), line=line)
-    else:
-        witness.note("visited", id=report.nodeid)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -276,12 +276,6 @@ def near(item: pytest.Item) -> list[tuple[str, str]]:
     """Return the other marks of a test that name something like a criterion, each with its name."""
     given = ((mark.name, arg) for mark in item.iter_markers() for arg in (*mark.args, *mark.kwargs.values()))
     return [(name, arg) for name, arg in given if name != "criterion" and isinstance(arg, str) and NAMES.fullmatch(arg)]
-
-
-def is_left_out_by_mark() -> bool:
-    """Return whether it is pytest's own mark expression (`-m`) that leaves tests out now."""
-    around = (frame for frame, _ in traceback.walk_stack(None))
-    return any(f.f_code.co_name == "deselect_by_mark" and f.f_globals["__name__"] == "_pytest.mark" for f in around)
 
 
 def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -3,17 +3,17 @@
 import functools
 import importlib
 import inspect
-import json
 import os
 import random
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from _pytest.fixtures import FuncFixtureInfo
+from _pytest.runner import runtestprotocol
 
 from ..asking import Teller
 
@@ -120,12 +120,6 @@ def shuffle(items: list[pytest.Item], seed: str) -> None:
         items.reverse()
 
 
-def leave_out(items: list[pytest.Item], named_in: str) -> None:
-    """Leave out the tests that a file names."""
-    taken = frozenset(json.loads(Path(named_in).read_text(encoding="utf-8")))
-    items[:] = [item for item in items if item.nodeid not in taken]
-
-
 running: list[str] = []
 
 
@@ -164,9 +158,11 @@ def _judge(session: pytest.Session, tests: ModuleType, name: str) -> dict[str, o
         told["ended"] = True
 
     try:
-        item = _item(session, tests, name, test)
-        for when in ("setup", "call", "teardown"):
-            _phase(item, when, told)
+        for report in runtestprotocol(_item(session, tests, name, test), log=False):
+            if report.when == "call":
+                told["called"] = report.outcome
+            elif not report.passed:
+                told["unable"] = f"its {report.when} {report.outcome}"
     except Exception as error:  # noqa: BLE001  # whatever the project's hooks make of a test that is not theirs
         told["unable"] = repr(error)[:200]
     return told
@@ -176,22 +172,7 @@ def _item(session: pytest.Session, tests: ModuleType, name: str, test: Callable[
     module = pytest.Module.from_parent(session, path=session.items[0].path)
     setattr(module, "_obj", tests)  # noqa: B010  # no public way to give a module node its module
     test.__name__ = f"gates_canary_{name}"
-    from _pytest.fixtures import FuncFixtureInfo
-
     nothing = FuncFixtureInfo((), (), [], {})
     item: pytest.Function = pytest.Function.from_parent(module, name=test.__name__, callobj=test, fixtureinfo=nothing)
     setattr(item, "_json_report_extra", {})  # noqa: B010  # set around a test that is part of the session
     return item
-
-
-def _phase(item: pytest.Item, when: str, told: dict[str, object]) -> None:
-    more = {"nextitem": None} if when == "teardown" else {}
-    hook = getattr(item.ihook, f"pytest_runtest_{when}")
-    call = pytest.CallInfo.from_call(lambda: hook(item=item, **more), when=when)  # type: ignore[arg-type]
-    raised = call.excinfo.typename if call.excinfo else ""
-    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
-    if when == "call":
-        told["called"] = report.outcome
-        told["seen"] = raised
-    elif call.excinfo is not None:
-        told["unable"] = f"{when}: {raised}"

@@ -49,7 +49,7 @@ class Lines:
         self.tracer: object = None
         self.outside: set[str] = set()
         self.importing: set[str] = set()
-        self.told: dict[str, Any] = {"reason": "", "version": "", "ended": False, "children": {}, "lost": []}
+        self.told: dict[str, Any] = {"reason": "", "ended": False, "children": {}, "lost": []}
 
     def start(self, config: pytest.Config) -> None:
         """Start tracing, unless somebody else does."""
@@ -72,15 +72,12 @@ class Lines:
             measuring = coverage.Coverage(
                 data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
             )
-            before = os.environ.get("COVERAGE_CORE")
             os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
             try:
                 measuring.start()
             finally:
-                os.environ.pop("COVERAGE_CORE")
-                if before is not None:
-                    os.environ["COVERAGE_CORE"] = before
-        self.coverage, self.told["version"], self.tracer = measuring, coverage.__version__, gettrace()
+                os.environ.pop("COVERAGE_CORE")  # there was none: the gate gives no process of its own any
+        self.coverage, self.tracer = measuring, gettrace()
         sys.addaudithook(self._hear)
         os.register_at_fork(after_in_child=self._leave)
 

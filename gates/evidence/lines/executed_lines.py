@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Self
 
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from gates.check import Evidence
 from gates.code.sources import Sources
-from gates.code.stub import is_hollow, last_name
+from gates.code.stub import PLAIN, is_hollow, last_name
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, live_statements
 from gates.config import Context
@@ -24,18 +25,8 @@ from gates.task.task import Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # decorators under which a call runs the lines of the body; any other may answer in its place, or compile it
-PLAIN = {
-    "staticmethod",
-    "classmethod",
-    "property",
-    "setter",
-    "getter",
-    "deleter",
-    "abstractmethod",
-    "override",
-    "final",
-}
-MANAGING = {"no_grad", "inference_mode", "enable_grad", "autocast", "contextmanager", "asynccontextmanager", "wraps"}
+ANSWERING = {"cached_property", "cache", "lru_cache", "typechecked", "deprecated", "compile", "jit", "script"}
+RUNNING = PLAIN - ANSWERING | {"setter", "getter", "deleter", "contextmanager", "asynccontextmanager"}
 
 
 class FunctionLines(Model):
@@ -55,9 +46,9 @@ class FunctionLines(Model):
     wrapped: bool
 
 
-def functions_of(module: SourceModule, ran: Collection[int] = ()) -> list[FunctionLines]:
-    """Return the functions of a file that can come to life, those inside of others too, where some lines ran."""
-    return [*_in(module.tree.body, module.path, "", ran, public=True)]
+def functions_of(module: SourceModule, ran: Collection[int] = ()) -> Iterator[FunctionLines]:
+    """Yield the functions of a file that can come to life, those inside of others too, where some lines ran."""
+    return _in(module.tree.body, module.path, "", ran, public=True)
 
 
 def _in(
@@ -86,7 +77,7 @@ def _function(node: Function, path: str, owner: str, ran: Collection[int], *, pu
         body=Location(path=path, line=first, last_line=last),
         public=public,
         counts=public and first > node.lineno and defined,
-        wrapped=not decorators <= PLAIN | MANAGING,
+        wrapped=not decorators <= RUNNING,
     )
 
 
@@ -130,12 +121,12 @@ class ExecutedLines(Evidence):
     """The functions of the implementation, and by file the lines that ran, each with the contexts that it ran in.
 
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
-    import, collection, between tests. A line has the number of a set of contexts; `sets` holds each as runs of their
-    numbers, such as `0-4,7`. `children` names the programs that were started, by context; what they ran was not seen.
-    `doubts` says what else was not seen. `foreign` are the files that modules were imported from, if not from here.
+    import, collection, between tests. A line has the number of a set of contexts; `sets` holds each as a hexadecimal
+    number, with a bit for each context. `children` names the programs that were started, by context; what they ran was
+    not seen. `doubts` says what else was not seen. `foreign` are the files that modules were imported from, if not from
+    here.
     """
 
-    version: str
     functions: tuple[FunctionLines, ...]
     lines: dict[str, dict[int, int]]
     contexts: tuple[str, ...]
@@ -149,39 +140,39 @@ class ExecutedLines(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:
         """Read what the plugin left beside the test run, which must have been collected before."""
         traced = Traced.read(context.evidence / "pytest" / FOLDER)
-        if traced.told.reason:
-            raise EvidenceUnavailable(f"executed lines were not measured: {traced.told.reason}")
+        if traced.reason:
+            raise EvidenceUnavailable(f"executed lines were not measured: {traced.reason}")
         if not files_of(task.implementation, context.root):
             raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
         modules, _ = Resolver(task, Sources(context.root)).read()
         own = {os.path.realpath(path): module.path for path, module in modules.items()}
         where = {path: dict[int, frozenset[str]]() for path in own} | traced.where
         contexts = sorted({name for lines in where.values() for names in lines.values() for name in names})
-        numbers, sets = {name: number for number, name in enumerate(contexts)}, dict[str, int]()
+        bits, sets = {name: 1 << number for number, name in enumerate(contexts)}, dict[frozenset[str], int]()
         lines: dict[str, dict[int, int]] = {}
         for path, ran in where.items():
-            texts = {line: _runs(sorted(numbers[name] for name in names)) for line, names in ran.items() if names}
             shown = own.get(path) or context.shown(Path(path))
-            lines[shown] = {line: sets.setdefault(text, len(sets)) for line, text in sorted(texts.items())}
+            lines[shown] = {line: sets.setdefault(ran[line], len(sets)) for line in sorted(ran) if ran[line]}
         return cls(
             how="coverage, inside of the test run, one context a test",
-            version=traced.told.version,
             functions=tuple(
                 function for module in modules.values() for function in functions_of(module, lines.get(module.path, {}))
             ),
             lines=lines,
             contexts=tuple(contexts),
-            sets=tuple(sets),
-            children=traced.told.children,
-            lost=traced.told.lost,
+            sets=tuple(f"{sum(bits[name] for name in names):x}" for names in sets),
+            children=traced.children,
+            lost=traced.lost,
             doubts=traced.doubts,
-            foreign=tuple(sorted({*traced.told.foreign})),
+            foreign=tuple(sorted({*traced.foreign})),
         )
 
     def contexts_in(self, place: Location) -> frozenset[str]:
         """Return the contexts in which some lines ran."""
-        ran = self.lines.get(place.path, {})
-        return frozenset(name for number in {ran[n] for n in place.lines if n in ran} for name in self._set(number))
+        ran, bits = self.lines.get(place.path, {}), 0
+        for number in {ran[line] for line in place.lines if line in ran}:
+            bits |= int(self.sets[number], 16)
+        return frozenset(compress(self.contexts, map(int, reversed(f"{bits:b}"))))
 
     def function_at(self, location: Location) -> FunctionLines | None:
         """Return the innermost function around a line."""
@@ -201,23 +192,7 @@ class ExecutedLines(Evidence):
                 return f"{name.removeprefix(TEST)} took the tracer away"
         return next(iter(self.doubts), "")
 
-    def _set(self, number: int) -> Iterator[str]:
-        for run in self.sets[number].split(","):
-            first, _, last = run.partition("-")
-            yield from self.contexts[int(first) : int(last or first) + 1]
-
 
 def named_tests(contexts: Iterable[str]) -> list[str]:
     """Return the ids of the tests among contexts."""
     return sorted(name.removeprefix(TEST) for name in contexts if name.startswith(TEST))
-
-
-def _runs(numbers: list[int]) -> str:
-    """Return numbers in rising order as text, runs of neighbours as `first-last`."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(map(str, run)) for run in runs)

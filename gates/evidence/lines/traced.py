@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -34,8 +34,11 @@ TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
 
 
-class Told(Model):
-    """What the plugin told at the end of a process, or of all of them.
+LISTS = ("lost", "unheard", "modules", "foreign", "outside", "importing", "cached")
+
+
+class Traced(Model):
+    """What the plugin told at the end of a process, or of all of them, and the files of which contexts ran which lines.
 
     `outside`, `importing` and `lost` are the contexts that asked git, a network or another process, that imported code,
     and that took the tracer away; `children` are the programs that were started, by context. `cached` are the lines of
@@ -43,7 +46,6 @@ class Told(Model):
     """
 
     reason: str = ""
-    version: str = ""
     ended: bool = False
     children: dict[str, str] = Field(default={})
     lost: tuple[str, ...] = ()
@@ -53,86 +55,51 @@ class Told(Model):
     outside: tuple[str, ...] = ()
     importing: tuple[str, ...] = ()
     cached: tuple[tuple[str, int], ...] = ()
-
-
-LISTS = ("lost", "unheard", "modules", "foreign", "outside", "importing", "cached")
-
-
-@dataclass(frozen=True)
-class Traced:
-    """What the plugin wrote into a folder: what it told, and the files of which contexts ran which lines."""
-
-    told: Told
-    data: tuple[Path, ...]
+    data: tuple[Path, ...] = ()
 
     @classmethod
-    def read(cls, folder: Path) -> "Traced":
+    def read(cls, folder: Path) -> Self:
         """Read a folder; raise `EvidenceUnavailable` where no run left anything there."""
         try:
-            states = {path.name: Told.model_validate_json(path.read_bytes()) for path in folder.glob("state*.json")}
+            states = {path.name: cls.model_validate_json(path.read_bytes()) for path in folder.glob("state*.json")}
         except (OSError, ValueError) as error:
             raise EvidenceUnavailable(f"the record of executed lines cannot be read: {error!r:.200}") from error
         if not states:
             raise EvidenceUnavailable("no test run left a record of the lines that it executed")
         has_workers = bool(states.keys() - {OWN, TAKEN})
         own = [states[name] for name in sorted(states) if name != OWN or not has_workers]
-        told = Told(
+        return cls(
             reason=next((one.reason for one in own if one.reason), ""),
-            version=next((one.version for one in own if one.version), ""),
             ended=all(one.ended for one in own),
             children={name: program for one in own for name, program in one.children.items()},
+            data=tuple(sorted(folder.glob("data*"))),
             **{name: tuple(each for one in own for each in getattr(one, name)) for name in LISTS},
         )
-        return cls(told, tuple(sorted(folder.glob("data*"))))
 
     @cached_property
     def where(self) -> Where:
-        """Return for each file and line the contexts that ran it."""
-        return _lines(self.data)
+        """Return for each file and line the contexts that ran it, of all processes together."""
+        import coverage  # a quarter of a second, paid only where it is used
+
+        found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for path in self.data:
+            records = coverage.CoverageData(basename=str(path))
+            try:
+                records.read()
+                for name in records.measured_files():
+                    for line, contexts in records.contexts_by_lineno(name).items():
+                        found[os.path.realpath(name)][line] |= set(contexts)
+            except (coverage.CoverageException, sqlite3.Error) as error:
+                raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
+            finally:
+                records.close()
+        return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
 
     @property
     def doubts(self) -> tuple[str, ...]:
         """Return what was not seen, beside what other processes ran."""
-        ended = () if self.told.ended else ("the test run did not come to its end",)
-        return (*ended, *sorted({*self.told.unheard}))
-
-    def write(self, folder: Path, where: Where) -> None:
-        """Write some of the lines into the folder of another run, with what else is to be known of them."""
-        import coverage
-
-        records = coverage.CoverageData(basename=str(folder / f"data.{TAKEN}"))
-        contexts: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-        for path, lines in where.items():
-            for line, names in lines.items():
-                for name in names:
-                    contexts[name][path].add(line)
-        for name, ran in contexts.items():
-            records.set_context(name)
-            records.add_lines(ran)
-        records.write()
-        records.close()
-        kept = {"version", "modules", "foreign", "importing", "cached"}
-        told = self.told.model_copy(update={"ended": True}).model_dump_json(include={"ended", *kept})
-        (folder / TAKEN).write_text(told, encoding="utf-8")
-
-
-def _lines(data: Iterable[Path]) -> Where:
-    """Return for each file and line the contexts that ran it, of all processes together."""
-    import coverage  # a quarter of a second, paid only where it is used
-
-    found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for path in data:
-        records = coverage.CoverageData(basename=str(path))
-        try:
-            records.read()
-            for name in records.measured_files():
-                for line, contexts in records.contexts_by_lineno(name).items():
-                    found[os.path.realpath(name)][line] |= set(contexts)
-        except (coverage.CoverageException, sqlite3.Error) as error:
-            raise EvidenceUnavailable(f"the records of executed lines cannot be read: {error!r:.200}") from error
-        finally:
-            records.close()
-    return {name: {line: frozenset(who) for line, who in lines.items()} for name, lines in found.items()}
+        ended = () if self.ended else ("the test run did not come to its end",)
+        return (*ended, *sorted({*self.unheard}))
 
 
 INSTALLED = {"site-packages", "dist-packages"}
@@ -150,17 +117,12 @@ class ImportedCode(Evidence):
     def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
         """Read what the plugin left beside the test run, which must have been collected before."""
         traced = Traced.read(context.evidence / "pytest" / FOLDER)
-        files = map(Path, sorted({*traced.told.modules}))
-        own = [file for file in files if file.suffix not in COMPILED and not _is_installed(file, context.root)]
-        return cls(
-            how="the modules that were loaded at the end of the test run",
-            strays=tuple(_shown(not_committed(own, context.root), context.root)),
-        )
-
-
-def _is_installed(file: Path, root: Path) -> bool:
-    """Return whether a file is of an installed package, or lies outside of the project."""
-    return not file.is_relative_to(root) or bool(INSTALLED & {*file.relative_to(root).parts})
+        files = {Path(file): Path(file).relative_to(context.root) for file in sorted({*traced.modules})}
+        own = [
+            file for file, inside in files.items() if not INSTALLED & {*inside.parts} and file.suffix not in COMPILED
+        ]
+        strays = sorted(printable(files[file].as_posix()) for file in not_committed(own, context.root))
+        return cls(how="the modules that were loaded at the end of the test run", strays=tuple(strays))
 
 
 def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
@@ -195,10 +157,6 @@ def is_version_file(path: Path) -> bool:
         return False
 
 
-def _shown(files: Iterable[Path], root: Path) -> list[str]:
-    return sorted(printable(file.relative_to(root).as_posix()) for file in files)
-
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -213,15 +171,10 @@ class Units:
     @classmethod
     def of(cls, source: bytes) -> "Units":
         """Read a file; raise `SyntaxError` or `ValueError` where that is no Python."""
-        tree = ast.parse(source)
-        functions = tuple(_functions(tree))
-        bodies = [function.body for function in functions]
-        for function in functions:
+        whole, bare = ast.parse(source), ast.parse(source)
+        for function in [*_functions(bare)]:
             function.body = []
-        outline, nodes = ast.dump(tree), tuple(ast.walk(tree))
-        for function, body in zip(functions, bodies, strict=True):
-            function.body = body
-        return cls(functions, outline, nodes)
+        return cls(tuple(_functions(whole)), ast.dump(bare), tuple(ast.walk(bare)))
 
     def changed(self, other: "Units") -> list[Function] | None:
         """Return the functions whose bodies another text of the file has otherwise; nothing where more changed."""
@@ -266,91 +219,77 @@ class Taking:
 
     def lay(self, folder: Path) -> None:
         """Lay the lines that the taken tests ran beside those of a run, numbered as the files are now."""
-        moved = {path: old.moved(new) for path, (old, new) in self.units.items()}
-        own = {f"{TEST}{test}" for test in self.tests}
-        where = {
-            path: {
-                line if path not in moved else moved[path][line]: frozenset(
-                    name for name in contexts if name in own or not name.startswith(TEST)
-                )
-                for line, contexts in lines.items()
-                if path not in moved or line in moved[path]
-            }
-            for path, lines in self.traced.where.items()
-        }
-        self.traced.write(folder, where)
+        import coverage
+
+        ran: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for path, lines in self.traced.where.items():
+            moved = {line: line for line in lines}
+            if path in self.units:
+                before, now = self.units[path]
+                moved = before.moved(now)
+            for line, names in lines.items():
+                for name in names if line in moved else ():
+                    if not name.startswith(TEST) or name.removeprefix(TEST) in self.tests:
+                        ran[name][path].add(moved[line])
+        records = coverage.CoverageData(basename=str(folder / f"data.{TAKEN}"))
+        for name, files in ran.items():
+            records.set_context(name)
+            records.add_lines(files)
+        records.write()
+        records.close()
+        kept = {"ended", "modules", "foreign", "importing", "cached"}  # it did end, or nothing would be taken of it
+        (folder / TAKEN).write_text(self.traced.model_dump_json(include=kept), encoding="utf-8")
+
+    def again(self, sources: Mapping[str, bytes], context: Context) -> Iterator[str]:
+        """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
+        traced = self.traced
+        if traced.doubts or traced.reason:
+            raise _AnyTest
+        yield from _of_tests((*traced.outside, *traced.lost, *traced.children))
+        filled = (traced.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in traced.cached)
+        lasting = frozenset(traced.importing).union(*filled)  # what they did outlasts the test
+        for path, (before, now) in self.units.items():
+            shown, lines = context.shown(Path(path)), traced.where.get(path, {})
+            own = [f"{TEST}{test}" for test in self.tests if test.split("::")[0] == shown]
+            yield from own
+            changed = before.changed(now)
+            if changed is None:  # of tests that nobody else imports, only who ran something of it rests on it
+                word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
+                others = (text for other, text in sources.items() if other != path)
+                if not own or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
+                    raise _AnyTest
+                yield from (name for names in lines.values() for name in names if name.startswith(TEST))
+                continue
+            if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
+                raise _AnyTest  # it was imported before anything was traced, or by nobody
+            for ran in (lines[line] for function in changed for line in lines_of(function) if line in lines):
+                if ran & lasting:
+                    raise _AnyTest
+                yield from _of_tests(ran)
 
 
 def taking(earlier: Earlier, tests: Iterable[TestRecord], folder: Path, context: Context) -> Taking | None:
     """Return what holds of an earlier run, of its tests and traced lines; nothing where all is open."""
-    tests = tuple(tests)
+    known = {test.id: test for test in tests}
     try:
-        traced = Traced.read(folder)
         units = {path: (Units.of(old), Units.of(new)) for path, (old, new) in earlier.changed.items()}
-        again = {*_Change(earlier.sources, units, traced, tests, context).contexts()}
+        took = Taking(known, earlier.at, Traced.read(folder), units)
+        again = {*took.again(earlier.sources, context)}
     except (EvidenceUnavailable, _AnyTest, SyntaxError, ValueError, RecursionError):
         return None
-    free = {name for lines in traced.where.values() for names in lines.values() for name in names} - again
-    standing = {test.id: test for test in tests if test.passed and not test.reruns and f"{TEST}{test.id}" in free}
-    if len(standing) == len(tests):  # pytest is to run something: that is what the canaries are tried with
+    free = {name for lines in took.traced.where.values() for names in lines.values() for name in names} - again
+    standing = {name: t for name, t in known.items() if t.passed and not t.reruns and f"{TEST}{name}" in free}
+    if len(standing) == len(known):  # pytest is to run something: that is what the canaries are tried with
         del standing[min(standing.values(), key=lambda test: test.duration_s).id]
-    return Taking(standing, earlier.at, traced, units) if standing else None
+    return replace(took, tests=standing) if standing else None
 
 
 class _AnyTest(Exception):
     """Any test may rest on what changed."""
 
 
-@dataclass(frozen=True)
-class _Change:
-    """What changed since an earlier run, beside what that run traced."""
-
-    sources: Mapping[str, bytes]
-    units: Mapping[str, tuple[Units, Units]]
-    traced: Traced
-    tests: tuple[TestRecord, ...]
-    context: Context
-
-    def contexts(self) -> Iterator[str]:
-        """Yield the contexts that must be run again; raise `_AnyTest` where no test is free of what changed."""
-        told = self.traced.told
-        if self.traced.doubts or told.reason:
+def _of_tests(contexts: Iterable[str]) -> Iterator[str]:
+    for name in contexts:
+        if not name.startswith(TEST):
             raise _AnyTest
-        yield from self._tests((*told.outside, *told.lost, *told.children))
-        for path, (before, now) in self.units.items():
-            shown, lines = self.context.shown(Path(path)), self.traced.where.get(path, {})
-            yield from (f"{TEST}{test.id}" for test in self.tests if test.id.split("::")[0] == shown)
-            changed = before.changed(now)
-            if changed is None:
-                yield from self._of_test_file(path, shown, lines)
-                continue
-            if lines.keys() <= {line for function in before.functions for line in lines_of(function)}:
-                raise _AnyTest  # it was imported before anything was traced, or by nobody
-            ran = [lines[line] for function in changed for line in lines_of(function) if line in lines]
-            for contexts in ran:
-                if contexts & self._lasting:
-                    raise _AnyTest
-                yield from self._tests(contexts)
-
-    def _of_test_file(self, path: str, shown: str, lines: Mapping[int, frozenset[str]]) -> Iterator[str]:
-        """Yield who ran something of a file of tests that nobody else imports; of another, anybody may rest on it."""
-        word = re.compile(rf"\b{re.escape(Path(path).stem)}\b".encode())
-        others = (text for other, text in self.sources.items() if other != path)
-        is_tests = any(test.id.split("::")[0] == shown for test in self.tests)
-        if not is_tests or Path(path).name == "conftest.py" or any(word.search(text) for text in others):
-            raise _AnyTest
-        yield from (name for names in lines.values() for name in names if name.startswith(TEST))
-
-    @staticmethod
-    def _tests(contexts: Iterable[str]) -> Iterator[str]:
-        for name in contexts:
-            if not name.startswith(TEST):
-                raise _AnyTest
-            yield name
-
-    @cached_property
-    def _lasting(self) -> frozenset[str]:
-        """Return the tests whose effects outlast them: they imported code, or filled what a function keeps."""
-        where, cached = self.traced.where, self.traced.told.cached
-        filled = (where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in cached)
-        return frozenset(self.traced.told.importing).union(*filled)
+        yield name

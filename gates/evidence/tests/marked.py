@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gates.code.sources import Sources
+from gates.code.stub import is_hollow
 from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Context
 from gates.evidence.tests.test_records import Event, LeftOut, Out
@@ -34,8 +35,8 @@ class Marker(Model):
 class WrittenTest(Model):
     """A test function as it is written, its node id without parameters, and the criteria that markers give it.
 
-    `promise` says that its body does nothing but say that others are to write it. `sure` says that no other statement
-    of its file could keep pytest from it, or put another in its place; `hidden`, that the same name is defined below.
+    It is a `promise` where others are to write its body. It is `sure` that no other statement of its file could keep
+    pytest from it, or put another in its place; `hidden` says that the same name is defined below.
     """
 
     id: str
@@ -54,77 +55,63 @@ class WrittenTest(Model):
 
 def written_in(module: SourceModule, functions: Sequence[str] = ("test",)) -> Iterator[WrittenTest]:
     """Yield the tests of a file, functions whose names pytest takes for tests."""
-    block = _Block(module, functions, {}, module.path)
-    return block.tests(module.tree.body, (), sure=True, hidden=False)
+    whole = WrittenTest(id=module.path, location=Location(path=module.path), head=1)
+    return _Block(module, functions).tests(module.tree.body, whole, {})
 
 
 class _Block:
     """Reads the tests of one file, and their markers, through the names that the file gives these."""
 
-    def __init__(self, module: SourceModule, functions: Sequence[str], named: dict[str, ast.expr], owner: str) -> None:
+    def __init__(self, module: SourceModule, functions: Sequence[str]) -> None:
         self._module = module
         self._functions = functions
-        self._named = named
-        self._owner = owner
 
-    def tests(
-        self, body: list[ast.stmt], markers: tuple[Marker, ...], *, sure: bool, hidden: bool
-    ) -> Iterator[WrittenTest]:
-        """Yield the tests of a block, whose owner has some markers."""
+    def tests(self, body: list[ast.stmt], outer: WrittenTest, named: Mapping[str, ast.expr]) -> Iterator[WrittenTest]:
+        """Yield the tests of a block, of which the file or class is told as if it were a test."""
         live = list(live_statements(body))
         given = [(name, value) for node in live if (value := _value(node)) for name in _bound(node)]
-        self._named = self._named | {name: value for name, value in given if _is_mark(value)}
-        markers = (*markers, *(mark for name, value in given if name == "pytestmark" for mark in self._of(value)))
-        top = set(body)
+        named = {**named, **{name: value for name, value in given if "mark" in ast.unparse(value)}}
+        marks = [marker for name, value in given if name == "pytestmark" for marker in self._of(value, named)]
+        bound, top = {name for node in live for name in _bound(node)}, set(body)
         last = {node.name: node for node in body if isinstance(node, Function | ast.ClassDef)}
-        bound = {name for node in live for name in _bound(node)}
-        sure = sure and "__test__" not in bound
-        for node in live:
-            if not isinstance(node, Function | ast.ClassDef):
-                continue
-            again = node in top and last[node.name] is not node
-            certain = sure and node in top and node.name not in bound and all(map(_marks, node.decorator_list))
-            own = (*markers, *(marker for part in node.decorator_list for marker in self._of(part)))
+        for node in [node for node in live if isinstance(node, Function | ast.ClassDef)]:
+            again = outer.hidden or (node in top and last[node.name] is not node)
+            sure = outer.sure and node in top and bound.isdisjoint({node.name, "__test__"})
+            sure = sure and all(ast.unparse(part).startswith(MARKS) for part in node.decorator_list)
+            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
+            one = WrittenTest(
+                id=f"{outer.id}::{node.name}",
+                location=Location(path=self._module.path, line=first, last_line=node.end_lineno),
+                head=node.lineno,
+                markers=(*outer.markers, *marks, *(m for part in node.decorator_list for m in self._of(part, named))),
+                promise=is_hollow(node),
+                sure=sure,
+                hidden=again,
+            )
             if isinstance(node, ast.ClassDef):
-                certain = certain and not node.bases and not node.keywords
-                inner = _Block(self._module, self._functions, self._named, f"{self._owner}::{node.name}")
-                yield from inner.tests(node.body, own, sure=certain, hidden=hidden or again)
+                alone = sure and not node.bases and not node.keywords
+                yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
             elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
-                first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-                yield WrittenTest(
-                    id=f"{self._owner}::{node.name}",
-                    location=Location(path=self._module.path, line=first, last_line=node.end_lineno),
-                    head=node.lineno,
-                    markers=own,
-                    promise=_is_promise(node),
-                    sure=certain,
-                    hidden=certain and (hidden or again),
-                )
+                yield one.model_copy(update={"hidden": sure and again})
 
-    def _of(self, node: ast.expr, hops: int = MOST_HOPS) -> Iterator[Marker]:
-        """Yield the markers in a decorator, or in what `pytestmark` is set to; those of `pytest.param` too."""
-        called: set[ast.AST] = set()
-        for inner in ast.walk(node):
-            if inner in called:
-                continue
+    def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
+        """Yield the markers in a decorator, or in what `pytestmark` is set to: what they name by place, and as `id`."""
+        nodes = [*ast.walk(node)]
+        calls = [each for each in nodes if isinstance(each, ast.Call)]
+        for inner in nodes:
             if isinstance(inner, ast.Call):
-                called |= set(ast.walk(inner.func))
-                yield from self._called(inner)
-            elif isinstance(inner, ast.Name) and inner.id in self._named and hops:
-                yield from self._of(self._named[inner.id], hops - 1)
+                func = named.get(inner.func.id, inner.func) if isinstance(inner.func, ast.Name) else inner.func
+                given = [*inner.args, *(word.value for word in inner.keywords if word.arg in {ID, None})]
+                if self._module.dotted(func) == MARKER:
+                    plain = [(arg.value if isinstance(arg, ast.Constant) else None, arg.lineno) for arg in given]
+                    for name, line in plain or [("", inner.lineno)]:
+                        yield Marker(names=name if isinstance(name, str) else None, line=line)
+            elif any(inner is part for call in calls for part in ast.walk(call.func)):
+                continue
+            elif isinstance(inner, ast.Name) and inner.id in named and hops:
+                yield from self._of(named[inner.id], named, hops - 1)
             elif isinstance(inner, ast.Attribute) and self._module.dotted(inner) == MARKER:
                 yield Marker(names="", line=inner.lineno)
-
-    def _called(self, call: ast.Call) -> Iterator[Marker]:
-        """Yield what names criteria in a marker: what it is given by place, and as `id`; a `reason` names none."""
-        func = self._named.get(call.func.id, call.func) if isinstance(call.func, ast.Name) else call.func
-        if self._module.dotted(func) == MARKER:
-            named_by = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in {ID, None})]
-            for arg in named_by:
-                value = arg.value if isinstance(arg, ast.Constant) else None
-                yield Marker(names=value if isinstance(value, str) else None, line=arg.lineno)
-            if not named_by:
-                yield Marker(names="", line=call.lineno)
 
 
 def _bound(node: ast.stmt) -> list[str]:
@@ -142,24 +129,8 @@ def _value(node: ast.stmt) -> ast.expr | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
 
 
-def _is_mark(value: ast.expr) -> bool:
-    return any(isinstance(each, ast.Attribute) and each.attr == "mark" for each in ast.walk(value))
-
-
-def _marks(decorator: ast.expr) -> bool:
-    return ast.unparse(decorator).startswith(MARKS)
-
-
 def _is_fixture(node: Function) -> bool:
     return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
-
-
-def _is_promise(node: Function) -> bool:
-    """Return whether a body is left to those that override it."""
-    last = node.body[-1]
-    if not isinstance(last, ast.Raise) or len(node.body) > 2:
-        return False
-    return last.exc is not None and "NotImplementedError" in ast.unparse(last.exc)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -182,22 +153,21 @@ class Written:
         self._skipped = {event["id"]: event["message"] for event in told["collect_skipped"]}
         self._heard = {event["id"].split("::")[0] for events in told.values() for event in events if event.get("id")}
 
-    def never_collected(self) -> Iterator[LeftOut]:
-        """Yield the files that look like tests of the task and of which pytest never collected anything."""
-        for path in [self._context.shown(path) for path in self._paths if is_test_file(path)]:
-            if path not in self._heard:
-                yield LeftOut(id=path, location=Location(path=path), how=Out.UNCOLLECTED)
-
     def unplanned(self) -> Iterator[LeftOut]:
-        """Yield the tests that pytest did not plan; of a file that it did not read, those that are marked."""
+        """Yield the files that look like tests of which pytest collected nothing, and the tests that it did not plan.
+
+        Of a file that it did not read, those that are marked.
+        """
         real, sources = cache(os.path.realpath), Sources(self._context.root)  # asked for each test, and slow
         names = {(real(event["file"]), *event["chain"], event["name"]) for event in self._told}
         lines: dict[str, set[int]] = defaultdict(set)
         for event in self._told:
             lines[real(self._context.root / event["path"])].add(event["line"])
-        for path in self._paths if any(event["name"] for event in self._told) else ():
+        for path in self._paths:
             shown = self._context.shown(path)
-            if path.suffix == ".py" and shown not in self._failed:
+            if is_test_file(path) and shown not in self._heard:
+                yield LeftOut(id=shown, location=Location(path=shown), how=Out.UNCOLLECTED)
+            if path.suffix == ".py" and shown not in self._failed and any(event["name"] for event in self._told):
                 with suppress(Unparsed, RecursionError):
                     for test in written_in(sources.module(path, ""), self._functions):
                         planned = (real(path), *test.chain) in names and not test.hidden

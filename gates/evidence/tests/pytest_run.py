@@ -1,18 +1,11 @@
 """One pytest run, told by several witnesses that must agree: process, plugin, JSON report and JUnit file."""
 
-import json
 import os
 import re
 import shutil
-import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Self
-
-import psutil
 
 from gates.check import Derived, Earlier, EvidenceSet
 from gates.child import process
@@ -23,30 +16,31 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER, Taking, not_committed, taking
+from gates.evidence.tests import records
 from gates.evidence.tests.marked import Written
-from gates.evidence.tests.records import Records, Told, by_kind, disagreements, rigged, stage_of
-from gates.evidence.tests.test_records import (
-    BAD,
-    CollectError,
-    LeftOut,
-    Out,
-    Repeat,
-    TestOutcome,
-    TestRecord,
-    Warned,
-)
-from gates.task.task import Task
+from gates.evidence.tests.records import Told
+from gates.evidence.tests.test_records import BAD, CollectError, LeftOut, Out, TestOutcome, TestRecord, Warned
+from gates.model import Model
+from gates.project.files import is_under
+from gates.task.task import Criterion, Task
 from gates.words import first_of, printable
 
 PLUGIN = "gates_probe.witness"
-TAKEN = "taken.json"
 RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
-WRITER = re.compile(rb'"pid": (\d+)')
 JOURNAL = "witness.jsonl"
-STACKS_S = 0.8
 MOST_DISTURBED = 20
 STACK = 6000  # characters of the last stack that are kept
+
+
+class Repeat(Model):
+    """Another run of the same tests, in an order made from `seed`: how it ended, and each test in it."""
+
+    seed: str
+    process: ProcessRun
+    outcomes: dict[str, TestOutcome]
+    disagreements: tuple[str, ...]
+    running: tuple[str, ...] = ()
 
 
 class PytestRun(Derived):
@@ -192,16 +186,12 @@ class PytestRun(Derived):
         if lines and not seed:  # another run of the same tests executes the same lines
             argv += ["-p", f"{PLUGIN}.lines"]
             env |= coverage_env(folder / FOLDER, task, context)
-        if took:
-            (folder / TAKEN).write_text(json.dumps([*took.tests]), encoding="utf-8")
-        stacks = folder / "stacks.txt"
-        told = {"seed": seed, "taken": str(folder / TAKEN) if took else "", "stacks": str(stacks)}
+        told = {"seed": seed, "taken": [*took.tests] if took else [], "stacks": str(folder / "stacks.txt")}
         question = Question(folder / JOURNAL, told)
-        env["GATES_WITNESS"] = str(question.path)
-        log, limit_s, late = folder / "run", context.timeout_s, partial(_ask_for_stacks, question.journal, stacks)
+        env["GATES_WITNESS"], limit_s = str(question.path), context.timeout_s
         try:
             with question:
-                ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=log, env=env, late=late)
+                ended = process.run(argv, cwd=context.root, timeout_s=limit_s, log=folder / "run", env=env)
         except OSError as error:
             raise EvidenceUnavailable(f"{context.python!r} cannot be started: {error}") from error
         for made in (plugin, folder / "cache"):
@@ -223,11 +213,10 @@ class PytestRun(Derived):
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
         events, foreign = answer
-        told = by_kind(events)
-        records, written = Records(told, context), Written(told, context, task)
-        unplanned = written.unplanned() if ended.exit_code in {0, 1, 5} else ()
+        told = records.by_kind(events)
+        unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
-        tests = tuple(records.tests())
+        tests = tuple(records.tests(told, context))
         ran = tuple(test for test in tests if test.id not in taken)
         forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
@@ -237,34 +226,26 @@ class PytestRun(Derived):
             tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
             taken=tuple(test.id for test in tests if test.id in taken),
             taken_at=took.at if took else "",
-            left_out=(*records.left_out(), *written.never_collected(), *unplanned),
+            left_out=(*records.left_out(told, context), *unplanned),
             collect_errors=tuple(
                 {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}.values()
             ),
-            warnings=tuple(dict.fromkeys(records.warnings())),
-            running=records.running(),
-            disagreements=(*forged, *disagreements(ended, told, ran, folder, asked=task.tests)),
+            warnings=tuple(dict.fromkeys(records.warnings(told, context))),
+            running=records.running(told),
+            disagreements=(*forged, *records.disagreements(ended, told, ran, folder, asked=task.tests)),
             versions={name: str(event[name]) for event in told["start"] for name in ("python", "pytest")},
-            canaries=rigged(told),
+            canaries=records.rigged(told),
             worker_errors=tuple(dict.fromkeys(_worker_errors(told))),
             untracked=untracked_data(told, task, context),
-            stage=stage_of(events),
+            stage=records.stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
 
 
-def _ask_for_stacks(journal: Path, stacks: Path, pid: int) -> None:
-    """Have the processes of a run that tell in the journal write down where they are."""
-    if not hasattr(signal, "SIGRTMAX"):
-        return
-    with suppress(psutil.Error, OSError):
-        family = {pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))}
-        for member in family & {int(found) for found in WRITER.findall(journal.read_bytes())}:
-            os.kill(member, signal.SIGRTMAX - 3)
-        limit, size = time.monotonic() + STACKS_S, -1
-        while time.monotonic() < limit and (size <= 0 or size != stacks.stat().st_size):
-            size = stacks.stat().st_size
-            time.sleep(0.05)
+def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[TestRecord]:
+    """Return the tests bound to a criterion, by path or node id in the task or by marker in the test."""
+    tests, wanted = run.tests if run else (), f"{task.id}/{criterion.id}"
+    return [t for t in tests if wanted in t.criteria or any(is_under(t.id, path) for path in criterion.tests)]
 
 
 def _command(task: Task, context: Context, folder: Path) -> list[str]:

@@ -8,16 +8,7 @@ from pathlib import Path
 
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.evidence.tests.test_records import (
-    UNAWAITED,
-    Event,
-    LeftOut,
-    Out,
-    TestOutcome,
-    TestRecord,
-    Warned,
-    outcome_of,
-)
+from gates.evidence.tests.test_records import UNAWAITED, Event, LeftOut, Out, TestOutcome, TestRecord, Warned
 from gates.model import Location
 from gates.words import printable
 
@@ -32,70 +23,88 @@ def by_kind(events: Iterable[Event]) -> Told:
     return told
 
 
-class Records:
-    """Folds the events of one run into records."""
+def tests(told: Told, context: Context) -> Iterator[TestRecord]:
+    """Yield a record of each planned test."""
+    reports: dict[str, list[Event]] = defaultdict(list)
+    for event in told["report"]:
+        reports[event["id"]].append(event)
+    for test_id, plan in {event["id"]: event for event in told["planned"]}.items():
+        yield _record(test_id, plan, reports[test_id], context)
 
-    def __init__(self, told: Told, context: Context) -> None:
-        self._told = told
-        self._context = context
 
-    def tests(self) -> Iterator[TestRecord]:
-        """Yield a record of each planned test."""
-        reports: dict[str, list[Event]] = defaultdict(list)
-        for event in self._told["report"]:
-            reports[event["id"]].append(event)
-        for test_id, plan in {event["id"]: event for event in self._told["planned"]}.items():
-            yield self._record(test_id, plan, reports[test_id])
+def _record(test_id: str, plan: Event, seen: list[Event], context: Context) -> TestRecord:
+    telling = next((event for event in seen if event["outcome"] == "failed"), None)
+    telling = telling or next((event for event in seen if event["outcome"] in {"skipped", "rerun"}), {})
+    path, line = telling.get("path", ""), telling.get("line", 0)
+    inside = path and line > 0 and (context.root / path).is_relative_to(context.root)
+    return TestRecord(
+        id=test_id,
+        location=_place(plan, context),
+        criteria=tuple(plan["criteria"]),
+        near=tuple(map(tuple, plan["near"])),
+        outcome=outcome_of(seen),
+        duration_s=round(sum(event["duration"] for event in seen), 4),
+        message=str(telling.get("message") or telling.get("reason") or ""),
+        crash=_place(telling, context) if inside else None,
+        subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
+        reruns=sum(event["outcome"] == "rerun" for event in seen),
+    )
 
-    def _record(self, test_id: str, plan: Event, seen: list[Event]) -> TestRecord:
-        telling = next((event for event in seen if event["outcome"] == "failed"), None)
-        telling = telling or next((event for event in seen if event["outcome"] in {"skipped", "rerun"}), {})
-        path, line = telling.get("path", ""), telling.get("line", 0)
-        inside = path and line > 0 and (self._context.root / path).is_relative_to(self._context.root)
-        return TestRecord(
-            id=test_id,
-            location=self._place(plan),
-            criteria=tuple(plan["criteria"]),
-            near=tuple(map(tuple, plan["near"])),
-            outcome=outcome_of(seen),
-            duration_s=round(sum(event["duration"] for event in seen), 4),
-            message=str(telling.get("message") or telling.get("reason") or ""),
-            crash=self._place(telling) if inside else None,
-            subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
-            reruns=sum(event["outcome"] == "rerun" for event in seen),
-        )
 
-    def left_out(self) -> Iterator[LeftOut]:
-        """Yield the tests that were collected and then left out, and the files and classes that were skipped."""
-        for name, event in sorted({event["id"]: event for event in self._told["deselected"]}.items()):
-            facts = {"criteria": event["criteria"], "doubted": not event["mark"]}
-            yield LeftOut(id=name, location=self._place(event), how=Out.DESELECTED, **facts)
-        for name, event in {event["id"]: event for event in self._told["collect_skipped"]}.items():
-            where = Location(path=name.split("::")[0], line=event["line"] or None)
-            yield LeftOut(id=name, location=where, how=Out.SKIPPED, why=event["message"])
+def outcome_of(reports: list[Event]) -> TestOutcome:
+    """Fold the phases of one test into its outcome: the worst counts, and without a teardown it has no end."""
+    if any(r["outcome"] == "failed" and r["when"] == "call" for r in reports):
+        return TestOutcome.FAILED
+    if any(r["outcome"] == "failed" for r in reports):
+        return TestOutcome.ERROR
+    if not any(r["when"] == "teardown" for r in reports):
+        return TestOutcome.NOT_RUN
+    main = [r for r in reports if not r["subtest"]]
+    if any(r["outcome"] == "skipped" for r in main):
+        return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
+    calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
+    if not calls:
+        return TestOutcome.NOT_RUN
+    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
 
-    def warnings(self) -> Iterator[Warned]:
-        """Yield each warning."""
-        for event in self._told["warning"]:
-            category, message = event["category"], event["message"]
-            # of what pytest says of a test itself, that test is known; other warnings are told once
-            about = event["id"] if category.startswith("Pytest") or UNAWAITED in message else ""
-            yield Warned(category=category, message=message, location=self._place(event), test=about)
 
-    def running(self) -> tuple[str, ...]:
-        """Return the tests that began and were never over."""
-        began = Counter(event["id"] for event in self._told["began"])
-        began.subtract(event["id"] for event in self._told["over"])
-        return tuple(test_id for test_id, count in began.items() if count > 0)
+def left_out(told: Told, context: Context) -> Iterator[LeftOut]:
+    """Yield the tests that were collected and then left out, and the files and classes that were skipped."""
+    for name, event in sorted({event["id"]: event for event in told["deselected"]}.items()):
+        facts = {"criteria": event["criteria"], "doubted": not event["mark"]}
+        yield LeftOut(id=name, location=_place(event, context), how=Out.DESELECTED, **facts)
+    for name, event in {event["id"]: event for event in told["collect_skipped"]}.items():
+        where = Location(path=name.split("::")[0], line=event["line"] or None)
+        yield LeftOut(id=name, location=where, how=Out.SKIPPED, why=event["message"])
 
-    def _place(self, event: Event) -> Location:
-        return Location(path=self._context.shown(self._context.root / event["path"]), line=max(int(event["line"]), 1))
+
+def warnings(told: Told, context: Context) -> Iterator[Warned]:
+    """Yield each warning."""
+    for event in told["warning"]:
+        category, message = event["category"], event["message"]
+        # of what pytest says of a test itself, that test is known; other warnings are told once
+        about = event["id"] if category.startswith("Pytest") or UNAWAITED in message else ""
+        yield Warned(category=category, message=message, location=_place(event, context), test=about)
+
+
+def running(told: Told) -> tuple[str, ...]:
+    """Return the tests that began and were never over."""
+    began = Counter(event["id"] for event in told["began"])
+    began.subtract(event["id"] for event in told["over"])
+    return tuple(test_id for test_id, count in began.items() if count > 0)
+
+
+def _place(event: Event, context: Context) -> Location:
+    return Location(path=context.shown(context.root / event["path"]), line=max(int(event["line"]), 1))
 
 
 def stage_of(events: list[Event]) -> str:
     """Return, in words, what the run was at when its last event was told."""
     told = {"start", "collecting", "asked", "began", "phase", "over", "end"}
     last = next((event for event in reversed(events) if event["event"] in told), None)
+    reads = [event for event in events if event["event"] in {"collecting", "collected"}]
+    if reads and reads[-1]["event"] == "collecting":
+        last = reads[-1]
     if last is None:
         return "before pytest was configured, in a plugin or a conftest file"
     if last["event"] in {"began", "phase"}:
@@ -261,7 +270,7 @@ def _contradiction(said: Event) -> str:
         return f"{test} was never run, and the harness called it {called}" if called == "passed" else ""
     if ended is (MUST[name] == "passed") and called == MUST[name]:
         return ""
-    if name == "passes" and ended and said["seen"]:
+    if name == "passes" and ended:
         return ""  # a hook of the project wants more of a test than ours has
     how = "ended well" if ended else f"raised {raised}"
     return f"{test} {how}, and the harness called it {called}"

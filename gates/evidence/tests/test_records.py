@@ -1,10 +1,13 @@
-"""What a test run is told in: one record a test, and the events that the witness plugin wrote."""
+"""What a test run is told in: one record a test; and where tests of the base are now."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from gates.child.process import ProcessRun
+from gates.code.syntax import texts
 from gates.model import Location, Model
+from gates.project.history import TwoStates
+from gates.task.task import Task
 
 Event: TypeAlias = dict[str, Any]
 UNAWAITED = "was never awaited"  # Python's own words: its category is a plain RuntimeWarning
@@ -108,16 +111,6 @@ class LeftOut(Model):
         return f"{self.how.value}: {self.why}" if self.why else self.how.value
 
 
-class Repeat(Model):
-    """Another run of the same tests, in an order made from `seed`: how it ended, and each test in it."""
-
-    seed: str
-    process: ProcessRun
-    outcomes: dict[str, TestOutcome]
-    disagreements: tuple[str, ...]
-    running: tuple[str, ...] = ()
-
-
 class CollectError(Model):
     """A file or class that pytest could not collect, and why."""
 
@@ -134,18 +127,46 @@ class Warned(Model):
     test: str = ""
 
 
-def outcome_of(reports: list[Event]) -> TestOutcome:
-    """Fold the phases of one test into its outcome: the worst counts, and without a teardown it has no end."""
-    if any(r["outcome"] == "failed" and r["when"] == "call" for r in reports):
-        return TestOutcome.FAILED
-    if any(r["outcome"] == "failed" for r in reports):
-        return TestOutcome.ERROR
-    if not any(r["when"] == "teardown" for r in reports):
-        return TestOutcome.NOT_RUN
-    main = [r for r in reports if not r["subtest"]]
-    if any(r["outcome"] == "skipped" for r in main):
-        return TestOutcome.XFAILED if any(r["xfail"] for r in main) else TestOutcome.SKIPPED
-    calls = [r for r in main if r["when"] == "call" and r["outcome"] == "passed"]
-    if not calls:
-        return TestOutcome.NOT_RUN
-    return TestOutcome.XPASSED if calls[-1]["xfail"] else TestOutcome.PASSED
+def moved_tests(paths: Iterable[str], states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:
+    """Return where each test of the files that differ is now, by its node id at the base, and all of today."""
+    was, now = map(written_tests, states.changed(paths, ".py"))
+    return found_again(was, now), frozenset(now)
+
+
+def moved_symbols(task: Task, states: TwoStates) -> dict[str, str | None]:
+    """Return where the definitions of the implementation are that the change took from their places, all as symbols."""
+    was, now = (dict(_defined(side)) for side in states.changed(task.implementation, ".py"))
+    return {one: place for one, place in found_again(was, now).items() if one != place}
+
+
+def _defined(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield the functions and classes of some files as symbols, each with what it says but for its name."""
+    for path, content in files.items():
+        module = path.removesuffix(".py").removeprefix("src/").removesuffix("/__init__").replace("/", ".")
+        for name, text in texts(content).items():
+            yield f"{module}:{name}", text.replace(repr(name.rpartition(".")[2]), "")
+
+
+def found_again(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
+    """Return where tests or definitions are now: there, or else by what they say, or their name; `None` is nowhere."""
+    places = {key: one for one, text in now.items() if one not in was for key in (one.rpartition(":")[2], text)}
+    return {o: o if o in now else places.get(t) or places.get(o.rpartition(":")[2]) for o, t in was.items()}
+
+
+def written_tests(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the tests of some files by node id, each with what it says but for its name."""
+    return {
+        f"{path}::{name.replace('.', '::')}": text.replace(repr(own), "", 1)
+        for path, content in files.items()
+        for name, text in texts(content).items()
+        if (own := name.rpartition(".")[2]).startswith("test")
+    }
+
+
+NAMED = 50  # so many tests have a finding of their own; the rest share one
+
+
+def more(tests: list[TestRecord], what: str) -> str:
+    """Return what to say of the tests that have no finding of their own, or nothing."""
+    rest = len(tests) - NAMED
+    return f"{rest} more tests {what}; all are in evidence/PytestRun.json." if rest > 0 else ""

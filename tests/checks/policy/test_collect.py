@@ -14,7 +14,7 @@ from gates.checks.policy import task_file, tests
 from gates.checks.policy.judge import Goalposts, Mode
 from gates.checks.policy.tests import Fate, Part
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.bound_tests import found_again, written_tests
+from gates.evidence.tests.test_records import found_again, written_tests
 from gates.task import loading as spec
 from gates.task.task import Task
 

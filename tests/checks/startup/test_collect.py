@@ -147,15 +147,6 @@ def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert endings(found) == {"pkg": Ending.IMPORTED, "pkg.slow": Ending.UNSEEN, "pkg.zebra": Ending.IMPORTED}
 
 
-def test_what_one_module_led_to_of_others_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lazily = "import importlib\n\nimportlib.import_module('dear')\n"
-    others = written(tmp_path / "others", {"dear.py": "open(__file__ + '.txt', 'a').write('loaded ')\n"})
-    monkeypatch.setenv("PYTHONPATH", str(others))
-    found = seen(tmp_path / "here", {"pkg/__init__.py": "", **{f"pkg/part_{n}.py": lazily for n in range(5)}})
-    assert {module.ending for module in found.modules} == {Ending.IMPORTED}
-    assert (others / "dear.py.txt").read_text(encoding="utf-8") == "loaded loaded "  # in a fork, and for all others
-
-
 def test_use_of_a_deprecated_package_is_placed_at_the_import_of_the_project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
