@@ -74,7 +74,7 @@ def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:
         devices = asked_of(task, measurement)
         if on is None or not devices:
             yield from ((measurement, device) for device in devices)
-        elif any(m.on in {"any", on} for c in task.criteria for m in c.measures if m.from_ == measurement.id):
+        elif any(m.on in {"any", on} for m in task.measures_of(measurement.id)):
             yield measurement, on if measurement.by_device else "any"
 
 
@@ -102,11 +102,10 @@ def _measured(
             lines.append(f"{measurement.id} on {device}: not kept: its files changed while it was measured")
         else:
             lines.append(f"{measurement.id} on {device}: measured on {run.samples.device.name}")
-            asked = [m for c in whole.criteria for m in c.measures if m.from_ == measurement.id]
             runs.append(
                 BundledRun(
                     definition=definition_of(measurement),
-                    measures=tuple(definition_of(m) for m in asked),
+                    measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
                     files=files,
                     run=_plain(whole, run),
                 )

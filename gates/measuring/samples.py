@@ -144,11 +144,16 @@ def read(text: str) -> Samples:
     try:
         return Samples.model_validate(_parsed(text))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "[key]") or "the file"
+        where, why = first_wrong(error)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        message = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise BadSamples(f"{where}: {message[0].lower()}{message[1:]}{more}") from error
+        raise BadSamples(f"{where or 'the file'}: {why}{more}") from error
+
+
+def first_wrong(error: ValidationError) -> tuple[str, str]:
+    """Return where something is wrong first, if not as a whole, and what is."""
+    first = error.errors()[0]
+    why = str(first.get("ctx", {}).get("error", first["msg"]))
+    return ".".join(str(part) for part in first["loc"] if part != "[key]"), f"{why[0].lower()}{why[1:]}"
 
 
 LONGEST_S = 1e9

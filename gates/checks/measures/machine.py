@@ -14,7 +14,7 @@ from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.measurement import Measurement
-from gates.task.task import Measure, Task
+from gates.task.task import Task
 from gates.words import counted, in_shell
 
 RULES = (
@@ -58,7 +58,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for measurement in _asked(task):
         name, level = measurement.id, _level(task, measurement)
         runs = measurements.of(name) if measurements else ()
-        runs += from_elsewhere(_measures(task, measurement), evidence)
+        runs += from_elsewhere(task.measures_of(name), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         why = next((run.problem for run in runs if run.problem), why)
         taken, about = [run for run in runs if run.taken], About(location=task.place(measurement), subject=name)
@@ -79,10 +79,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def _asked(task: Task) -> Iterator[Measurement]:
     wanted = {measure.from_ for _, _, measure in targets_of(task) if not measure.against_base}
     yield from (one for one in task.measurements if one.arms and one.id in wanted)
-
-
-def _measures(task: Task, measurement: Measurement) -> list[Measure]:
-    return [measure for criterion in task.criteria for measure in criterion.measures if measure.from_ == measurement.id]
 
 
 def _level(task: Task, measurement: Measurement) -> Level:
@@ -181,7 +177,7 @@ def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementR
     wanted = {measure.from_ for _, _, measure in targets_of(task)}
     for one in task.measurements:
         if one.arms and one.id in wanted:
-            yield from (run for run in from_elsewhere(_measures(task, one), evidence) if run.taken)
+            yield from (run for run in from_elsewhere(task.measures_of(one.id), evidence) if run.taken)
 
 
 def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
