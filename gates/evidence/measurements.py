@@ -139,7 +139,8 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
         _refuse_the_same_again(ledger.same(drawn))
-        told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": _longest(samples), "drawn": drawn}
+        longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+        told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         told["missed"] = answers.missed(_applying(measures, samples), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
     except (ArmFailed, BadSamples) as error:
@@ -178,10 +179,6 @@ def timed(
 
 def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
     return [measure for measure in measures if measure.on in {"any", samples.device.type}]
-
-
-def _longest(samples: Samples) -> int:
-    return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
 
 
 def _drawn(samples: Samples) -> str:

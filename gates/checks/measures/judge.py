@@ -206,7 +206,8 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         else:
             signed = f", signed by {one.signer}" if one.signer else ""
             made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
-            yield about.passed(f"The bundle {path} fits{_in_part(one)}, {made}.", actual="fits", impact="")
+            part = f" in part ({one.why}, since it was made)" if one.why else ""
+            yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
 def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -233,17 +234,11 @@ def _again(task: Task, one: HandedIn) -> str:
 def _stale(task: Task, one: HandedIn) -> str:
     """Return why a bundle answers no measure of the task, or nothing where it does."""
     if one.standing is Standing.STALE:
-        return f"{one.why}, since it was made" if one.runs else one.why
+        return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
-    if not one.runs or any(speaks_to(run, measure) for run in one.runs for measure in measures):
+    if any(speaks_to(run, measure) for run in one.runs for measure in measures):
         return ""
     return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
-
-
-def _in_part(one: HandedIn) -> str:
-    if not one.runs:
-        return f" ({one.why})"
-    return f" in part ({one.why}, since it was made)" if one.why else ""
 
 
 def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
