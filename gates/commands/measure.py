@@ -19,7 +19,7 @@ from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model, TaskIdentity
 from gates.project.files import near, of_its_sources
-from gates.project.revision import environment, git
+from gates.project.revision import environment, observe
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.task import Task, narrowed
@@ -122,16 +122,15 @@ def _plain(task: Task, run: MeasurementRun) -> MeasurementRun:
 
 
 def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
-    root = request.project.root
-    status = git(root, "status", "--porcelain", "--untracked-files=normal")
+    revision = observe(task, context)
     options = (("--on", request.on), ("--only", request.only))
     return Origin(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         by=request.by or f"{psutil.Process().username()}@{platform.node()}",
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
-        commit=git(root, "rev-parse", "HEAD"),
-        dirty=None if status is None else bool(status),
+        commit=revision.commit,
+        dirty=revision.dirty,
     )
 
 

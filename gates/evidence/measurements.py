@@ -178,7 +178,8 @@ def timed(
 
 
 def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
-    return [measure for measure in measures if measure.on in {"any", samples.device.type}]
+    device = samples.device
+    return [m for m in measures if m.on in {"any", device.type} and {*m.when} <= {*device.capabilities}]
 
 
 def _drawn(samples: Samples) -> str:
