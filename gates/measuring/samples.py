@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, model_validator
 
 from gates.model import Model
 from gates.words import printable
@@ -156,7 +156,7 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
     return ".".join(str(part) for part in first["loc"] if part != "[key]"), f"{why[0].lower()}{why[1:]}"
 
 
-LONGEST_S = 1e9
+TIMES = TypeAdapter(Annotated[list[Annotated[float, Field(strict=True, gt=0, le=1e9)]], Field(min_length=1)])
 ABSENT = "holds no benchmark; did the tool run any?"
 
 
@@ -207,10 +207,7 @@ def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _numbers(values: object) -> list[float]:
-    if not isinstance(values, list) or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        raise BadSamples("holds a time that is no number")
-    if max(values) > LONGEST_S:
-        raise BadSamples(f"holds a time of more than {LONGEST_S:g} s")
-    if min(values) <= 0:
-        raise BadSamples(f"holds a time of {min(values):g} s, expected above 0")
-    return [float(value) for value in values]
+    try:
+        return TIMES.validate_python(values)
+    except (ValidationError, OverflowError) as error:
+        raise BadSamples(f"holds a time that is none: {' '.join(str(error).split())[:200]}") from error

@@ -275,8 +275,7 @@ class TwoStates:
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents that files have in the commit."""
         blobs = {path: self._tree[path] for path in paths if self.has(path)}
-        same = {self._tree[path].oid: self._now(path) for path in blobs if self._is_same(path)}
-        contents = same | self._history.read(blob for blob in blobs.values() if blob.oid not in same)
+        contents = self._history.read(blobs.values())
         found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
         self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found

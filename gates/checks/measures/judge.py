@@ -70,21 +70,19 @@ def _far_above(criterion: Criterion, index: int, measure: Measure, times: float)
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level, (sign, limit) = level_of(criterion, measure), measure.bound
     about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
-    about = about.but(location=task.place(measure), subject=measure.name, actual=_actual(measure, got))
+    about = about.but(location=task.place(measure), subject=measure.name)
     about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
+    actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return about(
         got.outcome,
         _message(measure, got),
         _remedy(task, measure, got),
+        actual=actual,
         severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
         evidence=got.run.raw if got.run else None,
         command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
     )
-
-
-def _actual(measure: Measure, got: Answer) -> str:
-    return f"{got.shown(measure)}, n = {got.seen.n}, on {_device(got)}" if got.seen else got.shown(measure)
 
 
 def _device(got: Answer) -> str:

@@ -99,17 +99,14 @@ def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, ask
         return Told(Outcome.UNKNOWN, "; ".join(reasons), QUIETER, level)
     by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
     by_cpu = [f"; CPU time decides, because {reason}" for one in by_clock for reason in contended(one)]
-    return Told(
-        Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(map(_copied, taken)), *by_cpu[:1]])
-    )
-
-
-def _copied(taken: Taken) -> str:
-    seen = noise(taken)
-    if seen is None:
-        return "no second copy was timed"
-    ratio = f"{seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
-    return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
+    copies = [
+        f"a second copy of {one.baseline} took {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}] times as long as the "
+        f"first ({seen.n} pairs)"
+        if (seen := noise(one))
+        else "no second copy was timed"
+        for one in taken
+    ]
+    return Told(Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(copies), *by_cpu[:1]]))
 
 
 def _attempts(runs: Sequence[MeasurementRun], why: str) -> Told:
