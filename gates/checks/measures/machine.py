@@ -132,14 +132,15 @@ _LOOKED = (
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
-    if not any(True for _ in targets_of(task)):
+    asked = [measure for _, _, measure in targets_of(task)]
+    if not asked:
         return
     yield from _outlooks(task, evidence)
     measurements = evidence.get(Measurements)
     runs = measurements.runs if measurements else ()
     if measurements is None:
         yield Section(title="Measurements", text=f"None: {evidence.why_missing(Measurements)}.")
-    for run in (*runs, *_taken_elsewhere(task, evidence)):
+    for run in (*runs, *(one for one in from_elsewhere(asked, evidence) if one.taken)):
         yield _describe_run(task, run)
     yield Section(
         title="Method",
@@ -168,13 +169,6 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
     text = f"Not compared: {seen.problem}." if seen.problem else none
     yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
-
-
-def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
-    wanted = {measure.from_ for _, _, measure in targets_of(task)}
-    for one in task.measurements:
-        if one.arms and one.id in wanted:
-            yield from (run for run in from_elsewhere(task.measures_of(one.id), evidence) if run.taken)
 
 
 def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
