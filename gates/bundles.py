@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Self
 from pydantic import ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from gates.errors import UsageError
-from gates.measuring.samples import Samples
+from gates.measuring.samples import Samples, first_wrong
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model, TaskIdentity
 from gates.task.measurement import Measurement
@@ -127,8 +127,9 @@ def decode(data: bytes) -> Bundle:
     """Return the bundle that a file holds; raise `BadBundle` where one byte of it is not as it was written."""
     try:
         bundle = Bundle.model_validate_json(data)
-    except (ValidationError, ValueError) as error:
-        raise BadBundle(_first(error)) from error
+    except ValueError as error:
+        why = ": ".join(filter(None, first_wrong(error))) if isinstance(error, ValidationError) else str(error)
+        raise BadBundle(visible(f"it is no bundle of this version: {why:.300}")) from error
     if (written := encode(bundle)) != data:
         ends = written == data.replace(b"\r\n", b"\n")
         raise BadBundle(f"it was altered: {LINE_ENDINGS if ends else 'its digest is not that of its contents'}")
@@ -158,14 +159,6 @@ def _canonical(value: JsonValue) -> bytes:
 
 def _digest(value: JsonValue) -> str:
     return hashlib.sha256(_canonical(value)).hexdigest()
-
-
-def _first(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return f"it is no bundle of this version: {visible(str(error)):.200}"
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"])) or "the file"
-    return visible(f"it is no bundle of this version: {where:.100}: {first['msg']:.200}")
 
 
 NAMESPACE = "gates-bundle"

@@ -11,7 +11,7 @@ from building import a_measure
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.measuring.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
+from gates.measuring.interval import NEEDED, Estimate, NotEnough, compare, estimate, pairs_needed, quantile, rank
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure
@@ -198,3 +198,27 @@ def test_time_or_memory_below_zero_is_refused_whatever_its_unit_is_said_to_be(ki
     asked = asked.model_copy(update={"of": of})
     with pytest.raises(NotEnough, match=f"{of} has a sample of -1, expected above 0"):
         estimate(asked, metric(old=[-1.0] * 8, new=[2.0] * 8))
+
+
+QUANTILES = [
+    (1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.95, 3.182), (4, 0.95, 2.776), (5, 0.95, 2.571), (10, 0.95, 2.228),
+    (30, 0.95, 2.042), (1, 0.99, 63.657), (5, 0.99, 4.032), (10, 0.99, 3.169), (120, 0.95, 1.980), (2, 0.9, 2.920),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("freedom", "level", "t"), QUANTILES)
+def test_quantiles_are_those_of_the_tables(freedom: int, level: float, t: float) -> None:
+    assert quantile(level, freedom) == pytest.approx(t, abs=6e-4)
+
+
+SLOWER = Measure.model_validate(a_measure(ratio=["new", "old"], at_least=None, at_most=1.05))
+
+
+@pytest.mark.parametrize(("n", "split"), [(64, 1), (384, 6)])
+def test_pairs_are_counted_as_a_task_asks_for_them(n: int, split: int) -> None:
+    open_still = Estimate(1.08, 1.02, 1.14, n, 0.95)
+    assert pairs_needed(open_still, SLOWER, split) == 317
+
+
+def test_what_is_settled_needs_none() -> None:
+    assert pairs_needed(Estimate(1.2, 1.19, 1.21, 384, 0.95), SLOWER, 6) is None

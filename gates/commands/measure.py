@@ -19,7 +19,7 @@ from gates.evidence.measurements import asked_of, command, take
 from gates.measuring.taken import MeasurementRun
 from gates.model import Model, TaskIdentity
 from gates.project.files import near, of_its_sources
-from gates.project.revision import environment, git
+from gates.project.revision import environment, observe
 from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.task import Task, narrowed
@@ -74,7 +74,7 @@ def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:
         devices = asked_of(task, measurement)
         if on is None or not devices:
             yield from ((measurement, device) for device in devices)
-        elif any(m.on in {"any", on} for c in task.criteria for m in c.measures if m.from_ == measurement.id):
+        elif any(m.on in {"any", on} for m in task.measures_of(measurement.id)):
             yield measurement, on if measurement.by_device else "any"
 
 
@@ -102,11 +102,10 @@ def _measured(
             lines.append(f"{measurement.id} on {device}: not kept: its files changed while it was measured")
         else:
             lines.append(f"{measurement.id} on {device}: measured on {run.samples.device.name}")
-            asked = [m for c in whole.criteria for m in c.measures if m.from_ == measurement.id]
             runs.append(
                 BundledRun(
                     definition=definition_of(measurement),
-                    measures=tuple(definition_of(m) for m in asked),
+                    measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
                     files=files,
                     run=_plain(whole, run),
                 )
@@ -123,16 +122,15 @@ def _plain(task: Task, run: MeasurementRun) -> MeasurementRun:
 
 
 def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
-    root = request.project.root
-    status = git(root, "status", "--porcelain", "--untracked-files=normal")
+    revision = observe(task, context)
     options = (("--on", request.on), ("--only", request.only))
     return Origin(
         at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         by=request.by or f"{psutil.Process().username()}@{platform.node()}",
         command=("gates", "measure", task.id, *(word for name, value in options if value for word in (name, value))),
         environment={name: value for name, value in environment(context).items() if name != "interpreter"},
-        commit=git(root, "rev-parse", "HEAD"),
-        dirty=None if status is None else bool(status),
+        commit=revision.commit,
+        dirty=revision.dirty,
     )
 
 

@@ -52,14 +52,13 @@ class SeenRun(Model):
 
 
 class HandedIn(Model):
-    """A bundle that was handed in; `why` says what is wrong with it, or what it repeats."""
+    """A bundle that was handed in; `why` says what is wrong with it."""
 
     path: str
     standing: Standing
     why: str = ""
     origin: Origin | None = None
     signer: str = ""
-    digest: str = ""
     runs: tuple[SeenRun, ...] = ()
 
 
@@ -75,16 +74,8 @@ class Bundles(Evidence):
             raise EvidenceUnavailable("no bundle was handed in")
         folder = context.folder(FOLDER).evidence
         now = {one.id: {file.path: file for file in bind(task, one, context)} for one in task.measurements}
-        seen: dict[str, str] = {}
-        handed_in = []
-        for i, path in enumerate(task.bundles):
-            one = _looked_at(path, task, context, now, folder / f"{i}.json")
-            if one.digest in seen:
-                one = one.model_copy(update={"why": f"the same as {seen[one.digest]}", "runs": ()})
-            elif one.digest:
-                seen[one.digest] = path
-            handed_in.append(one)
-        return cls(how="bundles made on other machines", handed_in=tuple(handed_in))
+        looked = (_looked_at(path, task, context, now, folder / f"{i}.json") for i, path in enumerate(task.bundles))
+        return cls(how="bundles made on other machines", handed_in=tuple(looked))
 
 
 def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) -> HandedIn:
@@ -99,17 +90,17 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         return HandedIn(path=path, standing=Standing.REFUSED, why=why)
     kept.write_bytes(data)
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
-    runs = tuple(_seen(one, task, context.root, now, told) for one in bundle.runs)
-    stale = all(run.changed for run in runs)
+    runs = tuple(
+        SeenRun(
+            run=one.run.model_copy(update=told),
+            measures=one.measures,
+            changed=tuple(_changed(one, task, context.root, now)),
+        )
+        for one in bundle.runs
+    )
+    standing = Standing.STALE if all(run.changed for run in runs) else Standing.FITS
     changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
-    standing = Standing.STALE if stale else Standing.FITS
-    facts = {"origin": bundle.origin, "signer": signer, "digest": bundle.digest, "runs": runs}
-    return HandedIn.model_validate({"path": path, "standing": standing, "why": changes, **facts})
-
-
-def _seen(one: BundledRun, task: Task, root: Path, now: Bound, told: dict[str, str]) -> SeenRun:
-    changed = tuple(_changed(one, task, root, now))
-    return SeenRun(run=one.run.model_copy(update=told), measures=one.measures, changed=changed)
+    return HandedIn(path=path, standing=standing, why=changes, origin=bundle.origin, signer=signer, runs=runs)
 
 
 def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[str]:

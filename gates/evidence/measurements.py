@@ -88,7 +88,7 @@ def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
 
 def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
-    asked = {m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id and not m.against_base}
+    asked = {m.on for m in task.measures_of(measurement.id) if not m.against_base}
     if not measurement.by_device:
         return ("any",) if asked else ()
     return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
@@ -97,7 +97,7 @@ def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for; the ledger remembers it."""
     used, facts = cut_short(measurement, task), MeasurementRun(id=measurement.id, device=device)
-    asked = [m for criterion in task.criteria for m in criterion.measures if m.from_ == used.id and not m.against_base]
+    asked = [m for m in task.measures_of(used.id) if not m.against_base]
     measures = [m for m in asked if device == "any" or m.on in {"any", device}]
     key = attempts_key(task, measurement if measurement.arms else used, device, context)
     if used.arms:
@@ -139,7 +139,8 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
         _refuse_the_same_again(ledger.same(drawn))
-        told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": _longest(samples), "drawn": drawn}
+        longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+        told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         told["missed"] = answers.missed(_applying(measures, samples), run)
         told |= _told_of(run.taken, samples) if run.taken else {}
     except (ArmFailed, BadSamples) as error:
@@ -177,11 +178,8 @@ def timed(
 
 
 def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
-    return [measure for measure in measures if measure.on in {"any", samples.device.type}]
-
-
-def _longest(samples: Samples) -> int:
-    return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+    device = samples.device
+    return [m for m in measures if m.on in {"any", device.type} and {*m.when} <= {*device.capabilities}]
 
 
 def _drawn(samples: Samples) -> str:

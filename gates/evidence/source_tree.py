@@ -190,6 +190,7 @@ def _is_in(path: str, folder: str | None) -> bool:
 
 HARNESSES = frozenset({"pytest", "_pytest", "unittest", "nose", "coverage", "hypothesis"})
 VARIABLES = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_WORKER", "GATES_WITNESS", "GATES_WORKER"})
+PYTEST = frozenset({"pytest", "_pytest"})
 CHOICES = (ast.If, ast.IfExp, ast.While)
 
 
@@ -206,7 +207,7 @@ def watchful(symbol: str, place: Location, module: SourceModule) -> Watchful | N
     first, last = place.line or 1, place.last_line or place.line or 1
     inside = [node for node in ast.walk(module.tree) if isinstance(node, CHOICES) and first <= node.lineno <= last]
     asking = next((choice for choice in inside if _asks(choice.test)), None)
-    if asking is None or _imports_pytest(module.tree):
+    if asking is None or any(name.split(".")[0] in PYTEST for name in module.aliases.values()):
         return None
     line = Location(path=place.path, line=asking.lineno)
     return Watchful(symbol=symbol, location=line, asks=ast.unparse(asking.test))
@@ -217,12 +218,6 @@ def _asks(choice: ast.expr) -> bool:
     words = {node.value for node in ast.walk(choice) if isinstance(node, ast.Constant)}
     imported = any(isinstance(node, ast.Attribute) and node.attr == "modules" for node in ast.walk(choice))
     return bool(words & VARIABLES or (imported and words & HARNESSES))
-
-
-def _imports_pytest(tree: ast.Module) -> bool:
-    named = (alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names)
-    of = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    return any(name.split(".")[0] in {"pytest", "_pytest"} for name in (*named, *of))
 
 
 class SourceTree(Evidence):

@@ -7,6 +7,7 @@ from functools import partial
 
 from gates.measuring.fitness import (
     CPU_TIME,
+    RATE,
     TIMED,
     TIMES,
     contended,
@@ -126,7 +127,8 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
     if run.taken is None:
-        _refuse_what_nobody_took(measure, metric)
+        for reason in doubts(measure, metric):  # typed in or made up, or a comparison that cannot differ
+            raise NotEnough(reason)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
     taken, attempt = run.taken, len(run.earlier.attempts) + 1
     whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
@@ -135,12 +137,6 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     starts = (*(one.restarts for one in used), taken.restarts)
     restarts = tuple((i, start) for i, of_one in enumerate(starts) for start in of_one) if taken.restarts else ()
     return estimate(measure, whole, Design(taken.most, restarts, attempt), alpha)
-
-
-def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
-    """Raise `NotEnough` for samples that were typed in or made up, and for a comparison that cannot differ."""
-    for reason in doubts(measure, metric):
-        raise NotEnough(reason)
 
 
 def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
@@ -163,10 +159,12 @@ def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, .
         return ()
     name = metric_of(measure, run)
     untrue = tuple(contradicted(measure, name, samples_of(run), run.taken, seen))
-    if name not in TIMED or _kept_all_the_same(measure, name, seen):
+    sign, limit = measure.bound
+    kept = measure.kind == "value" and compare(seen, sign, limit) is Outcome.PASSED
+    if name not in TIMED or (kept and (sign != ">=") == (name != RATE)):  # disturbed it would only have been worse
         return untrue
     waited = contended(run.taken) if name in TIMES else ()
-    biased = misled(run.taken, name, measure.kind, seen, measure.bound[1])
+    biased = misled(run.taken, name, measure.kind, seen, limit)
     return (*untrue, *disturbed(run.taken), *waited, *biased)
 
 
@@ -183,14 +181,6 @@ def few_starts(run: MeasurementRun) -> str:
         return ""
     often = "once" if starts == 1 else f"{starts} times"
     return f"its processes were started only {often}, which does not show how they differ"
-
-
-def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:
-    """Return whether a level is kept although a disturbance could only have made it worse."""
-    sign, limit = measure.bound
-    worse_is_more = name not in {"items_per_s"}
-    kept = compare(seen, sign, limit) is Outcome.PASSED
-    return measure.kind == "value" and kept and (sign != ">=") == worse_is_more
 
 
 def outcome(measure: Measure, run: MeasurementRun | None, alpha: float = ALPHA) -> Outcome:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gates.child.asking import command
 from gates.child.process import Running, running
-from gates.measuring.samples import Collected, Ended, Hello, Ran
+from gates.measuring.samples import Collected, Ended, Hello, Ran, first_wrong
 from gates.model import Model
 from gates.task.measurement import Arm
 from gates.words import printable, visible
@@ -307,10 +307,8 @@ def _read(line: str, form: type[M], name: str) -> M:
             raise ArmFailed(f"{name}: {str(told['error'])[:300]}")
         return form.model_validate(told)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the answer"
-        backwards = " (did its clock go backwards?)" if first["type"] == "greater_than" and where.endswith("_s") else ""
-        message = f"{first['msg'][0].lower()}{first['msg'][1:]}{backwards}"
-        raise ArmFailed(f"{name} answered {where} = {first['input']!r:.60}: {message}") from error
+        where, why = first_wrong(error)
+        given = error.errors()[0]["input"]
+        raise ArmFailed(f"{name} answered {where or 'a line'} = {given!r:.60}: {why}") from error
     except (ValueError, RecursionError) as error:
         raise ArmFailed(f"{name} answered {line!r:.60}, expected a line of JSON") from error

@@ -15,7 +15,7 @@ from gates.project import revision
 PRESSURE = Path("/proc/pressure/cpu")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 THROTTLED = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.stat"))
-GPU_FACTS = "clocks_throttle_reasons.active,clocks.sm,clocks.max.sm,mig.mode.current"
+GPU_FACTS = "clocks_throttle_reasons.active,clocks.sm,clocks.max.sm"
 DRIVERS = {
     "cuda": (("nvidia-smi",), ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/nvhost-gpu")),
     "rocm": (("rocm-smi", "amd-smi"), ("/dev/kfd", "/dev/dxg")),
@@ -80,7 +80,7 @@ def gpu(ours: int) -> Gpu | None:
     facts = _asked(f"--query-gpu={GPU_FACTS}")
     if not facts:
         return None
-    reasons, clock, most, _mig = (*(word.strip() for word in facts[0].split(",")), "", "", "", "")[:4]
+    reasons, clock, most = (*(word.strip() for word in facts[0].split(",")), "", "", "")[:3]
     at_work = [line for line in _asked("--query-compute-apps=pid") if line.strip().isdecimal()]
     held, share = 0, None
     with suppress(ValueError):

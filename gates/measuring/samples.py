@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StrictBool, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError, model_validator
 
 from gates.model import Model
 from gates.words import printable
@@ -144,14 +144,19 @@ def read(text: str) -> Samples:
     try:
         return Samples.model_validate(_parsed(text))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "[key]") or "the file"
+        where, why = first_wrong(error)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        message = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise BadSamples(f"{where}: {message[0].lower()}{message[1:]}{more}") from error
+        raise BadSamples(f"{where or 'the file'}: {why}{more}") from error
 
 
-LONGEST_S = 1e9
+def first_wrong(error: ValidationError) -> tuple[str, str]:
+    """Return where something is wrong first, if not as a whole, and what is."""
+    first = error.errors()[0]
+    why = str(first.get("ctx", {}).get("error", first["msg"]))
+    return ".".join(str(part) for part in first["loc"] if part != "[key]"), f"{why[0].lower()}{why[1:]}"
+
+
+TIMES = TypeAdapter(Annotated[list[Annotated[float, Field(strict=True, gt=0, le=1e9)]], Field(min_length=1)])
 ABSENT = "holds no benchmark; did the tool run any?"
 
 
@@ -202,10 +207,7 @@ def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _numbers(values: object) -> list[float]:
-    if not isinstance(values, list) or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-        raise BadSamples("holds a time that is no number")
-    if max(values) > LONGEST_S:
-        raise BadSamples(f"holds a time of more than {LONGEST_S:g} s")
-    if min(values) <= 0:
-        raise BadSamples(f"holds a time of {min(values):g} s, expected above 0")
-    return [float(value) for value in values]
+    try:
+        return TIMES.validate_python(values)
+    except (ValidationError, OverflowError) as error:
+        raise BadSamples(f"holds a time that is none: {' '.join(str(error).split())[:200]}") from error

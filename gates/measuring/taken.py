@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
@@ -135,12 +135,6 @@ class Taken(Model):
     gpu: Gpu | None = None
     measured_s: float
     started_s: float = 0.0
-
-    @model_validator(mode="after")
-    def _is_split_as_pairs_are(self) -> Self:
-        if self.split > SPLIT or self.most % self.split:
-            raise ValueError(f"expected pairs to be split into at most {SPLIT}, found {self.split} of {self.most}")
-        return self
 
     def whole_pairs(self, values: Sequence[float]) -> Iterator[Sequence[float]]:
         """Yield the values of the short pairs that each pair was split into; of a last one as much as there is."""

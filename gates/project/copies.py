@@ -5,7 +5,7 @@ what asks git for a version finds one. No work tree is registered, no index or b
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -81,7 +81,7 @@ LARGE_BYTES = 4 * 1024**2  # no settings are
 
 def copy_project(root: Path, whole: Path, copies: int) -> Path:
     """Copy a project into a folder, return where in it; raise `UsageError` where so many copies do not fit."""
-    size = sum(_size(path) for path in _files(root))
+    size = _bytes_of(root)
     whole.mkdir()
     free = shutil.disk_usage(whole).free
     if size * (copies + 1) + SPARE_BYTES > free:
@@ -170,17 +170,15 @@ def _copy(source: Path, target: Path, root: Path, copy: Path) -> None:
     target.symlink_to(to)
 
 
-def _files(root: Path) -> Iterator[Path]:
+def _bytes_of(root: Path) -> int:
+    """Return how much the files of a project take that are copied."""
+    total = 0
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not is_left_out(Path(folder, name))]
-        yield from (Path(folder, name) for name in files)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0
+        for name in files:
+            with suppress(OSError):
+                total += Path(folder, name).lstat().st_size
+    return total
 
 
 def is_left_out(folder: Path) -> bool:

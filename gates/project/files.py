@@ -133,14 +133,9 @@ def of_its_sources(root: Path) -> None:
 def outdated(root: Path) -> Iterator[Path]:
     """Yield the bytecode whose source was written later; nobody can set the time at which a file was changed."""
     for here, folders, names in os.walk(root):
-        if Path(here).name == "__pycache__":
-            yield from (path for name in names if name.endswith(".pyc") and _is_outdated(path := Path(here, name)))
+        for path in (Path(here, name) for name in names if Path(here).name == "__pycache__" and name.endswith(".pyc")):
+            source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
+            with suppress(OSError):
+                if source.stat().st_ctime_ns > path.stat().st_ctime_ns:
+                    yield path
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-
-
-def _is_outdated(path: Path) -> bool:
-    source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
-    try:
-        return source.stat().st_ctime_ns > path.stat().st_ctime_ns
-    except OSError:
-        return False

@@ -66,12 +66,6 @@ class History:
         done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
-    def refs(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the commit of each reference that there is, by its full name."""
-        told = self._run("for-each-ref", "--format=%(refname) %(objecttype) %(objectname)", *names).stdout
-        rows = [line.split(" ") for line in told.decode(errors="replace").splitlines()]
-        return {name: oid for name, kind, oid in rows if kind == "commit"}
-
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the commit that two commits part from, or `None` where they have none."""
         done = self._run("merge-base", one, other)
@@ -88,10 +82,10 @@ class History:
         """Return the folder that the repository's paths begin at."""
         return self._root.resolve().joinpath(*[".."] * self.prefix.count("/")).resolve()
 
-    def tree(self, commit: str, prefix: str | None = None) -> dict[str, Blob]:
-        """Return every file of a commit under a folder, the project's own if none is named, by path relative to it."""
-        folder = self.prefix if prefix is None else prefix
-        return {p[len(folder) :]: blob for p, blob in self.whole_tree(commit).items() if p.startswith(folder)}
+    def tree(self, commit: str) -> dict[str, Blob]:
+        """Return every file of a commit under the project's folder, by path relative to it."""
+        whole = self.whole_tree(commit).items()
+        return {path.removeprefix(self.prefix): blob for path, blob in whole if path.startswith(self.prefix)}
 
     def whole_tree(self, commit: str) -> dict[str, Blob]:
         """Return every file of a commit, by its path in the repository."""
@@ -249,19 +243,11 @@ def base_of(history: History, asked: str | None) -> Base:
 def _tip(history: History, asked: str | None) -> tuple[str, str]:
     """Return the name and the commit of the base branch; one that was named must be there."""
     target = os.environ.get("GITHUB_BASE_REF", "")
-    named = (asked,) if asked else (f"refs/remotes/origin/{target}", f"refs/heads/{target}") if target else ()
-    for name in named:
+    named = (asked,) if asked else (f"{ORIGIN}/{target}", f"{OWN}/{target}") if target else ()
+    for name in named or (*GUESSES, "HEAD"):
         if commit := history.commit(name):
             return _short(name), commit
-    if named:
-        raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
-    there = history.refs(GUESSES)
-    for name in GUESSES:
-        if name in there:
-            return _short(name), there[name]
-    head = history.commit("HEAD")
-    assert head is not None
-    return "HEAD", head
+    raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
 
 
 def _short(name: str) -> str:
@@ -272,11 +258,8 @@ class TwoStates:
     """A commit and the work tree, by path relative to the project."""
 
     def __init__(self, history: History, commit: str, root: Path) -> None:
-        self._history = history
-        self._commit = commit
-        self._root = root
-        self._prefix = history.prefix
-        self._tree = history.tree(commit, self._prefix)
+        self._history, self._root = history, root
+        self._tree = history.tree(commit)
         self.skipped: dict[str, None] = {}  # what was not compared and why, each once, as it was met
         self._same: dict[str, bool] = {}
 
@@ -292,8 +275,7 @@ class TwoStates:
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents that files have in the commit."""
         blobs = {path: self._tree[path] for path in paths if self.has(path)}
-        same = {self._tree[path].oid: self._now(path) for path in blobs if self._is_same(path)}
-        contents = same | self._history.read(blob for blob in blobs.values() if blob.oid not in same)
+        contents = self._history.read(blobs.values())
         found = {path: content for path, blob in blobs.items() if (content := contents.get(blob.oid)) is not None}
         self.skipped |= {f"{path} (too large, at the base)": None for path in blobs if path not in found}
         return found
@@ -317,15 +299,11 @@ class TwoStates:
 
     def _is_same(self, path: str) -> bool:
         if path not in self._same:
-            self._same[path] = self._compared(path)
+            blob, content = self._tree.get(path), self._now(path)
+            self._same[path] = bool(
+                blob and blob.plain and content is not None and object_name(content, blob.oid) == blob.oid
+            )
         return self._same[path]
-
-    def _compared(self, path: str) -> bool:
-        blob: Blob | None = self._tree.get(path)
-        if blob is None or not blob.plain:
-            return False
-        content = self._now(path)
-        return content is not None and object_name(content, blob.oid) == blob.oid
 
     def _now(self, path: str) -> bytes | None:
         """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""

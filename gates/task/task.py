@@ -175,6 +175,10 @@ class _Written(Located):
             f"{self.id} has no criterion {criterion_id!r}{did_you_mean(criterion_id, [c.id for c in self.criteria])}"
         )
 
+    def measures_of(self, measurement: str) -> list[Measure]:
+        """Return the measures that a measurement is to answer."""
+        return [m for criterion in self.criteria for m in criterion.measures if m.from_ == measurement]
+
     def place(self, part: Located) -> Location:
         """Return where a part of this task stands in its file."""
         return Location(path=self.path, line=part.line)

@@ -1,6 +1,5 @@
 """Bundles as files, compared with a real project: what fits, what is stale and since when, what is refused."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -135,12 +134,6 @@ def test_altered_bundle_and_one_of_another_task_are_refused(context: Context) ->
     assert other.why == "it is evidence of the task T2, not of T1"
     assert gone.why == "it cannot be read: No such file or directory"
     assert not [*(context.evidence / "bundles").iterdir()]
-
-
-def test_same_bundle_twice_is_one(context: Context) -> None:
-    shutil.copy(put(fitting(context), context.root / "a.json"), context.root / "b.json")
-    first, second = looked_at(context, "a.json", "b.json")
-    assert (len(first.runs), second.runs, second.why) == (1, (), "the same as a.json")
 
 
 def test_bundle_that_nobody_signed_is_refused_where_signatures_are_asked_for(context: Context) -> None:

@@ -46,48 +46,12 @@ def arm_of(task: Task, measure: Measure) -> Arms:
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """A revision, the files of the project that differ from it here, and whether it has the task's implementation.
-
-    `code` is the digest of that: another commit with the same is no other baseline.
-    """
-
-    name: str
-    commit: str
-    changed: tuple[str, ...]
-    implemented: bool
-    code: str
-
-
-def find_baseline(task: Task, history: History, context: Context) -> Baseline:
-    """Return the merge base with the base branch; on that branch itself, with nothing changed, the commit before."""
-    found = base_of(history, context.base)
-    baseline = _compared(task, history, context.root, found.name, found.commit)
-    before = history.commit("HEAD^1") if found.commit == history.commit("HEAD") else None
-    if not baseline.changed and before and not context.base:
-        return _compared(task, history, context.root, f"{found.name}~1", before)
-    return baseline
-
-
-def _compared(task: Task, history: History, root: Path, name: str, commit: str) -> Baseline:
-    """Return a revision with what may make a difference: all but tests, prose and the task's own file."""
-    tree = history.tree(commit)
-    code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
-    here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
-    differing = {*history.differing(commit), *(path for path in here if path not in tree)}
-    idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
-    changed = tuple(sorted(p for p in differing if p not in idle or is_among(p, task.implementation)))
-    return Baseline(name, commit, changed, implemented=bool(code), code=digest_of(code))
-
-
-@dataclass(frozen=True)
 class Sides:
     """The two folders of a comparison."""
 
     task: Task
     context: Context
     tree: Path
-    baseline: Baseline
 
     @property
     def folders(self) -> dict[str, Path]:
@@ -152,13 +116,15 @@ def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
 class Regressions(Evidence):
     """Every comparison with the baseline: which revision that is, what differs from it, and what was measured.
 
-    `problem` is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran. The id of a
-    run names the measurement and the arm.
+    `code` is the digest of its implementation, by which attempts are known, and `is_new` whether it has none. `problem`
+    is why nothing could be measured; `lent` are the benchmark's own files, which both sides ran. The id of a run names
+    the measurement and the arm.
     """
 
     base: str
     commit: str
     changed: tuple[str, ...]
+    code: str = ""
     is_new: bool = False
     lent: tuple[str, ...] = ()
     problem: str = ""
@@ -175,21 +141,37 @@ class Regressions(Evidence):
         if not comparisons_of(task):
             raise EvidenceUnavailable(f"{task.path} compares no arm with the base")
         history = History(context.root)
-        baseline = find_baseline(task, history, context)
-        seen = cls(
-            how=f"git, and workers in the files of {baseline.commit[:12]} and in the work tree, in turn",
-            base=printable(baseline.name),
-            commit=baseline.commit,
-            changed=tuple(map(printable, baseline.changed)),
-            is_new=not baseline.implemented,
-        )
-        if not baseline.changed or not baseline.implemented:
+        found = base_of(history, context.base)
+        seen = cls._since(task, history, context.root, found.name, found.commit)
+        before = history.commit("HEAD^1") if found.commit == history.commit("HEAD") else None
+        if not seen.changed and before and not context.base:  # on that branch itself: the commit before
+            seen = cls._since(task, history, context.root, f"{found.name}~1", before)
+        if not seen.changed or seen.is_new:
             return seen
         tree = context.folder(FOLDER).evidence / "tree"
         try:
-            return seen.model_copy(update=_measured(task, history, baseline, context, tree))
+            return seen.model_copy(update=_measured(seen, task, history, context, tree))
         finally:
             remove(tree)
+
+    @classmethod
+    def _since(cls, task: Task, history: History, root: Path, name: str, commit: str) -> Self:
+        """Return a revision with what may make a difference: all but tests, prose and the task's own file."""
+        tree = history.tree(commit)
+        code = sorted((path, blob.oid) for path, blob in tree.items() if is_among(path, task.implementation))
+        here = [path.relative_to(root).as_posix() for path in files_of(task.implementation, root)]
+        differing = {*history.differing(commit), *(path for path in here if path not in tree)}
+        idle = {p for p in differing if p.endswith(PROSE) or p == task.path or is_among(p, task.tests)}
+        return cls(
+            how=f"git, and workers in the files of {commit[:12]} and in the work tree, in turn",
+            base=printable(name),
+            commit=commit,
+            changed=tuple(
+                printable(p) for p in sorted(p for p in differing if p not in idle or is_among(p, task.implementation))
+            ),
+            code=digest_of(code),
+            is_new=not code,
+        )
 
     def of(self, task: Task, measure: Measure) -> MeasurementRun | None:
         """Return the run that answers a measure."""
@@ -198,67 +180,69 @@ class Regressions(Evidence):
         return next((run for run in self.runs if (run.id, run.device) == wanted), None)
 
 
-def _measured(task: Task, history: History, baseline: Baseline, context: Context, tree: Path) -> dict[str, object]:
+def _measured(seen: Regressions, task: Task, history: History, context: Context, tree: Path) -> dict[str, object]:
     """Return what measuring gives: the runs, or why there are none."""
-    root = tree / history.prefix
     own = context.folder(FOLDER)
-    try:
-        lay_out(history.top, baseline.commit, tree)
-        _build(task, root, own)
-    except EvidenceUnavailable as error:
-        return {"problem": str(error)}
-    shared = tuple(dict.fromkeys(_lend(task, context, root)))
-    sides = Sides(task, replace(own, root=context.root), root, baseline)
+    sides = Sides(task, own, tree / history.prefix)
     groups: dict[tuple[str, str, str], list[Measure]] = {}
     for asked in comparisons_of(task):
         one, arm, device = arm_of(task, asked)
         groups.setdefault((one.id, arm, device), []).append(asked)
-    runs = tuple(_run(sides, measures) for measures in groups.values())
-    where = ("on", baseline.commit[:12], "and", "here")
+    ways = [arm_of(task, measures[0]) for measures in groups.values()]
+    try:
+        lay_out(history.top, seen.commit, tree)
+        for number, words in enumerate(dict.fromkeys(filter(None, (one.build for one, *_ in ways)))):
+            _build(words, sides, own.evidence / f"build-{number}")
+    except EvidenceUnavailable as error:
+        return {"problem": str(error)}
+    lent = tuple(dict.fromkeys(path for one, arm, _ in ways for path in _lend(_alone(one, arm), sides)))
+    runs = tuple(_run(sides, *way, measures, seen.code) for way, measures in zip(ways, groups.values(), strict=True))
+    where = ("on", seen.commit[:12], "and", "here")
     commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
-    return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
+    return {"runs": runs, "lent": tuple(map(printable, lent)), "commands": commands}
 
 
-def _build(task: Task, root: Path, context: Context) -> None:
+def _alone(measurement: Measurement, arm: str) -> Measurement:
+    return measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
+
+
+def _build(words: Sequence[str], sides: Sides, log: Path) -> None:
     """Run what makes the baseline ready; raise `EvidenceUnavailable` where that fails."""
-    builds = dict.fromkeys(build for one in comparisons_of(task) if (build := arm_of(task, one)[0].build))
-    for number, words in enumerate(builds):
-        argv = context.argv(words, root=str(context.root))
-        try:
-            ended = process.run(argv, cwd=root, timeout_s=context.timeout_s, log=context.evidence / f"build-{number}")
-        except OSError as error:
-            reason = error.strerror or error
-            raise EvidenceUnavailable(f"the baseline cannot be built: {words[0]}: {reason}") from error
-        if ended.exit_code != 0:
-            raise EvidenceUnavailable(f"the baseline does not build: {ended.ended}: {ended.last_words}")
+    context = sides.context
+    argv = context.argv(words, root=str(context.root))
+    try:
+        ended = process.run(argv, cwd=sides.tree, timeout_s=context.timeout_s, log=log)
+    except OSError as error:
+        reason = error.strerror or error
+        raise EvidenceUnavailable(f"the baseline cannot be built: {words[0]}: {reason}") from error
+    if ended.exit_code != 0:
+        raise EvidenceUnavailable(f"the baseline does not build: {ended.ended}: {ended.last_words}")
 
 
-def _lend(task: Task, context: Context, root: Path) -> Iterator[str]:
+def _lend(measurement: Measurement, sides: Sides) -> Iterator[str]:
     """Put the benchmark's own files of here into the baseline, so that both sides run the same; yield their paths.
 
     What belongs to the implementation stays as it was: that is what is compared.
     """
-    for asked in comparisons_of(task):
-        measurement, arm, _ = arm_of(task, asked)
-        one = measurement.model_copy(update={"arms": {arm: measurement.arms[arm]}})
-        for path in named_files(task, one, context):
-            if not is_among(path, task.implementation):
-                target = root / path
-                target.unlink(missing_ok=True)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(context.root / path, target)
-                yield path
+    for path in named_files(sides.task, measurement, sides.context):
+        if not is_among(path, sides.task.implementation):
+            target = sides.tree / path
+            target.unlink(missing_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(sides.context.root / path, target)
+            yield path
 
 
-def _run(sides: Sides, measures: Sequence[Measure]) -> MeasurementRun:
+def _run(
+    sides: Sides, measurement: Measurement, arm: str, device: str, measures: Sequence[Measure], code: str
+) -> MeasurementRun:
     """Time an arm on both sides until the measures are decided; its samples are written beside the raw files."""
-    measurement, arm, device = arm_of(sides.task, measures[0])
-    one = cut_short(measurement, sides.task).model_copy(update={"arms": {arm: measurement.arms[arm]}})
+    one = _alone(cut_short(measurement, sides.task), arm)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
     run = MeasurementRun(id=f"{one.id}/{arm}", device=device)
     launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
-    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
+    key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, code))
     plan = Plan(one, launches, sides.context.timeout_s)
     try:
         _refuse_other_code(sides, one.arms[arm], plan, logs)

@@ -70,21 +70,19 @@ def _far_above(criterion: Criterion, index: int, measure: Measure, times: float)
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level, (sign, limit) = level_of(criterion, measure), measure.bound
     about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
-    about = about.but(location=task.place(measure), subject=measure.name, actual=_actual(measure, got))
+    about = about.but(location=task.place(measure), subject=measure.name)
     about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
+    actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
     settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
     return about(
         got.outcome,
         _message(measure, got),
         _remedy(task, measure, got),
+        actual=actual,
         severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
         evidence=got.run.raw if got.run else None,
         command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
     )
-
-
-def _actual(measure: Measure, got: Answer) -> str:
-    return f"{got.shown(measure)}, n = {got.seen.n}, on {_device(got)}" if got.seen else got.shown(measure)
 
 
 def _device(got: Answer) -> str:
@@ -206,7 +204,8 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         else:
             signed = f", signed by {one.signer}" if one.signer else ""
             made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
-            yield about.passed(f"The bundle {path} fits{_in_part(one)}, {made}.", actual="fits", impact="")
+            part = f" in part ({one.why}, since it was made)" if one.why else ""
+            yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
 def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -233,17 +232,11 @@ def _again(task: Task, one: HandedIn) -> str:
 def _stale(task: Task, one: HandedIn) -> str:
     """Return why a bundle answers no measure of the task, or nothing where it does."""
     if one.standing is Standing.STALE:
-        return f"{one.why}, since it was made" if one.runs else one.why
+        return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
-    if not one.runs or any(speaks_to(run, measure) for run in one.runs for measure in measures):
+    if any(speaks_to(run, measure) for run in one.runs for measure in measures):
         return ""
     return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
-
-
-def _in_part(one: HandedIn) -> str:
-    if not one.runs:
-        return f" ({one.why})"
-    return f" in part ({one.why}, since it was made)" if one.why else ""
 
 
 def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:

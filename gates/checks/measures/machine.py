@@ -14,7 +14,7 @@ from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
 from gates.report import Section
 from gates.task.measurement import Measurement
-from gates.task.task import Measure, Task
+from gates.task.task import Task
 from gates.words import counted, in_shell
 
 RULES = (
@@ -58,7 +58,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for measurement in _asked(task):
         name, level = measurement.id, _level(task, measurement)
         runs = measurements.of(name) if measurements else ()
-        runs += from_elsewhere(_measures(task, measurement), evidence)
+        runs += from_elsewhere(task.measures_of(name), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         why = next((run.problem for run in runs if run.problem), why)
         taken, about = [run for run in runs if run.taken], About(location=task.place(measurement), subject=name)
@@ -81,10 +81,6 @@ def _asked(task: Task) -> Iterator[Measurement]:
     yield from (one for one in task.measurements if one.arms and one.id in wanted)
 
 
-def _measures(task: Task, measurement: Measurement) -> list[Measure]:
-    return [measure for criterion in task.criteria for measure in criterion.measures if measure.from_ == measurement.id]
-
-
 def _level(task: Task, measurement: Measurement) -> Level:
     levels = [level_of(criterion, m) for criterion, _, m in targets_of(task) if m.from_ == measurement.id]
     return min(levels, key=list(Level).index)
@@ -103,17 +99,14 @@ def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, ask
         return Told(Outcome.UNKNOWN, "; ".join(reasons), QUIETER, level)
     by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
     by_cpu = [f"; CPU time decides, because {reason}" for one in by_clock for reason in contended(one)]
-    return Told(
-        Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(map(_copied, taken)), *by_cpu[:1]])
-    )
-
-
-def _copied(taken: Taken) -> str:
-    seen = noise(taken)
-    if seen is None:
-        return "no second copy was timed"
-    ratio = f"{seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
-    return f"a second copy of {taken.baseline} took {ratio} times as long as the first ({seen.n} pairs)"
+    copies = [
+        f"a second copy of {one.baseline} took {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}] times as long as the "
+        f"first ({seen.n} pairs)"
+        if (seen := noise(one))
+        else "no second copy was timed"
+        for one in taken
+    ]
+    return Told(Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(copies), *by_cpu[:1]]))
 
 
 def _attempts(runs: Sequence[MeasurementRun], why: str) -> Told:
@@ -139,14 +132,15 @@ _LOOKED = (
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
-    if not any(True for _ in targets_of(task)):
+    asked = [measure for _, _, measure in targets_of(task)]
+    if not asked:
         return
     yield from _outlooks(task, evidence)
     measurements = evidence.get(Measurements)
     runs = measurements.runs if measurements else ()
     if measurements is None:
         yield Section(title="Measurements", text=f"None: {evidence.why_missing(Measurements)}.")
-    for run in (*runs, *_taken_elsewhere(task, evidence)):
+    for run in (*runs, *(one for one in from_elsewhere(asked, evidence) if one.taken)):
         yield _describe_run(task, run)
     yield Section(
         title="Method",
@@ -175,13 +169,6 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
     text = f"Not compared: {seen.problem}." if seen.problem else none
     yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
-
-
-def _taken_elsewhere(task: Task, evidence: EvidenceSet) -> Iterator[MeasurementRun]:
-    wanted = {measure.from_ for _, _, measure in targets_of(task)}
-    for one in task.measurements:
-        if one.arms and one.id in wanted:
-            yield from (run for run in from_elsewhere(_measures(task, one), evidence) if run.taken)
 
 
 def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:

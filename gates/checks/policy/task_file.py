@@ -67,7 +67,9 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
         elif key in SETS:
             yield from (where.move(Part.BAR, f"{key} {w}", "asked for", "removed") for w in old if w not in new)
         else:
-            yield from _values(key, old, new, where)
+            part, what, was_then, is_now = _weighed(key, old, new)
+            if part:
+                yield where.move(part, what, was_then, is_now)
 
 
 def _uses(old: Sequence[Model], kept: Sequence[Model], new: Sequence[Model], where: Where) -> Iterator[Move]:
@@ -78,38 +80,30 @@ def _uses(old: Sequence[Model], kept: Sequence[Model], new: Sequence[Model], whe
         yield where.move(Part.CHANGED if i < gained else Part.BAR, f"uses {word}", "asked for", "removed")
 
 
-def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
-    """Compare two values of one key by what the key means."""
+def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, object, object]:
+    """Return what it means that a value of a key became another, how that is called, and both sides.
+
+    A limit that is gone asks for nothing, a tolerance that is new allows something.
+    """
     if key == "level":
         was, is_ = Level(str(old or Level.MUST)), Level(str(new or Level.MUST))
-        if LEVELS.index(is_) > LEVELS.index(was):
-            yield where.move(Part.BAR, "level", was, is_)
-    elif key == "on":
-        yield where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
-    elif key == "in" and isinstance(old, str):
+        return Part.BAR if LEVELS.index(is_) > LEVELS.index(was) else None, key, was, is_
+    if key == "on":
+        return Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new
+    if key == "in" and isinstance(old, str):
         wider = new is None or is_under(old, str(new))
-        yield where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
-    elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
-        yield from _limits(key, old, new, where)
-    elif key in DEMANDS:
-        yield where.move(Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed")
-    elif key == "expires":
-        if str(new) > str(old):
-            yield where.move(Part.WAIVER, "waiver until", old, new)
-    else:
-        yield where.move(Part.CHANGED, key, _words(old), _words(new))
-
-
-def _limits(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
-    """Compare two limits; a limit that is gone asks for nothing, a tolerance that is new allows something."""
-    lower_is_less = key.endswith(AT_LEAST)
-    if isinstance(old, int | float) and isinstance(new, int | float):
-        if (new < old) if lower_is_less else (new > old):
-            yield where.move(Part.BAR, key, old, new)
-    elif old is not None and key not in TOLERANCES:
-        yield where.move(Part.BAR, key, old, "removed")
-    elif old is None and new is not None and key in TOLERANCES:
-        yield where.move(Part.BAR, key, "exact", new)
+        return Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere"
+    if key == "expires":
+        return Part.WAIVER if str(new) > str(old) else None, "waiver until", old, new
+    if key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
+        if isinstance(old, int | float) and isinstance(new, int | float):
+            less = new < old if key.endswith(AT_LEAST) else new > old
+            return Part.BAR if less else None, key, old, new
+        lower = (old is None) == (key in TOLERANCES)
+        return Part.BAR if lower else None, key, "exact" if old is None else old, "removed" if new is None else new
+    if key in DEMANDS:
+        return Part.CHANGED if new else Part.BAR, key, _words(old), _words(new) if new else "removed"
+    return Part.CHANGED, key, _words(old), _words(new)
 
 
 def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
