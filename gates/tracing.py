@@ -23,7 +23,7 @@ from gates.project.what_was_read import led_nowhere
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, EntryPoint, Task
-from gates.task.yaml_source import did_you_mean
+from gates.task.yaml_source import meant
 
 if TYPE_CHECKING:
     from gates.evidence.source_tree import PatternTrace
@@ -292,9 +292,8 @@ def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator
                 message = f"a marker of {test.id} names no criterion"
                 yield said(kind=Kind.DEAD, message=message, remediation=f"Name {fix}")
             elif marker.names not in criteria:
-                hint = did_you_mean(marker.names, criteria)
-                message = f"{test.id} is marked for {marker.names!r}, which does not exist"
-                message += hint if hint.startswith("; did") else ""
+                hint = meant(marker.names, criteria)
+                message = f"{test.id} is marked for {marker.names!r}, which does not exist{hint}"
                 yield said(kind=Kind.DEAD, message=message, remediation="Fix the marker's id.")
 
 

@@ -108,17 +108,21 @@ def as_json(value: object) -> object:
     return found if isinstance(found, bool | int | float) else str(value)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the words `; did you mean 'x'?`, or the list of what is known where nothing is near."""
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the words `; did you mean 'x'?`, or nothing where nothing is near."""
     names = sorted(set(known))
     near = (
         [name for name in names if name.casefold() == word.casefold()]
         or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
         or [name for name in names if word and name.startswith(word)]
     )
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; known: {', '.join(names)}" if names else ""
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return what may have been meant, or the list of what is known where nothing is near."""
+    names = sorted(set(known))
+    return meant(word, names) or (f"; known: {', '.join(names)}" if names else "")
 
 
 def _text(path: Path, shown_as: str) -> str:
