@@ -23,9 +23,9 @@ def test_what_is_wrong_comes_first_and_what_was_not_understood_is_listed(tmp_pat
     assert "1 contradicted" in lines[0]
     assert "numbers were computed again or found; not understood: lines 3, 4, 8," in lines[0]
     assert lines[2].endswith("r.md:56  Requirements verified: 6/8 (85%)")
-    assert lines[4].endswith("it is 75.0 %")
+    assert lines[4].endswith("it is 75 %")
     page = (project / "page.md").read_text(encoding="utf-8")
-    assert page.index("6/8 is 85 %") < page.index("| unsupported |")
+    assert page.index("6/8 (85%)") < page.index("| unsupported |")
 
 
 def test_what_is_audited_cannot_write_on_the_page(tmp_path: Path) -> None:
