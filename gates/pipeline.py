@@ -7,38 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
 
-from gates import registry
+from gates import criteria, registry
 from gates.check import Evidence, EvidenceSet, writable
 from gates.config import Context
-from gates.criteria import (
-    cover,
-    decide,
-    decide_gate,
-    judge_coverage,
-    recounted,
-    score_gate,
-    score_task,
-    stand,
-    statuses_of,
-    unneeded,
-    unseen,
-    waive,
-)
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import (
-    Decision,
-    FileDigest,
-    Finding,
-    Outcome,
-    Planned,
-    Revision,
-    RuleText,
-    Severity,
-    TaskIdentity,
-)
+from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
@@ -141,10 +117,10 @@ def fold(
     """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
     seen = [finding for gate in gates for finding in gate.findings] + [*findings]
-    statuses = statuses_of(task, seen)
-    coverage = cover(task, statuses)
-    gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
-    findings += (*unneeded(task, gates, day_of(evidence)), *unseen(task, seen, statuses))
+    statuses = criteria.statuses_of(task, seen)
+    coverage = criteria.cover(task, statuses)
+    gates = tuple(criteria.recounted(gate, criteria.judge_coverage(task, coverage)) for gate in gates)
+    findings += (*criteria.unneeded(task, gates, day_of(evidence)), *criteria.unseen(task, seen, statuses))
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
@@ -153,11 +129,11 @@ def fold(
         environment=environment,
         started_at=started_at,
         duration_s=duration_s,
-        verdict=decide(everything),
-        score=score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
+        verdict=criteria.decide(everything),
+        score=criteria.score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         findings=findings,
         gates=gates,
-        criteria=tuple(stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
+        criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
         coverage=coverage,
         commands=evidence.commands(),
         evidence=files,
@@ -169,17 +145,17 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
     checks = gate.plan(task)
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
-    findings = waive(task, findings, today or day_of(evidence))
-    coverage = judge_coverage(task, cover(task, statuses_of(task, findings)))
+    findings = criteria.waive(task, findings, today or day_of(evidence))
+    coverage = criteria.judge_coverage(task, criteria.cover(task, criteria.statuses_of(task, findings)))
     if coverage.outcome is Outcome.FAILED:  # whatever the other gates will see
         findings = tuple(coverage if f.rule == coverage.rule else f for f in findings)
-    decision, reasons = decide_gate(findings)
+    decision, reasons = criteria.decide_gate(findings)
     return GateReport(
         name=gate.name,
         title=gate.title,
         stage=gate.stage,
         decision=decision,
-        score=score_gate(checks, findings),
+        score=criteria.score_gate(checks, findings),
         planned=len(checks),
         decided=len({check.id for check in checks} & {finding.check for finding in findings}),
         ran=True,
