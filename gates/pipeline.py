@@ -5,10 +5,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial
 
 from gates import criteria, registry
-from gates.check import Evidence, EvidenceSet, writable
+from gates.check import About, Evidence, EvidenceSet, writable
 from gates.config import Context
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.run_date import RunDate, day_of
@@ -43,6 +42,9 @@ RULES = (
     ),
     *what_was_read.RULES,
 )
+
+
+UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
 
 
 @dataclass(frozen=True)
@@ -215,13 +217,8 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
         return
     off = ", ".join(sorted(planned ^ decided)) or "nothing was planned"
     message = f"The {gate.name} gate did not decide exactly what it planned: {off}."
-    yield _unfounded("GT001", "plan", message, "This is a fault of the gate; report it.", subject=gate.name)
-
-
-def _unfounded(rule: str, check: str, message: str, remedy: str, *, subject: str = "", impact: str = "") -> Finding:
-    """Say of the run as a whole why it can be no pass."""
-    said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL)
-    return said(message=message, remediation=remedy, subject=subject, impact=impact)
+    about = UNFOUNDED.but(rule="GT001", check="plan", subject=gate.name)
+    yield about.unknown(message, "This is a fault of the gate; report it.")
 
 
 def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
@@ -231,9 +228,8 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     message = f"Files changed during the run: {', '.join(changed[:5])}."
-    impact = "The evidence speaks of no one state of the files."
-    fix = "Run again and leave the files alone; fix tests that write into the source tree."
-    yield _unfounded("GT002", "revision", message, fix, impact=impact)
+    about = UNFOUNDED.but(rule="GT002", check="revision", impact="The evidence speaks of no one state of the files.")
+    yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")
 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:
