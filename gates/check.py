@@ -112,11 +112,6 @@ class EvidenceSet:
         """Return what was collected, in the order of collection."""
         return list(self._present.values())
 
-    @classmethod
-    def withheld(cls, reason: str) -> Self:
-        """Return an empty set that gives one reason for everything that is missing."""
-        return cls(why=reason)
-
 
 def nothing_to_tell(_task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
     """Return no section: the findings say it all."""

@@ -188,7 +188,7 @@ def _run_gate(
         first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
+        withheld = EvidenceSet(why=why_not.partition(", because")[0])
         report = _put_off(judge(gate, task, withheld, day_of(evidence)), first)
     else:
         for number, kind in enumerate(gate.uses, start=1):

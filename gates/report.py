@@ -119,11 +119,6 @@ class CriterionReport(Model):
     tests: tuple[Trace, ...] = ()
     measures: tuple[Trace, ...] = ()
 
-    @property
-    def unmeasured(self) -> bool:
-        """Return whether tests alone stand for a text that names a quantity or a device; no verdict reads it."""
-        return self.status is Status.PASS and not self.measures and bool(QUANTITY.search(self.text))
-
 
 class Coverage(Model):
     """How many criteria stand where, and the share that the task asks for; the share leaves waived ones out."""
@@ -145,11 +140,6 @@ class Coverage(Model):
     def share(self) -> float:
         """Return the share of the criteria that are verified, 0 where none counts."""
         return self.counts.get(Status.PASS, 0) / self.counting if self.counting else 0.0
-
-    @property
-    def words(self) -> str:
-        """Return the counts in words, such as `6 PASS, 2 PARTIAL`."""
-        return ", ".join(f"{count} {status.value}" for status, count in self.counts.items() if count)
 
 
 class Since(Model):

@@ -87,7 +87,7 @@ def _read(path: Path, shown: str) -> str:
 def _evidence(project: Project, task: str | None) -> EvidenceSet:
     """Run the tests of the task, where one is named."""
     if task is None:
-        return EvidenceSet.withheld(NO_TASK)
+        return EvidenceSet(why=NO_TASK)
     evidence = EvidenceSet()
     with guarded_folder() as folder:
         evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
