@@ -146,14 +146,8 @@ class Check:
     def planned(self, task: Task) -> Iterator[Planned]:
         """Return what is to be decided, each with what it rests on and its row of the matrix."""
         for one in self.plan(task):
-            yield one.model_copy(
-                update={
-                    "basis": one.basis or self.basis,
-                    "row": one.row or self.row,
-                    "label": one.label or self.label,
-                    "kind": self.name.replace("_", " ").capitalize(),
-                }
-            )
+            own = {"basis": one.basis or self.basis, "row": one.row or self.row, "label": one.label or self.label}
+            yield one.model_copy(update={**own, "kind": self.name.replace("_", " ").capitalize()})
 
 
 def discover() -> tuple[Check, ...]:

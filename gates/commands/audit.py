@@ -103,11 +103,8 @@ def _text(shown: str, found: Audited) -> str:
     lines = [f"{shown}: {found}", ""]
     for one in found.claims:
         standing, place, said, claimed, seen = (visible(_short(cell)) for cell in _row(shown, one))
-        lines += [
-            f"{standing.upper():<13} {place}  {said}",
-            f"{'':<13} claimed: {claimed}",
-            f"{'':<13} seen:    {seen}",
-        ]
+        lines.append(f"{standing.upper():<13} {place}  {said}")
+        lines += [f"{'':<13} {name:<8} {told}" for name, told in (("claimed:", claimed), ("seen:", seen))]
     return "\n".join(lines) + "\n"
 
 

@@ -194,13 +194,5 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
         yield f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'
 
 
-CHECK = Check(
-    "criteria",
-    "business-logic",
-    10,
-    RULES,
-    (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
-    plan,
-    judge,
-    page,
-)
+USES = (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode)
+CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)
