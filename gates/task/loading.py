@@ -56,7 +56,8 @@ def load(path: Path, root: Path) -> Task:
     try:
         task = Task.model_validate({**document.value, **own})
     except ValidationError as error:
-        problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
+        wrong = [item for item in error.errors() if item["type"] != "too_short" or not item["input"]]
+        problems += [_problem(item, document) for item in wrong]  # a list is not empty because its entries are wrong
         raise SourceError(shown_as, document.text, problems) from error
     problems += _loose(task, document)
     if problems:
@@ -175,11 +176,6 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
     message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
     empty = ", found nothing" if error["input"] is None else ""
     return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
-
-
-def _follows(error: ErrorDetails) -> bool:
-    """Return whether a complaint only follows from others: a list is not empty because its entries are wrong."""
-    return error["type"] == "too_short" and bool(error["input"])
 
 
 def _what(key: Key) -> str:
