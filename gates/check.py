@@ -113,11 +113,6 @@ class EvidenceSet:
         return list(self._present.values())
 
 
-def nothing_to_tell(_task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
-    """Return no section: the findings say it all."""
-    return iter(())
-
-
 @dataclass(frozen=True)
 class Check:
     """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
@@ -138,7 +133,7 @@ class Check:
     uses: tuple[type[Evidence], ...]
     plan: Callable[[Task], Iterable[Planned]]
     judge: Callable[[Task, EvidenceSet], Iterable[Finding]]
-    page: Callable[[Task, EvidenceSet], Iterator[Section]] = nothing_to_tell
+    page: Callable[[Task, EvidenceSet], Iterator[Section]] = lambda _task, _evidence: iter(())
     basis: Basis = Basis.OBSERVED
     row: Row | None = None
     label: str = ""
