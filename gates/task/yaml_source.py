@@ -79,7 +79,7 @@ class Document:
 
 def read(path: Path, shown_as: str) -> Document:
     """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
-    text = _text(path, shown_as)
+    text = text_of(path, shown_as, MAX_BYTES)
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
         raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
@@ -125,13 +125,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return meant(word, names) or (f"; known: {', '.join(names)}" if names else "")
 
 
-def _text(path: Path, shown_as: str) -> str:
+def text_of(path: Path, shown_as: str, most: int) -> str:
+    """Return the text of a file of so many bytes at most; raise `UsageError` where it has none."""
     try:
         if path.is_dir():
             raise UsageError(f"{shown_as}:1:1: expected a task file, found a directory")
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {MAX_BYTES}; split the task")
+        if size > most:
+            raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {most}; split it")
         raw = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{shown_as}:1:1: cannot be read: {error.strerror or error}") from error

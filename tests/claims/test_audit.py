@@ -40,7 +40,7 @@ def test_what_is_audited_cannot_write_on_the_page(tmp_path: Path) -> None:
 def test_report_that_cannot_be_read_is_a_wrong_use(tmp_path: Path) -> None:
     written(tmp_path, {"r.md": b"\xff\xfe"})
     ended = gates(tmp_path, "audit", "r.md")
-    assert (ended.code, "r.md: it is not UTF-8" in ended.err) == (2, True)
+    assert (ended.code, "r.md:1:1: byte 0xff is not UTF-8" in ended.err) == (2, True)
 
 
 def test_with_a_task_its_tests_answer_the_counts(tmp_path: Path) -> None:
