@@ -72,7 +72,7 @@ def judged(case: Case) -> Row:
     failed = finding.outcome is Outcome.FAILED
     return (
         case.shown, finding.outcome.value, case.kept(finding), str(finding.location) if failed else "-",
-        finding.actual if failed else "-", str(leaks.seen[0].last.epochs),
+        finding.actual if failed else "-", str(leaks.seen[0].epochs),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
@@ -111,6 +112,28 @@ class EvidenceSet:
     def present(self) -> list[Evidence]:
         """Return what was collected, in the order of collection."""
         return list(self._present.values())
+
+
+class RunDate(Evidence):
+    """The day on which the run began: waivers end by it, whenever its findings are judged again."""
+
+    lasting: ClassVar[bool] = False
+    today: date
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Take the day from the context; a task without waivers does not hang on it."""
+        if not task.waivers:
+            raise EvidenceUnavailable("the task has no waivers, so its findings do not hang on the day")
+        if context.today is None:
+            raise EvidenceUnavailable("no day was given, so no waiver works")
+        return cls(how="the clock of this machine, in UTC", today=context.today)
+
+
+def day_of(evidence: EvidenceSet) -> date | None:
+    """Return the day of the run, or `None` where nothing hangs on it or none was seen."""
+    seen = evidence.get(RunDate)
+    return seen.today if seen else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gates.check import EvidenceSet
 from gates.claims import BETWEEN, BLOCKS, Answer, Claim, Form, Line, Span, claim
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestOutcome, function_of
+from gates.evidence.tests.test_records import Out, TestOutcome, function_of
 
 NUM = r"\d{1,9}(?:\.\d{1,6})?"
 UNIT = r"(?: ?(%|[A-Za-z\u00d7]{1,8}\b))?"
@@ -266,7 +266,7 @@ def _contradiction(said: Mapping[str, int], earlier: dict[str, tuple[int, int]],
 
 def _agrees(run: PytestRun, said: Mapping[str, int], others: str, every: bool) -> Answer:
     seen = {name: sum(test.outcome.value == name for test in run.tests) for name in said}
-    seen |= {"total": len(run.tests), "deselected": len(run.deselected)}
+    seen |= {"total": len(run.tests), "deselected": len(run.out(Out.DESELECTED))}
     left = [test for test in run.tests if every and not test.passed]
     bad = [test for test in left if test.outcome in {TestOutcome.FAILED, TestOutcome.ERROR}]
     good = False if bad or any(seen[name] != count for name, count in said.items()) else None if left else True

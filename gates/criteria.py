@@ -171,6 +171,9 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
             )
 
 
+OPTIONAL = "what verifies it is optional"
+
+
 def statuses_of(task: Task, findings: Sequence[Finding]) -> list[Status]:
     """Return where each criterion stands by all that was found, in the order of the task."""
     return [status(f for f in findings if f.criterion == criterion.id) for criterion in task.criteria]
@@ -201,10 +204,12 @@ def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) 
     stands = [*zip(task.criteria, statuses, strict=True)]
     required = [(criterion, status) for criterion, status in stands if criterion.level is Level.MUST]
     for criterion, status in required:
-        said = any(f.blocks or f.leaves_open for f in findings if f.criterion == criterion.id)
+        told = [f for f in findings if f.criterion == criterion.id]
+        said = any(f.blocks or f.leaves_open for f in told)
         if not said and status not in {Status.PASS, Status.WAIVED}:
             name, place = criterion.id, task.place(criterion)
-            message = f"Nothing was seen to hold of {name}: what verifies it is optional or not for here."
+            unmeasured = (f.message for f in told if f.outcome is Outcome.NOT_APPLICABLE and f.expected)
+            message = f"Nothing was seen to hold of {name}: {next(unmeasured, OPTIONAL)}."
             fix = f"Bind {name} to a test or measure of level must that applies here."
             yield say(message, fix, check=f"seen:{name}", criterion=name, level=criterion.level, location=place)
     if required and all(status is Status.WAIVED for _, status in required):

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from gates import criteria, registry
-from gates.check import About, Evidence, EvidenceSet, writable
+from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
 from gates.evidence.lines.traced import ImportedCode
-from gates.evidence.run_date import RunDate, day_of
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity

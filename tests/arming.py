@@ -8,7 +8,7 @@ from building import written
 
 from gates.measuring.bench import Launch, launch
 from gates.measuring.rounds import Plan
-from gates.task.measurement import Arm
+from gates.task.measurement import Arm, Measurement
 
 STEPS = """
 import asyncio, dataclasses, io, json, os, sys, time
@@ -118,8 +118,8 @@ def started(root: Path, *, seed: int = 1, **arm: Any) -> Launch:
     return launch(Arm.model_validate(arm), python=sys.executable, paths=[root], threads=1, seed=seed)
 
 
-def a_plan(root: Path, arms: dict[str, dict[str, Any]], **changes: Any) -> Plan:
+def a_plan(root: Path, arms: dict[str, dict[str, Any]], segment_s: float = 0.002, **changes: Any) -> Plan:
     """A plan of short segments."""
-    facts: dict[str, Any] = {"segment_s": 0.002, "budget_s": 20.0, "start_s": 20.0}
+    facts = {"id": "bench", "arms": arms, "budget_s": 20.0, "clock": "wall", **changes}
     ways = {name: (lambda seed, arm=arm: started(root, seed=seed, **arm)) for name, arm in arms.items()}
-    return Plan(arms=ways, **{**facts, **changes})
+    return Plan(Measurement.model_validate(facts), ways, 20.0, segment_s)

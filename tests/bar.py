@@ -6,9 +6,9 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from gates.check import RunDate
 from gates.checks.policy.judge import Goalposts, Mode
 from gates.checks.policy.tests import Move, Part
-from gates.evidence.run_date import RunDate
 from gates.model import Location
 
 TODAY = date(2026, 3, 1)

@@ -121,7 +121,6 @@ def a_run(*tests: TestRecord, **changes: Any) -> PytestRun:
         "commands": (CommandRecord(purpose="test suite", argv=("python", "-m", "pytest"), ended="", duration_s=1.0),),
         "process": a_process(int(bad)),
         "tests": records,
-        "deselected": (),
         "collect_errors": (),
         "warnings": (),
         "running": (),

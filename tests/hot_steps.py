@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.hot_path import HotPaths, HotRead, HotRun, HotSeen, HotStep
+from gates.checks.hot_path import HotPaths, HotRead, HotSeen, HotStep
 from gates.model import Location
 from gates.task.task import Task
 
@@ -30,13 +30,15 @@ def a_step(*reads: HotRead, waited: float = 0.001, rest: float = 0.019, **change
     return HotStep.model_validate(facts)
 
 
-def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotRun:
+def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotSeen:
     """A process that came to its end; the steps that are left out are put before those given."""
     first = (a_step(),) * max(2, len(steps) * 3 // 17)
-    return HotRun.model_validate({"steps": (*first, *steps), **changes})
+    return HotSeen.model_validate({"runs": ((*first, *steps),), **changes})
 
 
-def hot(*runs: HotRun) -> HotPaths:
-    """The evidence of one hot path, sound where nothing else is given."""
-    seen = HotSeen(runs=runs or (a_hot_run([a_step()] * 12),))
-    return HotPaths(how="steps taken apart", seen=(seen,))
+def hot(*seen: HotSeen) -> HotPaths:
+    """The evidence of one hot path, seen in some processes, sound where nothing else is given."""
+    runs = seen or (a_hot_run([a_step()] * 12),)
+    all_steps = [steps for each in runs for steps in each.runs]
+    whole = HotSeen.model_validate({"runs": all_steps, "problem": runs[-1].problem})
+    return HotPaths(how="steps taken apart", seen=(whole,))

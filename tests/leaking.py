@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.leaks import Holder, LeakRun, Leaks, Rung, Watched
+from gates.checks.leaks import Holder, LeakRun, Leaks, Rung
 from gates.model import Location
 from gates.task.task import Task
 
@@ -27,13 +27,13 @@ def growing(by: float = MB, epochs: int = 30) -> list[float]:
     return [100.0 * MB + by * i for i in range(epochs)]
 
 
-def a_watch(epochs: int = 30, **changes: Any) -> Watched:
+def a_watch(epochs: int = 30, **changes: Any) -> LeakRun:
     """A run to its end in which no rung grows; a rung is given by its name, or left out with `None`."""
     names = ("tensors", "graph", "python", "private")
     given: dict[str, Sequence[float] | None] = {name: changes.pop(name, level(epochs=epochs)) for name in names}
     rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
     facts: dict[str, Any] = {"form": "returned", "asked": epochs, "epochs": epochs, "rungs": rungs}
-    return Watched.model_validate({**facts, **changes})
+    return LeakRun.model_validate({**facts, **changes})
 
 
 def a_holder(**changes: Any) -> Holder:
@@ -46,7 +46,7 @@ def a_holder(**changes: Any) -> Holder:
 ALLOCATED = Location(path="pkg/model.py", line=3)
 
 
-def leaked(first: Watched | None = None, longer: Watched | None = None, **changes: Any) -> Leaks:
+def leaked(first: LeakRun | None = None, longer: LeakRun | None = None, **changes: Any) -> Leaks:
     """What was seen of the first callable of a task: nothing grew, where nothing else is given."""
-    facts: dict[str, Any] = {"first": first or a_watch(), "longer": longer}
-    return Leaks(how="each callable over and over", seen=(LeakRun.model_validate({**facts, **changes}),))
+    run = (longer or first or a_watch()).model_copy(update={"longer": longer is not None, **changes})
+    return Leaks(how="each callable over and over", seen=(LeakRun.model_validate(dict(run)),))

@@ -5,17 +5,17 @@ from typing import Any
 
 from building import a_process, a_task
 
-from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.child.probing import read_entries
+from gates.child.probing import Probed
+from gates.evidence.recorded_orders import Happened, runtime_orders
 from gates.evidence.recorded_step import (
     Attempt,
     Compared,
-    Happened,
     Logged,
     Overflowed,
     Recorded,
+    Recording,
+    StepRecording,
     as_recorded,
-    runtime_orders,
 )
 from gates.model import Location
 from gates.scan.loading import load_rules
@@ -38,8 +38,7 @@ ORDER = (
 
 def read_journal(path: Path) -> Recorded:
     """What a journal tells that was sealed with our secret."""
-    entries, foreign = read_entries(path, SECRET)
-    return as_recorded(entries, foreign)
+    return as_recorded(Probed.told(path, SECRET))
 
 
 def a_trained_task(**changes: Any) -> Task:
@@ -115,5 +114,5 @@ def after_overflow(**changes: Any) -> Recorded:
 def recorded(plain: Recorded | None = None, overflow: Recorded | None = None, **changes: Any) -> Recording:
     """The recording of the first training step of a task, sound where nothing else is given."""
     facts: dict[str, Any] = {"plain": plain or a_recorded(), "overflow": overflow or after_overflow()}
-    step = StepRecording(index=0, name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
+    step = StepRecording(name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
     return Recording(how="each training step recorded", steps=(step,))

@@ -30,7 +30,7 @@ def a_taken(**changes: Any) -> Taken:
 
 def a_machine(**changes: Any) -> Machine:
     """Two cores, all of which may be used."""
-    return Machine.model_validate({"cores": 2, "quota": "", "throttled_s": 0.0, "pressure_s": 0.0, **changes})
+    return Machine.model_validate({"cores": 2, "quota": "", "throttled_s": 0.0, **changes})
 
 
 def some_samples(*, old: list[float] = OLD, new: list[float] = NEW, **more: tuple[list[float], list[float]]) -> Samples:
@@ -52,6 +52,11 @@ def an_attempt(*, old: list[float] = OLD, new: list[float] = NEW, **changes: Any
         "restarts": tuple(i // 4 for i in range(len(old))), "metrics": some_samples(old=old, new=new).metrics,
     }  # fmt: skip
     return Attempt.model_validate({**facts, **changes})
+
+
+def a_run_of(samples: Samples, taken: Taken | None = None, earlier: tuple[Attempt, ...] = ()) -> MeasurementRun:
+    """A run that came to samples."""
+    return MeasurementRun(id="bench", device="any", samples=samples, taken=taken, earlier=Recalled(attempts=earlier))
 
 
 def a_timed_task(*measures: dict[str, object], **changes: Any) -> Task:

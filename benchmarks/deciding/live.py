@@ -10,14 +10,13 @@ from pathlib import Path
 
 from benchmarks.deciding.load import load
 from gates.measuring import answers
-from gates.measuring.answers import Source
 from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
 from gates.measuring.session import measure
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
-from gates.task.measurement import Arm
+from gates.task.measurement import Arm, Measurement
 from gates.task.task import Measure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,28 +47,30 @@ def promise(limit: float) -> Measure:
 def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Plan:
     """Return the plan of comparing an arm with one that does a multiple of its work."""
 
-    def start(of: float) -> Callable[[int], Launch]:
-        arm = Arm(call="benchmarks.deciding.arms:make", args=(of,))
-        return lambda seed: launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
+    arms = {
+        name: Arm(call="benchmarks.deciding.arms:make", args=(of,)) for name, of in (("base", 1.0), ("cand", factor))
+    }
+    ways = {name: partial(_started, arm) for name, arm in arms.items()}
+    return Plan(Measurement(id="live", arms=arms, pairs=most, budget_s=budget_s, clock="wall"), ways)
 
-    return Plan(arms={"base": start(1.0), "cand": start(factor)}, most=most, budget_s=budget_s)
+
+def _started(arm: Arm, seed: int) -> Launch:
+    return launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
 
 
 def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, float, str]:
     """Measure and decide once; return the outcome, the whole pairs, and why it is open where it is."""
 
-    def settled(samples: Samples, taken: Taken) -> bool:
-        return answers.settled([asked], Source(samples, taken))
+    def seen(samples: Samples, taken: Taken) -> MeasurementRun:
+        return MeasurementRun(id="live", device="any", samples=samples, taken=taken)
 
     try:
-        samples, taken = measure(plan_of(factor), folder, settled)
+        samples, taken = measure(plan_of(factor), folder, lambda *now: answers.settled([asked], seen(*now)))
     except ArmFailed as error:
         return Outcome.UNKNOWN, 0, str(error)
-    source = Source(samples, taken)
-    seen = answers.estimated(asked, source)
-    reasons = answers.unfit(asked, source, seen)
-    why = "the machine was unfit" if reasons else "the interval holds the limit"
-    return answers.outcome(asked, source), taken.pairs / taken.split, why
+    got = answers.answered(asked, seen(samples, taken))
+    why = "the machine was unfit" if got.unfit else "the interval holds the limit"
+    return got.outcome, taken.pairs / taken.split, why
 
 
 def run(regime: str, factor: float, asked: Measure, runs: int, say: Callable[[str], None]) -> Tally:

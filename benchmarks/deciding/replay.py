@@ -36,7 +36,7 @@ def fixed(window: Window, limit: float, pairs: int) -> Outcome:
     """Decide by the plain sign-test interval of so many pairs, looked at once."""
     asked, source = question(limit), window.source(pairs)
     try:
-        return compare(estimate(asked, source.samples.metrics["step_time_s"]), *asked.bound)
+        return compare(estimate(asked, answers.samples_of(source).metrics["step_time_s"]), *asked.bound)
     except NotEnough:
         return Outcome.UNKNOWN
 
@@ -53,7 +53,7 @@ def peeking(window: Window, limit: float) -> tuple[Outcome, int]:
 def sequential(window: Window, rule: str, limit: float) -> str:
     """Decide by another tool's rule on samples of one arm taken after those of the other."""
     most = window.trace.most
-    arms = window.source(most).samples.metrics["step_time_s"].arms
+    arms = answers.samples_of(window.source(most)).metrics["step_time_s"].arms
     return rules.SEQUENTIAL[rule](arms[BASELINE][: most // 2], arms[CANDIDATE][most // 2 :], limit)
 
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gates.measuring import answers
-from gates.measuring.answers import Source
 from gates.measuring.interval import looks_until
 from gates.measuring.rounds import apart, copies_until
 from gates.measuring.samples import Samples
-from gates.measuring.taken import Taken
+from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
 from gates.task.task import Measure
 
@@ -41,9 +40,9 @@ class Window:
     @property
     def looks(self) -> tuple[int, ...]:
         """Return after how many pairs a measurement would look; the last one is its end."""
-        return looks_until(self.trace.most, self.trace.taken.split)
+        return looks_until(self.trace.most)
 
-    def source(self, pairs: int) -> Source:
+    def source(self, pairs: int) -> MeasurementRun:
         """Return the first pairs as a measurement would hand them over."""
         end = self.first + pairs
         metric, taken = self.trace.samples.metrics["step_time_s"], self.trace.taken
@@ -57,14 +56,13 @@ class Window:
             for name in ("stretch", "halves", "switches", "whole")
         }
         changed = metric.model_copy(update={"arms": arms})
-        return Source(
-            self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}}),
-            taken.model_copy(update={
-                **cut, "pairs": pairs, "most": self.trace.most, "restarts": taken.restarts[self.first : end],
-                "planned_starts": 0,  # later starts of a long trace last longer than those of a measurement
-                "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
-            }),
-        )  # fmt: skip
+        cut_short = taken.model_copy(update={
+            **cut, "pairs": pairs, "most": self.trace.most, "restarts": taken.restarts[self.first : end],
+            "planned_starts": 0,  # later starts of a long trace last longer than those of a measurement
+            "copies": taken.copies[copies], "cpu_copies": taken.cpu_copies[copies],
+        })  # fmt: skip
+        seen = self.trace.samples.model_copy(update={"metrics": {"step_time_s": changed}})
+        return MeasurementRun(id="trace", device="any", samples=seen, taken=cut_short)
 
 
 def question(limit: float) -> Measure:

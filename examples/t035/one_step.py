@@ -1,6 +1,7 @@
 """One training step of one arm by itself, for whoever times the arms against each other, each in its own process."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,13 +12,17 @@ from amp_core.benchmark.workload import TrainingWorker, workload_for
 CHECKED_EVERY = 256  # steps: reading the losses waits for the device
 
 
-def make_step(arm: str, device: str) -> Callable[[], Tensor]:
+def make_step(arm: str, device: str, batch_size: int | None = None) -> Callable[[], Tensor]:
     """Return the step of an arm (a precision, or one by hand such as `bf16_by_hand`) on a device.
+
+    Without a batch size it is that of the benchmark's workload. A smaller one costs less time and hides less of what a
+    step does besides its products.
 
     What it returns has an attribute `items_per_step`: the tokens that a step predicts.
     """
     on = torch.device(device)
     workload = workload_for(on)
+    workload = replace(workload, batch_size=batch_size or workload.batch_size)
     return Step(workload.worker(arm, on, workload.batches(on)), arm, workload.tokens)
 
 

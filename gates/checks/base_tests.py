@@ -15,12 +15,12 @@ from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests, tests_of
+from gates.evidence.tests.bound_tests import moved_symbols, moved_tests, tests_of
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome, function_of
 from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
-from gates.project.files import SUPPORT, import_roots, is_code, is_test_file
+from gates.project.files import SUPPORT, import_roots, is_code, is_test_file, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import task_at_base
 from gates.report import Section

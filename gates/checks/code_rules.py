@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.evidence.source_tree import AppliedRule, CodeRules, RuleSite
+from gates.evidence.source_tree import CodeRules, RuleSite, RuleTrace
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.task.task import Task
 
@@ -61,7 +61,7 @@ def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
         yield about.passed(message, expected="kept", actual="kept")
 
 
-def _broken(about: About, rule: AppliedRule, site: RuleSite) -> Finding:
+def _broken(about: About, rule: RuleTrace, site: RuleSite) -> Finding:
     more = len(site.trace) - SHOWN
     shown = site.trace if more <= 0 else (*site.trace[: SHOWN // 2], f"... {more} more ...", *site.trace[-SHOWN // 2 :])
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."

@@ -1,13 +1,10 @@
 """Callables that run several times at once, in threads, and must come to the same as alone."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-
-from pydantic import JsonValue
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
 
 from gates.check import Said
-from gates.child.probing import Probe, Probed, location, number
-from gates.child.values import Unseen, differences, shown
+from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, RuleText
 from gates.report import Section
@@ -17,7 +14,6 @@ from gates.task.probes import Concurrent
 class Differed(Model):
     """A round in which something else came of it than alone: what, in words, or the error that was raised."""
 
-    number: int
     forced: bool
     expected: str = ""
     found: str = ""
@@ -53,10 +49,6 @@ class Together(Model):
         return 3 / self.met if self.met and not self.failed else None
 
 
-KEPT = 20
-NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
-
-
 class Concurrency(Probes[Concurrent, Together]):
     """All that a task wants to see done at once."""
 
@@ -66,86 +58,13 @@ class Concurrency(Probes[Concurrent, Together]):
     @classmethod
     def look(cls, probe: Probe, name: str, part: Concurrent, limit_s: float) -> Together:
         """Do it alone, and at once, in a process of its own."""
-        asked = {
-            **part.model_dump(include={"call", "take", "shared", "args", "use", "read", "times", "budget_s"}),
-            "each": part.each or (part.args,) * part.workers,
-            "workers": part.count,
-            "rounds": part.rounds,
-        }
+        keys = {"call", "take", "shared", "args", "use", "read", "times", "tolerance", "relative", "budget_s"}
+        keys |= {"expected"} & part.model_fields_set
+        each = part.each or (part.args,) * part.workers
+        asked = {**part.model_dump(include=keys), "each": each, "workers": part.count, "rounds": part.rounds}
         probed = probe.ask("concurrency", name, asked, limit_s)
         base = Together(problem=probed.trouble, place=probed.place)
-        return readable(base, lambda: _facts(part, probed))
-
-
-def _facts(one: Concurrent, probed: Probed) -> dict[str, object]:
-    alone = {entry["worker"]: json.loads(str(entry["result"])) for entry in probed.of("alone")}
-    rounds = [_Round.model_validate(entry) for entry in probed.of("round")]
-    differed = [found for each in rounds for told in each.unlike if (found := _differed(one, alone, each, told))]
-    own, forced = [each for each in rounds if not each.forced], [each for each in rounds if each.forced]
-    last = rounds[-1] if rounds else _Round(round=0, forced=False)
-    return {
-        "unclear": _unclear(one, alone, probed),
-        "rounds": len(own),
-        "met": sum(each.overlap_s > 0 for each in own),
-        "forced": len(forced),
-        "pauses": sum(each.pauses for each in forced),
-        "failed": len({each.number for each in differed if not each.forced}),
-        "failed_forced": len({each.number for each in differed if each.forced}),
-        "differed": tuple(differed[:KEPT]),
-        "stood": tuple(_stood(*each) for each in last.stood),
-        "stood_at": next((place for _, line in last.stood if (place := location(line))), None),
-        "slow": last.slow,
-        "stood_forced": bool(last.stood) and last.forced,
-        "free_threaded": next((bool(entry["free_threaded"]) for entry in probed.of("threading")), None),
-    }
-
-
-class _Round(Model):
-    """What was told of one round."""
-
-    round: int
-    forced: bool
-    overlap_s: float = 0.0
-    pauses: int = 0
-    unlike: tuple[dict[str, JsonValue], ...] = ()
-    stood: tuple[tuple[int, list[JsonValue] | None], ...] = ()
-    slow: bool = False
-
-
-def _stood(worker: int, line: list[JsonValue] | None) -> str:
-    place = location(line)
-    return f"thread {worker + 1} {f'at {place} ({line[2]})' if line and place else 'outside the project'}"
-
-
-def _differed(one: Concurrent, alone: dict[object, object], at: _Round, told: Mapping[str, object]) -> Differed | None:
-    """Return what else came of a round than alone, rounding left aside."""
-    worker = int(number(told["worker"]))
-    about = {"number": at.round, "forced": at.forced}
-    if "error" in told:
-        return Differed(**about, error=str(told["error"]), place=location(told.get("place")))
-    unlike = _unlike(one, alone[worker], json.loads(str(told["result"])))
-    sure = [text for text in unlike if not isinstance(text, Unseen)]
-    return Differed(**about, expected=shown(alone[worker], 80), found=sure[0][:300]) if sure else None
-
-
-def _unclear(one: Concurrent, alone: dict[object, object], probed: Probed) -> str:
-    """Return why what comes of it alone is no measure, or nothing where it is one."""
-    for entry in probed.of("alone"):
-        first, again = alone[entry["worker"]], json.loads(str(entry["again"]))
-        unlike = _unlike(one, first, again)
-        if unlike and isinstance(unlike[0], Unseen):
-            return f"{NOTHING} ({unlike[0]})"
-        if unlike:
-            return f"alone it gives something else the second time: {unlike[0]}; seed it, or 'take' what stays the same"
-        if first is None:
-            return NOTHING
-        if one.shared and "expected" in one.model_fields_set and (off := _unlike(one, one.expected, first)):
-            return f"one after the other the uses do not give what is expected either: {off[0]}"
-    return ""
-
-
-def _unlike(one: Concurrent, expected: object, found: object) -> list[str]:
-    return differences(expected, found, tolerance=one.tolerance, relative=one.relative)
+        return readable(base, lambda: dict(ChainMap(*probed.of("seen")[-1:], *probed.of("alone"))))
 
 
 RULE = RuleText(

@@ -56,7 +56,7 @@ class ChangedLines(Derived):
             raise EvidenceUnavailable("which tests run the changed lines was not seen")
         if not new or run is None:
             return cls.model_validate(facts)
-        baseline = Baseline.of(run, lines)
+        baseline = Baseline(run, lines)
         unstable = {test.id for test, _ in run.unstable}
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
         changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
@@ -103,12 +103,10 @@ def _tried(
     faults: Iterable[Fault], passed: list[str], task: Task, context: Context, baseline: Baseline
 ) -> dict[str, End]:
     """Return how each mutant ended that there was time for."""
-    asked = [baseline.asked(mutant.id, mutant, baseline.noticing(mutant.location, passed)) for mutant in faults]
-    jobs = baseline.workers([each["tests"] for each in asked])
-    bench = Bench(task, context, jobs)
+    asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in faults}
+    bench = Bench(task, context, baseline.workers([tests for _, tests in asked.values()]))
     deadline = time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values()))
-    lines = bench.try_all(asked, deadline=deadline, peak_bytes=baseline.peak_bytes)
-    ends = {line["id"]: line["tries"][0] for line in lines if line["tries"]}
+    ends = baseline.tried(asked, bench, deadline)
     return {name: End(end["end"]) for name, end in ends.items() if not end["idle"]}
 
 

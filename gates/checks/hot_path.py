@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from gates.check import Said
-from gates.child.probing import Probe, Probed
+from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import NEEDED, rank
 from gates.model import Level, Location, Model, Outcome, RuleText
@@ -64,24 +64,6 @@ class HotStep(Model):
         return max(0.0, self.waited - FLOOR_S) if self.device == "cpu" else self.waited
 
 
-class HotRun(Model):
-    """One process in which steps were run."""
-
-    problem: str = ""
-    crash: Location | None = None
-    steps: tuple[HotStep, ...] = ()
-
-    @property
-    def measured(self) -> tuple[HotStep, ...]:
-        """Return the steps without the first ones, in which caches fill and workers start."""
-        return self.steps[max(WARM_UP, round(WARM_UP_SHARE * len(self.steps))) :]
-
-    @property
-    def device(self) -> str:
-        """Return the kind of device that the parameters lie on."""
-        return Counter(step.device for step in self.measured).most_common(1)[0][0] if self.measured else ""
-
-
 class Share(NamedTuple):
     """The share of the time that something takes, and its interval over blocks of steps."""
 
@@ -95,23 +77,38 @@ class Share(NamedTuple):
 
 
 class HotSeen(Model):
-    """All that was seen of one callable: one process, and more of them where the first did not tell enough."""
+    """The steps of one callable, in one process, and in more where the first did not tell enough.
 
-    runs: tuple[HotRun, ...]
+    `problem` is why the last process did not come to its end, and `crash` where.
+    """
+
+    problem: str = ""
+    crash: Location | None = None
+    runs: tuple[tuple[HotStep, ...], ...] = ()
+
+    @property
+    def measured(self) -> list[tuple[HotStep, ...]]:
+        """Return the steps of each process without the first ones, in which caches fill and workers start."""
+        return [run[max(WARM_UP, round(WARM_UP_SHARE * len(run))) :] for run in self.runs]
 
     @property
     def steps(self) -> tuple[HotStep, ...]:
         """Return the measured steps of all processes."""
-        return tuple(step for run in self.runs for step in run.measured)
+        return tuple(step for run in self.measured for step in run)
+
+    @property
+    def device(self) -> str:
+        """Return the kind of device that the parameters lie on."""
+        return Counter(step.device for step in self.steps).most_common(1)[0][0] if self.steps else ""
 
     @property
     def enough(self) -> bool:
         """Return whether each process came to its end and showed as many steps as it takes to tell."""
-        return all(not run.problem and len(run.measured) >= LEAST for run in self.runs)
+        return bool(self.runs) and not self.problem and all(len(run) >= LEAST for run in self.measured)
 
     def stall(self) -> Share:
         """Return the share of waiting over blocks of steps, without the longest of each process, by chance perhaps."""
-        runs = [_but_longest(run.measured) for run in self.runs]
+        runs = [_but_longest(run) for run in self.measured]
         steps = tuple(step for run in runs for step in run)
         ordered = sorted(_stalled(block) for run in runs for block in _blocks(run))
         value = _stalled(steps)
@@ -182,19 +179,16 @@ class HotPaths(Probes[HotPath, HotSeen]):
     def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
         """Run a callable, and again while one more run may settle whether it waits too long for batches."""
         asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
-        seen = HotSeen(runs=())
+        seen = HotSeen()
         while len(seen.runs) < RUNS:
             told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
-            seen = HotSeen(runs=(*seen.runs, _run(told)))
+            steps = [{name: entry.get(name) for name in HotStep.model_fields} for entry in told.of("step")]
+            base = HotSeen(problem=told.trouble, crash=told.place, runs=seen.runs)
+            seen = readable(base, partial(dict, runs=[*seen.runs, steps]))
             limit, share = part.limits.stall_share, seen.stall()
             if not seen.enough or limit is None or not share.low <= limit < share.high:
                 break
         return seen
-
-
-def _run(told: Probed) -> HotRun:
-    steps = [{name: entry.get(name) for name in HotStep.model_fields} for entry in told.of("step")]
-    return readable(HotRun(problem=told.trouble, crash=told.place), lambda: {"steps": steps})
 
 
 RULE = RuleText(
@@ -257,9 +251,10 @@ STALL = Kind(
 
 def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     """Yield what can be said of one kind, and for each line where several are at fault."""
-    bad, device = next((run for run in seen.runs if run.problem), None), seen.runs[0].device
-    if bad is not None:
-        yield unknown(f"{bad.problem} (after {len(bad.steps)} steps)", location=bad.crash)
+    device = seen.device
+    if seen.problem:
+        steps = len(seen.runs[-1]) if seen.runs else 0
+        yield unknown(f"{seen.problem} (after {steps} steps)", location=seen.crash)
     elif not seen.enough:
         yield unknown(_too_few(seen))
     elif path.on not in {"any", device}:
@@ -271,7 +266,7 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
 
 
 def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
-    limit, steps, device = getattr(path.limits, kind.limit) or 0.0, len(seen.steps), seen.runs[0].device
+    limit, steps, device = getattr(path.limits, kind.limit) or 0.0, len(seen.steps), seen.device
     lines = [line for line in readings_of(seen.steps, kind.limit) if line.read.counts_on(device)]
     counted = [[r.count for r in s.reads if r.aspect == kind.limit and r.counts_on(s.device)] for s in seen.steps]
     total, often = statistics.median_low(map(sum, counted)), [line for line in lines if line.each]
@@ -300,7 +295,7 @@ def _each(line: Reading, kind: Kind, device: str) -> str:
 def _stall(path: HotPath, seen: HotSeen) -> Said:
     asked, share = path.limits.stall_share, seen.stall()
     limit = DEFAULT_STALL if asked is None else asked
-    floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.runs[0].device == "cpu" else ""
+    floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.device == "cpu" else ""
     told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
     most = f"at most {limit:.0%} {STALL.noun}"
     if share.low > limit:
@@ -316,11 +311,9 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
 
 
 def _too_few(seen: HotSeen) -> str:
-    fewest = min(seen.runs, key=lambda run: len(run.measured))
-    if not fewest.steps:
-        return "no optimizer of torch stepped"
-    needed = f"at least {LEAST} after the first {max(WARM_UP, len(fewest.steps) - len(fewest.measured))}"
-    return f"it made {len(fewest.steps)} steps, and {needed} are needed"
+    made = min(map(len, seen.runs), default=0)
+    needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
+    return f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped"
 
 
 def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:
@@ -350,7 +343,7 @@ def _summary(seen: HotSeen, reads: str) -> str:
     step = statistics.median(each.seconds for each in seen.steps)
     took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
-    steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.runs[0].device}; the first ones are left out."
+    steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.device}; the first ones are left out."
     return f"{steps} Waiting for batches takes {seen.stall()} of the time{at}.{reads}"
 
 

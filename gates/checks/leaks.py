@@ -118,17 +118,36 @@ class Filling(Model):
     most: int
 
 
-class Watched(Model):
-    """One process in which epochs were run; `problem` is why not all of them were, and `place` where."""
+class Holder(Model):
+    """A container that grew with every epoch: by how many entries, and the line after which it was larger.
+
+    `size` is about how many bytes an epoch adds to it, `graphs` whether its newest entries hold graphs.
+    """
+
+    kind: str
+    rate: float
+    size: float
+    graphs: bool
+    location: Location | None = None
+
+
+class LeakRun(Model):
+    """One callable, run as often as it is asked, or in a process of its own for `longer` where it may leak.
+
+    `problem` is why not all epochs were run, and `place` where; `allocated` and `holders` are where it leaks.
+    """
 
     problem: str = ""
     place: Location | None = None
     form: str = ""
     asked: int
+    longer: bool = False
     epochs: int = 0
     rungs: tuple[Rung, ...] = ()
     filling: tuple[Filling, ...] = ()
     troubles: tuple[str, ...] = ()
+    allocated: tuple[Location, ...] = ()
+    holders: tuple[Holder, ...] = ()
 
     @property
     def footprint(self) -> float:
@@ -147,33 +166,6 @@ class Watched(Model):
         found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
         open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
         return {name: Drift.OPEN if does is Drift.GROWS and name in open_ else does for name, does in found.items()}
-
-
-class Holder(Model):
-    """A container that grew with every epoch: by how many entries, and the line after which it was larger.
-
-    `size` is about how many bytes an epoch adds to it, `graphs` whether its newest entries hold graphs.
-    """
-
-    kind: str
-    rate: float
-    size: float
-    graphs: bool
-    location: Location | None = None
-
-
-class LeakRun(Model):
-    """One callable: run as often as asked, then for longer where it may leak, then to see where."""
-
-    first: Watched
-    longer: Watched | None = None
-    allocated: tuple[Location, ...] = ()
-    holders: tuple[Holder, ...] = ()
-
-    @property
-    def last(self) -> Watched:
-        """Return the run that counts."""
-        return self.longer or self.first
 
 
 LONGER = 3
@@ -198,34 +190,26 @@ class Leaks(Probes[Leak, LeakRun]):
             return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
 
         first = _watched(asked("", part.epochs), part.epochs)
-        seen = LeakRun(first=first)
         if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Drift.FLAT}:
-            return seen
+            return first
         epochs = min(LONGER * part.epochs, MOST_EPOCHS)
-        longer = _watched(asked("-longer", epochs), epochs)
-        seen = LeakRun(first=first, longer=longer)
+        longer = _watched(asked("-longer", epochs), epochs).model_copy(update={"longer": True})
         if Drift.GROWS not in longer.drifts(part.tolerance_bytes).values():
-            return seen
+            return longer
         # what begins later is found after as many epochs as the longer run had
         for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
-            located = _located(seen, asked(suffix, warm + LOCATED, warm))
-            if located.allocated or located.holders:
-                return located
-        return seen
+            probed = asked(suffix, warm + LOCATED, warm)
+            told = {"allocated": probed.of("allocated"), "holders": probed.of("holder")}
+            with suppress(ValidationError):  # what is known of where does not change that it leaks
+                if any(told.values()):
+                    return LeakRun.model_validate({**dict(longer), **told})
+        return longer
 
 
-def _watched(probed: Probed, asked: int) -> Watched:
+def _watched(probed: Probed, asked: int) -> LeakRun:
     series, told = probed.of("epoch"), next(iter(probed.of("form")), {})
-    base = Watched(problem=probed.trouble, place=probed.place, asked=asked)
-    facts: dict[str, object] = {name: told[name] for name in ("form", "filling", "troubles") if name in told}
-    return readable(base, lambda: {**facts, "epochs": len(series), "rungs": _rungs(series)})
-
-
-def _located(seen: LeakRun, probed: Probed) -> LeakRun:
-    told = {"allocated": probed.of("allocated"), "holders": probed.of("holder")}
-    with suppress(ValidationError):  # what is known of where does not change that it leaks
-        return LeakRun.model_validate({**dict(seen), **told})
-    return seen
+    base = LeakRun(problem=probed.trouble, place=probed.place, asked=asked)
+    return readable(base, lambda: {**told, "epochs": len(series), "rungs": _rungs(series)})
 
 
 def _rungs(series: list[Entry]) -> list[dict[str, object]]:
@@ -272,43 +256,42 @@ FORMS = {
 
 
 def _said(leak: Leak, run: LeakRun) -> Said:
-    last = run.last
-    if last.problem:
-        told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(last)}"
-        return unknown(told, location=last.place)
-    drifts = last.drifts(leak.tolerance_bytes)
-    grown = [rung for rung in last.rungs if drifts[rung.name] is Drift.GROWS]
+    if run.problem:
+        told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(run)}"
+        return unknown(told, location=run.place)
+    drifts = run.drifts(leak.tolerance_bytes)
+    grown = [rung for rung in run.rungs if drifts[rung.name] is Drift.GROWS]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
     if exact:
         return _leaks(leak, run, exact)
-    if last.troubles or not {rung.name for rung in last.rungs} >= {"python", "private"}:
-        why = "; ".join(last.troubles) or "what Python and the process hold cannot be read here"
+    if run.troubles or not {rung.name for rung in run.rungs} >= {"python", "private"}:
+        why = "; ".join(run.troubles) or "what Python and the process hold cannot be read here"
         return unknown(f"not all was seen: {why}")
     if grown:
         why = (
             "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
         )
         return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
-    if unclear := [_words(rung) for rung in last.rungs if drifts[rung.name] is Drift.OPEN]:
-        filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in last.filling)
-        why = f"{last.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
+    if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Drift.OPEN]:
+        filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in run.filling)
+        why = f"{run.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
         return unknown(f"{why}: {filled}" if filled else why, "not decided", remedy=MORE)
-    grew = _grew(last.rungs)
-    told = f"no memory keeps growing over {last.epochs} epochs: {grew}"
+    grew = _grew(run.rungs)
+    told = f"no memory keeps growing over {run.epochs} epochs: {grew}"
     return Said(Outcome.PASSED, told, grew, expected="no growth above the tolerance")
 
 
 def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
     at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
-    message = f"{_grew(exact)}, over {run.last.epochs} epochs; {told}"
-    most = f"at most {shown(run.last.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
+    message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
+    most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
     impact = "A run that is long enough ends for want of memory."
     return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
 
 
-def _why(watched: Watched) -> str:
+def _why(run: LeakRun) -> str:
     """Return why a run did not come to its end."""
-    return f"{watched.problem} (after {watched.epochs} of {watched.asked} epochs)"
+    return f"{run.problem} (after {run.epochs} of {run.asked} epochs)"
 
 
 def _words(rung: Rung) -> str:
@@ -330,24 +313,23 @@ def _page(seen: Sequence[tuple[Leak, LeakRun, Said]], not_run: str) -> Iterator[
     yield Section(
         title="Memory",
         text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
-        facts=tuple((leak.name, FORMS.get(run.last.form, "did not run")) for leak, run, _ in seen),
+        facts=tuple((leak.name, FORMS.get(run.form, "did not run")) for leak, run, _ in seen),
         columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
         rows=tuple(row for each in seen for row in _rows(*each)),
     )
 
 
 def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
-    last = run.last
-    drifts, epochs = last.drifts(leak.tolerance_bytes), str(last.epochs)
-    for rung in last.rungs:
+    drifts, epochs = run.drifts(leak.tolerance_bytes), str(run.epochs)
+    for rung in run.rungs:
         if len(rung.values) > 1:
-            does, tolerance = drifts[rung.name], shown(last.tolerance(rung, leak.tolerance_bytes), rung.unit)
+            does, tolerance = drifts[rung.name], shown(run.tolerance(rung, leak.tolerance_bytes), rung.unit)
             name = rung.name if rung.exact else f"{rung.name} (not exact)"
             line = str(said.location or "-") if does is Drift.GROWS else "-"
-            of = leak.name if rung is last.rungs[0] else ""
+            of = leak.name if rung is run.rungs[0] else ""
             yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
-    if not last.rungs:
-        yield _why(last), "-", "-", "-", epochs, "-", "-", leak.name
+    if not run.rungs:
+        yield _why(run), "-", "-", "-", epochs, "-", "-", leak.name
 
 
 def place_of(run: LeakRun, rung: str, growth: float) -> tuple[Location | None, str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gates.check import Said
-from gates.child.probing import Entry, Probe, Probed, number
+from gates.child.probing import Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import student
 from gates.model import Location, Model, Outcome, RuleText
@@ -88,9 +88,6 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
     return float(sum((a * x + b * y - 1) ** 2 for x, y in rows))
 
 
-LEAST_SHARE = 0.1
-
-
 class Scaled(Model):
     """One step at its sizes: the values of each size, by round and start; what grows fastest, in words, and where."""
 
@@ -126,7 +123,7 @@ class Scaling(Probes[Scale, Scaled]):
     def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
         """Measure a step; the same call with the folders of another revision measures it there."""
         told = part.model_dump(include={"call", "args", "kwargs", "of", "restarts", "budget_s"})
-        asked = {**told, "argument": part.argument, "sizes": part.sizes}
+        asked = {**told, "argument": part.argument, "sizes": part.sizes, "at_most": part.exponent.at_most}
         probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
         seen = readable(base, lambda: _facts(probed))
@@ -134,7 +131,7 @@ class Scaling(Probes[Scale, Scaled]):
         if isinstance(found, str) or part.of == "peak_memory_bytes" or found.low <= part.exponent.at_most:
             return seen
         where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
-        return readable(seen, lambda: _grown(part, where))
+        return readable(seen, lambda: next(iter(where.of("grown")), {}))
 
 
 def _facts(probed: Probed) -> dict[str, object]:
@@ -143,31 +140,6 @@ def _facts(probed: Probed) -> dict[str, object]:
     for entry in probed.of("round"):
         starts.setdefault(entry["restart"], []).append(entry["values"])
     return {"device": device, "starts": tuple(starts.values())}
-
-
-def _grown(scale: Scale, probed: Probed) -> dict[str, object]:
-    """Tell of the function that takes most beyond what the limit lets it, else of the one that grows fastest."""
-    told = {entry["size"]: _by_function(entry) for entry in probed.of("functions")}
-    least, most = told.get(scale.sizes[0]), told.get(scale.sizes[-1])
-    if least is None or not most:
-        return {}
-    ratio, limit = scale.sizes[-1] / scale.sizes[0], scale.exponent.at_most
-    whole = sum(most.values()) or 1.0
-    floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
-    found: list[tuple[float, float, dict[str, object]]] = []
-    for (path, line, function), value in most.items():
-        before = max(least.get((path, line, function), 0.0), floor)
-        exponent, place = math.log(max(value, floor) / before) / math.log(ratio), Location(path=path, line=line)
-        told_of = f"{function} at {place} grows with about {exponent:.2f} and takes {value / whole:.0%} of the step"
-        if value / whole >= LEAST_SHARE:
-            found.append((max(0.0, value - before * ratio**limit), exponent, {"grown": told_of, "grown_at": place}))
-    return max(found, key=lambda each: each[:2], default=(0.0, 0.0, {}))[2]
-
-
-def _by_function(entry: Entry) -> dict[tuple[str, int, str], float]:
-    functions = entry["functions"]
-    assert isinstance(functions, list)
-    return {(str(path), int(line), str(function)): number(value) for path, line, function, value in functions}
 
 
 RULE = RuleText(

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 
-from gates.check import About, Check, EvidenceSet
-from gates.evidence.run_date import RunDate
+from gates.check import About, Check, EvidenceSet, RunDate
 from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
 from gates.task.measurement import LONGEST, Standing, Waiver
 from gates.task.task import Task
@@ -61,4 +60,4 @@ def _standing(about: About, waiver: Waiver, today: date) -> Finding:
             return about.not_asked(f"{who} is in force until {waiver.expires}, for {days} more: {waiver.reason}")
 
 
-CHECK = Check("waivers", "business-logic", 60, RULES, (), plan, judge, basis=Basis.DECLARED)
+CHECK = Check("waivers", "business-logic", 60, RULES, (RunDate,), plan, judge, basis=Basis.DECLARED)

@@ -15,16 +15,18 @@ import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
 from hmac import digest
+from itertools import islice
 from json import dumps
 from os import O_APPEND, O_CREAT, O_WRONLY, close, getpid, write
 from os import open as opened
-from types import FrameType, GeneratorType, TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 DEEPEST = 400
 FOREIGN = {"site-packages", "dist-packages"}
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120
 Place = tuple[str, int]
+Line = tuple[str, int, str]  # with the name of the function
 # our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
 # the standard library
 BOOTSTRAP = """
@@ -58,26 +60,28 @@ class Places:
 
     def of(self, frame: FrameType | None) -> Place | None:
         """Return path and line of the innermost frame that lies in the project."""
-        return next(((path, each.f_lineno) for path, each in self._around(frame)), None)
+        line = self.line_of(frame)
+        return line[:2] if line else None
 
-    def line_of(self, frame: FrameType | None) -> list[object] | None:
+    def line_of(self, frame: FrameType | None) -> Line | None:
         """Return the same with the name of the function."""
-        return next(([path, each.f_lineno, each.f_code.co_qualname] for path, each in self._around(frame)), None)
-
-    def _around(self, frame: FrameType | None) -> Iterator[tuple[str, FrameType]]:
         for _ in range(DEEPEST):
             if frame is None:
-                return
-            path = self.shown(frame.f_code.co_filename)
-            if path is not None:
-                yield path, frame
+                break
+            if path := self.shown(frame.f_code.co_filename):
+                return path, frame.f_lineno, frame.f_code.co_qualname
             frame = frame.f_back
+        return None
 
-    def innermost(self, trace: TracebackType | None) -> list[object] | None:
-        """Return the innermost line of the project in a traceback."""
-        frames = [(self.shown(frame.f_code.co_filename), line, frame) for frame, line in traceback.walk_tb(trace)]
-        found: list[list[object]] = [[path, line, frame.f_code.co_qualname] for path, line, frame in frames if path]
-        return found[-1] if found else None
+    def innermost(self, trace: TracebackType | None) -> dict[str, object] | None:
+        """Return the innermost line of the project in a traceback, as the evidence has it."""
+        frames = [(self.shown(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(trace)]
+        return as_location(next(((path, line) for path, line in reversed(frames) if path), None))
+
+
+def as_location(place: Place | None) -> dict[str, object] | None:
+    """Return a place as the evidence has it."""
+    return {"path": place[0], "line": place[1]} if place else None
 
 
 class Unreachable(Exception):
@@ -210,8 +214,11 @@ def found(path: str) -> Callable[..., Any]:
     return thing  # type: ignore[no-any-return]  # whatever can be called
 
 
-def ended(returned: object) -> object:
-    """Run an awaitable or a generator to its end: not begun, it would have run nothing."""
+def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
+    """Run an awaitable to its end, and an iterator to the list of the `most` that it yields: not begun, it ran nothing.
+
+    Of which a part is to be taken by name, that is left as it is.
+    """
     if inspect.isawaitable(returned):
         import asyncio  # which few need
 
@@ -219,8 +226,10 @@ def ended(returned: object) -> object:
             result: object = await returned
             return result
 
-        return ended(asyncio.run(awaited()))
-    return list(returned) if isinstance(returned, GeneratorType) else returned
+        return ended(asyncio.run(awaited()), most, take)
+    if not isinstance(returned, Iterator) or isinstance(returned, io.IOBase) or (take and hasattr(returned, take)):
+        return returned
+    return list(islice(returned, most))
 
 
 def is_lazy(value: object) -> bool:
@@ -277,7 +286,7 @@ def leave(code: int = 0) -> NoReturn:
     os._exit(code)
 
 
-def give_up(tell: Teller, problem: str, place: list[object] | None = None) -> NoReturn:
+def give_up(tell: Teller, problem: str, place: dict[str, object] | None = None) -> NoReturn:
     """Tell why it cannot be done, and leave."""
     tell("problem", what=problem, place=place)
     leave(2)

@@ -6,43 +6,28 @@
 Each is found, given its arguments and run to its end. What is expected of it never comes into this process.
 """
 
-import asyncio
-import contextlib
 import inspect
 import os
 import signal
 import sys
 import threading
 import time
-import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
-from .asking import (
-    DONE,
-    Teller,
-    Unreachable,
-    asked,
-    ended,
-    give_up,
-    in_fork,
-    message_of,
-    named,
-    print_without_us,
-    program,
-    resolve,
-    said,
-)
-from .values import BOUND, TooMuch, encode, plain
+from . import asking
+from .asking import DONE, Places, Teller, Unreachable, in_fork, message_of, resolve
+from .values import BOUND, MOST, encode, plain
 
 TWICE_S = 2.0
-ITEMS = 20_000
-MOST_LINES = 50
+LIMIT = 500
 MOST_TEXT = 2000
 CHILDREN = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec", "subprocess.Popen"})
+Told = dict[str, Any]
 
 
 class Target:
@@ -50,7 +35,6 @@ class Target:
 
     def __init__(self, path: str, instance: dict[str, Any] | None, take: str | None) -> None:
         self._take = take.split(".") if take else []
-        self.takes = self._take[0] if self._take else ""
         self.name = path.partition(":")[2]
         self._owner, self._found = resolve(path)
         self._instance = instance
@@ -73,6 +57,10 @@ class Target:
         method: Callable[..., Any] = getattr(made, self.name.rpartition(".")[2])
         return method
 
+    def ended(self, returned: object) -> Any:  # noqa: ANN401  # anything
+        """Run what was returned to its end, as far as it can be written down then."""
+        return asking.ended(returned, MOST + 1, self._take[0] if self._take else "")
+
     def taken(self, returned: Any) -> Any:  # noqa: ANN401  # anything
         """Return the part of what was returned that is asked for."""
         for name in self._take:
@@ -85,15 +73,13 @@ class Target:
                 raise Unreachable(f"what it returned ({type(returned).__name__}) has no {name!r}") from error
         return returned
 
-    def place(self) -> tuple[str, int, int] | None:
-        """Return the file, first and last line of the function."""
+    def place(self, places: Places) -> Told | None:
+        """Return the file, first and last line of the function, where it is the project's."""
         found = inspect.unwrap(getattr(self._found, "func", self._found))
-        code = getattr(found, "__code__", None)
-        if code is not None:
-            return code.co_filename, code.co_firstlineno, max(line for _, _, line in code.co_lines() if line)
-        with contextlib.suppress(OSError, TypeError):
+        with suppress(OSError, TypeError):
             source, first = inspect.getsourcelines(found)
-            return inspect.getfile(found), max(first, 1), first + len(source) - 1
+            if path := places.shown(inspect.getfile(found)):
+                return {"path": path, "line": max(first, 1), "last_line": max(first, 1) + len(source) - 1}
         return None
 
 
@@ -110,90 +96,87 @@ def built(value: Any) -> Any:  # noqa: ANN401  # anything
     return {name: built(item) for name, item in value.items()}
 
 
-def called(target: Target, args: list[Any], kwargs: dict[str, Any], limit_s: float) -> dict[str, Any]:
-    """Call a target with arguments of a task file and tell how that ended; twice where it returns soon.
+class Calling:
+    """Makes the calls of one target in this process, and tells what came of them."""
 
-    The second call tells which functions ran in it, too: slower, but what is timed was before.
-    """
-    started = time.monotonic()
-    told = _once(target, args, kwargs)
-    if "returned" in told and time.monotonic() - started < min(TWICE_S, limit_s / 3):
-        again, told["ran"] = _watched(lambda: _once(target, args, kwargs))
-        if again.get("returned") != told["returned"] or "error" in again:
-            told["again"] = again
-    return told
+    def __init__(self, target: Target, call: Told, places: Places) -> None:
+        self._target, self._call, self._places = target, call, places
 
+    def told(self) -> Told:
+        """Make the call and tell how that ended; make it twice where it returns soon.
 
-def _watched(call: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], list[list[Any]] | None]:
-    """Make a call; return also the functions that ran, `None` where another process may have run more."""
-    seen: set[CodeType] = set()
-    children: list[str] = []
+        The second call tells which functions ran in it, too: slower, but what is timed was before.
+        """
+        started = time.monotonic()
+        told = self._once()
+        if "returned" in told and time.monotonic() - started < min(TWICE_S, self._call["limit_s"] / 3):
+            again, told["ran"] = self._watched()
+            if again.get("returned") != told["returned"] or again["ended"] != told["ended"]:
+                told["again"] = again
+        return told
 
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            seen.add(frame.f_code)
+    def _watched(self) -> tuple[Told, list[Told] | None]:
+        """Call it; return also the project's functions that ran, `None` where another process may have run more."""
+        seen: set[CodeType] = set()
+        children: list[str] = []
 
-    sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
-    sys.setprofile(note)
-    threading.setprofile(note)
-    try:
-        again = call()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return again, None if children else [[code.co_filename, code.co_firstlineno] for code in seen]
+        def note(frame: FrameType, event: str, _: object) -> None:
+            if event == "call":
+                seen.add(frame.f_code)
 
-
-def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    try:
-        given, named, function = built(args), built(kwargs), target.bound()
-    except Exception as error:  # noqa: BLE001  # whatever the project raises
-        return {"problem": f"its arguments or its instance cannot be made: {brief(error)}"}
-    told: dict[str, Any] = {}
-    returned: Any = None
-    here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+        sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
+        sys.setprofile(note)
+        threading.setprofile(note)
         try:
-            returned = run_to_end(function(*given, **named), target.takes)
-        except TooMuch as error:
-            told["problem"] = f"what it returned cannot be compared: {error}"
-        except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
-            told.update(raised(error))
-    if not told.keys() & {"problem", "error"}:
+            again = self._once()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+        ran = [(self._places.shown(code.co_filename), code.co_firstlineno) for code in seen]
+        return again, None if children else [{"path": path, "line": line} for path, line in ran if path]
+
+    def _once(self) -> Told:
         try:
-            told["returned"] = encode(target.taken(returned))
-        except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
-            told["problem"] = f"what it returned cannot be compared: {brief(error)}"
-    told["warnings"] = [[kinds(type(warned.message)), str(warned.message)[:BOUND]] for warned in seen]
-    os.chdir(here)
-    return told
+            given, named, function = built(self._call["args"]), built(self._call["kwargs"]), self._target.bound()
+        except Exception as error:  # noqa: BLE001  # whatever the project raises
+            return not_run(f"its arguments or its instance cannot be made: {brief(error)}")
+        here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
+        told: Told = {}
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            try:
+                returned = self._target.ended(function(*given, **named))
+            except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
+                told = raised(error, self._places)
+        if not told:
+            try:
+                told = {"ended": "returned", "returned": encode(self._target.taken(returned))}
+            except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
+                told = not_run(f"what it returned cannot be compared: {brief(error)}")
+        os.chdir(here)
+        given_out = [(kinds(type(each.message)), line_of(str(each.message)[:BOUND])) for each in seen]
+        return {**told, "warnings": [{"kinds": names, "message": message} for names, message in given_out]}
 
 
-def run_to_end(returned: Any, take: str = "") -> Any:  # noqa: ANN401  # anything
-    """Run a coroutine to its end, and a generator, or another iterator, to the list of what it yields.
-
-    One of which an attribute is to be taken is left as it is.
-    """
-    if inspect.iscoroutine(returned):
-        return run_to_end(asyncio.run(returned), take)
-    if not isinstance(returned, Iterator) or (take and hasattr(returned, take)):
-        return returned
-    items = [*islice(returned, ITEMS + 1)]
-    if len(items) > ITEMS:
-        raise TooMuch(f"it yields more than {ITEMS} items")
-    return items
+def not_run(why: str) -> Told:
+    """Tell why nothing was seen of a call."""
+    return {"ended": "not run", "problem": line_of(why)}
 
 
-def raised(error: BaseException) -> dict[str, Any]:
-    """Tell of an exception: its types, its message, and the lines that led to it."""
-    lines = [[frame.f_code.co_filename, line] for frame, line in traceback.walk_tb(error.__traceback__)]
-    return {"error": kinds(type(error)), "message": message_of(error), "lines": lines[-MOST_LINES:]}
+def raised(error: BaseException, places: Places) -> Told:
+    """Tell of an exception: its types, its message, and the innermost line of the project that led to it."""
+    crash = places.innermost(error.__traceback__)
+    return {"ended": "raised", "error": kinds(type(error)), "message": line_of(message_of(error)), "crash": crash}
+
+
+def line_of(text: str) -> str:
+    """Return a text in one line of a bounded length."""
+    return " ".join(text.split())[:LIMIT]
 
 
 def brief(error: BaseException) -> str:
     """Return an exception's type and message in one line."""
-    return str(error) if isinstance(error, Unreachable) else said(error, 2000)
+    return str(error) if isinstance(error, Unreachable) else asking.said(error, 2000)
 
 
 def kinds(kind: type) -> list[str]:
@@ -205,51 +188,58 @@ def kinds(kind: type) -> list[str]:
 IMPORT_S = 120.0
 
 
-@program
-def main(question: dict[str, Any], tell: Teller) -> None:
+@asking.program
+def main(question: Told, tell: Teller) -> None:
     """Make every call; tell of each, so that what was seen stays seen when the process dies in an import."""
+    places = Places(question["root"])
     for call in question["calls"]:
-        target, told = (None, {}) if "build" in call else _target(call, tell)
-        place = target.place() if target else None
+        target, told = (None, {}) if "build" in call else _target(call, tell, places)
         if _holds_device():
-            told = {"problem": "its module takes the CUDA device when it is imported"}
+            told = not_run("its module takes the CUDA device when it is imported")
+        place = target.place(places) if target else None
+        if not told:
+            code = in_fork(tell, partial(_make, call, target, place, tell, places))
+            told = {} if code == DONE else _died(code, call["limit_s"])
         if told:
-            tell("call", id=call["id"], **told)
-            continue
-        code = in_fork(tell, lambda call=call, target=target: _make(call, target, tell))  # type: ignore[misc]
-        if code == -signal.SIGALRM:
-            tell("call", id=call["id"], late=True, place=place)
-        elif code != DONE:
-            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-            tell("call", id=call["id"], died=how, code=code, place=place)
+            tell("call", id=call["id"], place=place, **told)
 
 
-def _target(call: dict[str, Any], tell: Teller) -> tuple[Target | None, dict[str, Any]]:
+def _died(code: int, limit_s: float) -> Told:
+    """Tell how the process of a call ended that told nothing."""
+    if code == -signal.SIGALRM:
+        return {"ended": "stopped", "problem": f"it did not return within {limit_s:g} s"}
+    if not code:
+        return not_run("it ended the process before it returned")
+    how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return {"ended": "crashed", "problem": f"the process died: {how}"}
+
+
+def _target(call: Told, tell: Teller, places: Places) -> tuple[Target | None, Told]:
     """Return what is to be called, or how its import ended; the journal says that it began."""
     tell("importing", module=call["call"].partition(":")[0])
     signal.setitimer(signal.ITIMER_REAL, IMPORT_S)
     try:
         return Target(call["call"], call["instance"], call["take"]), {}
     except Unreachable as error:
-        return None, {"problem": str(error)}
+        return None, not_run(str(error))
     except BaseException as error:  # noqa: BLE001  # an import may raise anything, SystemExit too
-        return None, {**raised(error), "importing": True}
+        return None, {**raised(error, places), "importing": True}
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _make(call: dict[str, Any], target: Target | None, tell: Teller) -> None:
+def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, places: Places) -> None:
     """Make a call in this process, which ends by a signal when its time is up."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, call["limit_s"])
     try:
         if target is None:
-            told = {"returned": encode(built(call["build"]))}
+            told = {"ended": "returned", "returned": encode(built(call["build"]))}
         else:
-            told = {**called(target, call["args"], call["kwargs"], call["limit_s"]), "place": target.place()}
+            told = Calling(target, call, places).told()
     except Exception as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
-        told = {"problem": f"it could not be carried out: {brief(error)}"}
-    tell("call", id=call["id"], **told)
+        told = not_run(f"it could not be carried out: {brief(error)}")
+    tell("call", id=call["id"], place=place, **told)
 
 
 def _holds_device() -> bool:
@@ -263,14 +253,14 @@ def once() -> None:
 
     An exception is raised on, so that its traceback reaches stderr.
     """
-    question, tell = asked()
-    sys.excepthook = print_without_us
+    question, tell = asking.asked()
+    sys.excepthook = asking.print_without_us
     try:
-        _, function = named(question["call"])
+        _, function = asking.named(question["call"])
     except Unreachable as error:
-        give_up(tell, str(error))
+        asking.give_up(tell, str(error))
     try:
-        returned = ended(function(*question["args"]))
+        returned = asking.ended(function(*question["args"]))
     except SystemExit as error:
         tell("returned", text=_repr_of(error))
         raise

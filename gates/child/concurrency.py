@@ -8,14 +8,15 @@ import json
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from random import Random
 from types import FrameType
 from typing import Any
 
-from .asking import Places, Teller, Unreachable, found, leave, program, said
-from .calculating import Target, built, run_to_end
-from .values import TooMuch, encode
+from .asking import Line, Places, Teller, Unreachable, as_location, ended, found, leave, program, said
+from .calculating import Target, built
+from .values import TooMuch, Unseen, differences, encode, shown
 
 LOOK_S = 0.05
 STILL_S = 2.0
@@ -29,6 +30,8 @@ SWITCH_S = 1e-6
 OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take
 FORCED = 12
 FAILED = 3  # rounds that failed are enough
+KEPT = 20
+NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 
 
 class Calls:
@@ -47,7 +50,7 @@ class Calls:
     def job(self, worker: int) -> object:
         """Do what one of them does once."""
         function = self._target.bound()
-        return self._target.taken(run_to_end(function(*built(self._each[worker])), self._target.takes))
+        return self._target.taken(self._target.ended(function(*built(self._each[worker]))))
 
     def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:
         """Return each result that came of a round, as text, and whose it is."""
@@ -84,7 +87,7 @@ class Uses:
 
     def told(self, returned: list[list[object]]) -> list[tuple[int, str]]:  # noqa: ARG002  # as `Calls` has it
         """Return what is read of the object now."""
-        return [(0, _text(run_to_end(self._read(self._object))))]
+        return [(0, _text(ended(self._read(self._object))))]
 
 
 Work = Calls | Uses
@@ -200,7 +203,7 @@ class _Worker:
 
 
 class AtOnce:
-    """Runs all rounds, and tells of each; a failure is looked for until it was seen a few times."""
+    """Runs all rounds, and tells after each what was seen; a failure is looked for until it was seen a few times."""
 
     def __init__(self, asked: dict[str, Any], work: Work, first: dict[int, str], took_s: float, tell: Teller) -> None:
         self._asked, self._work, self._first, self._tell = asked, work, first, tell
@@ -208,26 +211,28 @@ class AtOnce:
         expected = (took_s + work.enough_s) * work.workers
         self._still_s = STILL_S + 5 * expected
         self._limit_s = PATIENCE + 50 * expected
+        self._differed: list[dict[str, object]] = []
+        self._seen: Counter[str] = Counter()
 
     def run(self) -> None:
         """Run rounds with the interpreter's own switches, then some with switches that are forced at random steps."""
         sys.setswitchinterval(SWITCH_S)
-        began = time.monotonic()
+        seen, began = self._seen, time.monotonic()
         until, own = began + self._asked["budget_s"], began + OWN_SHARE * self._asked["budget_s"]
-        met = failed = number = 0
-        while met < self._asked["rounds"] and failed < FAILED and (time.monotonic() < own or number < 1):
-            seen = self._round(number)
-            met, failed, number = met + (seen["overlap_s"] > 0), failed + bool(seen["unlike"]), number + 1
-        chance, found = 0.02, 0
+        while seen["met"] < self._asked["rounds"] and seen["failed"] < FAILED:
+            self._round()
+            if time.monotonic() > own:
+                break
+        chance = 0.02
         for number in range(FORCED):
             forcing = Forcing(self._places, number, chance, until)
-            found += bool(self._round(number, forcing)["unlike"])
+            self._round(forcing)
             chance = forcing.next_chance()
-            if found >= FAILED - 1 or time.monotonic() > until or (failed and number):
+            if seen["failed_forced"] >= FAILED - 1 or time.monotonic() > until or (seen["failed"] and number):
                 break
 
-    def _round(self, number: int, forcing: Forcing | None = None) -> dict[str, Any]:
-        """Run and tell of one round; where a thread does not come to its end, it cannot be followed by another."""
+    def _round(self, forcing: Forcing | None = None) -> None:
+        """Run one round and tell of it; where a thread does not come to its end, it cannot be followed by another."""
         self._work.fresh()
         here: list[int] = []
         enough_s = 0.0 if forcing else self._work.enough_s
@@ -235,29 +240,41 @@ class AtOnce:
         for worker in lot:
             worker.thread.start()
         stood, slow = self._stood(lot, 20 if forcing else 1)
-        unlike = [] if stood else self._unlike(lot)
-        overlap_s = 0.0 if stood else min(worker.end for worker in lot) - max(worker.start for worker in lot)
-        about = {"round": number, "forced": forcing is not None, "pauses": forcing.pauses if forcing else 0}
-        seen = {**about, "overlap_s": overlap_s, "unlike": unlike, "stood": stood, "slow": slow}
-        self._tell("round", **seen)
+        self._seen["forced" if forcing else "rounds"] += 1
         if stood:
+            facts = {"slow": slow, "stood_forced": forcing is not None, "stood": [_standing(*each) for each in stood]}
+            at = next((place[:2] for _, place in stood if place), None)
+            self._note(**facts, stood_at=as_location(at))
             self._tell("end")
             leave()
-        return seen
+        differed = self._unlike(lot)
+        self._seen["failed_forced" if forcing else "failed"] += bool(differed)
+        self._differed += [{"forced": forcing is not None, **each} for each in differed]
+        overlaps = min(worker.end for worker in lot) > max(worker.start for worker in lot)
+        self._seen.update({"pauses": forcing.pauses} if forcing else {"met": overlaps})
+        self._note()
+
+    def _note(self, **facts: object) -> None:
+        self._tell("seen", **self._seen, **facts, differed=self._differed[:KEPT])
 
     def _unlike(self, lot: list[_Worker]) -> list[dict[str, object]]:
-        """Return each result that is another than alone, and each error."""
-        raised = [(worker.number, worker.error) for worker in lot if worker.error]
+        """Return what came of a round that is something else than alone, and each error."""
+        raised = [worker.error for worker in lot if worker.error]
         if not raised:
             try:
                 results = self._work.told([worker.returned for worker in lot])
-                return [{"worker": at, "result": text} for at, text in results if text != self._first.get(at)]
+                return [each for at, text in results if (each := self._beside(self._first[at], text))]
             except Exception as error:  # noqa: BLE001  # what is read runs the project's code
-                raised = [(0, error)]
+                raised = [error]
         innermost = self._places.innermost
-        return [{"worker": at, "error": said(error), "place": innermost(error.__traceback__)} for at, error in raised]
+        return [{"error": said(error), "place": innermost(error.__traceback__)} for error in raised]
 
-    def _stood(self, lot: list[_Worker], slower: int) -> tuple[list[tuple[int, list[object] | None]], bool]:
+    def _beside(self, alone: str, text: str) -> dict[str, object]:
+        """Return what else came of a round than alone, rounding left aside; nothing where that is the same."""
+        sure = [each for each in unlike(self._asked, alone, text) if not isinstance(each, Unseen)]
+        return {"expected": shown(json.loads(alone), 80), "found": sure[0][:300]} if sure else {}
+
+    def _stood(self, lot: list[_Worker], slower: int) -> tuple[list[tuple[int, Line | None]], bool]:
         """Wait for all; return where those are that do not end, and whether they are only slow."""
         began = still_since = time.monotonic()
         before: object = None
@@ -276,6 +293,30 @@ class AtOnce:
         return [], False
 
 
+def _standing(number: int, line: Line | None) -> str:
+    return f"thread {number + 1} {f'at {line[0]}:{line[1]} ({line[2]})' if line else 'outside the project'}"
+
+
+def unlike(asked: dict[str, Any], one: str, other: str) -> list[str]:
+    """Return what two results that were written down differ in, within the tolerance that is asked for."""
+    within = {"tolerance": asked["tolerance"], "relative": asked["relative"]}
+    return [] if one == other else differences(json.loads(one), json.loads(other), **within)
+
+
+def unclear(asked: dict[str, Any], first: dict[int, str], again: dict[int, str]) -> str:
+    """Return why what comes of it alone is no measure, or nothing where it is one."""
+    for worker, text in first.items():
+        off = unlike(asked, text, again[worker])
+        if off and not isinstance(off[0], Unseen):
+            return f"alone it gives something else the second time: {off[0]}; seed it, or 'take' what stays the same"
+        own = differences(json.loads(text), json.loads(text))
+        if own or text == "null":
+            return f"{NOTHING} ({own[0]})" if own else NOTHING
+        if "expected" in asked and (off := unlike(asked, json.dumps(asked["expected"]), text)):
+            return f"one after the other the uses do not give what is expected either: {off[0]}"
+    return ""
+
+
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
     """Do it alone, and then at once; alone also as in a round, so that what changes with each call is seen to."""
@@ -287,7 +328,6 @@ def main(question: dict[str, Any], tell: Teller) -> None:
         raise Unreachable(f"what it returns cannot be compared: {error}") from error
     first = dict(results)
     last = dict(again) | {worker: text for worker, text in again if text != first[worker]}
-    for worker, text in first.items():
-        tell("alone", worker=worker, result=text, again=last[worker])
+    free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
+    tell("alone", unclear=unclear(question, first, last), free_threaded=free_threaded)
     AtOnce(question, work, first, took_s, tell).run()
-    tell("threading", free_threaded=not getattr(sys, "_is_gil_enabled", lambda: True)())

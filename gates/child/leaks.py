@@ -29,24 +29,24 @@ class Epochs:
     """Runs epoch after epoch of a callable; what an epoch is, the first call says."""
 
     def __init__(self, call: Callable[..., object], args: list[object]) -> None:
-        self._call = functools.partial(call, *args)
+        self._epoch: Callable[[], object] = functools.partial(call, *args)
         self._runner = asyncio.Runner()
-        self._epoch: Callable[[], object] | None = None
-        self.form = CALLED
+        self.form = ""
         self.done = 0
 
     def run(self) -> None:
-        """Run one epoch, and keep nothing of what it returns."""
-        if self._epoch is None:
-            self._begin()
-        if self._epoch is not None and (self.done or self.form != CALLED):  # else the first call was the first epoch
-            self._run(self._epoch)
+        """Run one epoch, and keep nothing of what it returns; the first call says what an epoch is, or is the first."""
+        if not self.form:
+            self._begin(self._ended(self._epoch()))
+        if self.done or self.form != CALLED:
+            try:
+                self._ended(self._epoch())
+            except StopIteration:
+                raise Unreachable(f"it came to its end after {self.done} epochs") from None
         self.done += 1
 
-    def _begin(self) -> None:
-        """Make the call that is the first epoch, or that returns what an epoch is."""
-        given: Any = self._ended(self._call())
-        self._epoch = self._call
+    def _begin(self, given: Any) -> None:  # noqa: ANN401
+        self.form = CALLED
         if isinstance(given, io.IOBase):
             return
         if any(hasattr(type(given), name) for name in UNUSED):
@@ -56,12 +56,6 @@ class Epochs:
             self.form, self._epoch = STEPPED, given.__next__
         elif _is_epoch(given):
             self.form, self._epoch = RETURNED, given
-
-    def _run(self, epoch: Callable[[], object]) -> None:
-        try:
-            self._ended(epoch())
-        except StopIteration:
-            raise Unreachable(f"it came to its end after {self.done} epochs") from None
 
     def _ended(self, returned: Any) -> Any:  # noqa: ANN401
         """Return what a coroutine comes to; not begun, it would have run nothing."""

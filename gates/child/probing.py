@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from sys import intern
+from typing import Self
 
 from gates.child import process
 from gates.child.asking import command
@@ -40,6 +41,16 @@ class Probed(Model):
     problem: str = ""
     error: str = ""
     place: Location | None = None
+
+    @classmethod
+    def told(cls, journal: Path, secret: str, run: ProcessRun | None = None) -> Self:
+        """Return what a journal that was sealed with a secret tells."""
+        entries, foreign = read_entries(journal, secret)
+        last = {str(entry["word"]): entry for entry in entries}
+        problem, raised = last.get("problem", {}), last.get("raised", {})
+        about = {"problem": problem.get("what", ""), "error": raised.get("what", "")}
+        about["place"] = problem.get("place") or raised.get("place")
+        return cls.model_validate({"process": run, "entries": entries, "foreign": foreign, **about})
 
     def of(self, word: str) -> list[Entry]:
         """Return the entries of a kind, without its name."""
@@ -90,13 +101,9 @@ class Probe:
         known = program.removesuffix(".__main__").rpartition(".")[2]
         run = run.model_copy(update={"argv": ("python", "-m", f"gates_{known}", *about, f"{name}.jsonl")})
         self.commands.append(run.as_command(known.replace("_", " ")))
-        entries, foreign = question.answer()
-        seen = Probed(process=run, entries=tuple(entries), foreign=foreign)
-        if run.exit_code and not entries and "No module named 'torch'" in run.stderr.tail:
+        seen = Probed.told(question.journal, question.secret, run)
+        if run.exit_code and not seen.entries and "No module named 'torch'" in run.stderr.tail:
             return seen.model_copy(update={"problem": "the project's interpreter has no torch"})
-        for word, field in (("problem", "problem"), ("raised", "error")):
-            for told in seen.of(word)[:1]:
-                return seen.model_copy(update={field: str(told.get("what", "")), "place": location(told.get("place"))})
         return seen
 
 
@@ -107,12 +114,12 @@ class Question:
     """
 
     def __init__(self, journal: Path, asked: Mapping[str, object]) -> None:
-        self._secret = secrets.token_hex(16)
+        self.secret = secrets.token_hex(16)
         self.journal = journal
         self.folder = journal.with_suffix(".asked")
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / "question.json"
-        told = {**asked, "secret": self._secret, "folder": str(self.folder), "journal": str(journal)}
+        told = {**asked, "secret": self.secret, "folder": str(self.folder), "journal": str(journal)}
         self.path.write_text(json.dumps(told), encoding="utf-8")
 
     def __enter__(self) -> None:
@@ -123,7 +130,7 @@ class Question:
 
     def answer(self) -> tuple[list[Entry], int]:
         """Return the entries of the journal, and how many of its lines are somebody else's."""
-        return read_entries(self.journal, self._secret)
+        return read_entries(self.journal, self.secret)
 
 
 def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
@@ -131,20 +138,6 @@ def probing(task: Task, context: Context, key: str, folder: str = "") -> Probe:
     if not getattr(task, key):
         raise EvidenceUnavailable(f"{task.path} names no {key!r}")
     return Probe(context, context.folder(folder or key).evidence, import_roots(task, context))
-
-
-def location(place: object) -> Location | None:
-    """Return a place that was told as `[path, line, ...]`."""
-    if isinstance(place, list) and len(place) > 1 and isinstance(place[1], int) and place[0]:
-        return Location(path=str(place[0]), line=max(place[1], 1))
-    return None
-
-
-def number(value: object) -> float:
-    """Return a number that was told; raise `TypeError` where it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(value)
-    return float(value)
 
 
 def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:

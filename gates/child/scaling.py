@@ -7,6 +7,7 @@ another left behind.
 """
 
 import gc
+import math
 import signal
 import sys
 import time
@@ -123,11 +124,15 @@ def _synchronize() -> None:
 
 ENOUGH_S = 0.05
 MOST_STEPS = 200
-MOST_FUNCTIONS = 60
+LEAST_SHARE = 0.1
 
 
-def functions_of(step: Step, of: str, places: Places) -> list[list[object]]:
+def functions_of(step: Step, of: str, places: Places) -> dict[CodeType, float]:
     """Return what each function of the project takes of a step, with all that it calls outside of the project."""
+
+    def is_ours(code: object) -> bool:
+        return isinstance(code, CodeType) and places.shown(code.co_filename) is not None
+
     called(step)  # what is made once is no part of a step
     counting = of == "python_calls"
     profile = Profile(time.process_time if of == "step_cpu_time_s" else time.perf_counter, builtins=counting)
@@ -135,20 +140,13 @@ def functions_of(step: Step, of: str, places: Places) -> list[list[object]]:
     while not steps or (not counting and steps < MOST_STEPS and time.perf_counter() - began < ENOUGH_S):
         profile.runcall(step)
         steps += 1
-    taken: list[tuple[float, CodeType]] = []
+    taken: dict[CodeType, float] = {}
     for entry in profile.getstats():
-        if isinstance(entry.code, CodeType) and _is_ours(entry.code, places):
-            foreign = (sub.totaltime for sub in entry.calls or () if not _is_ours(sub.code, places))
+        if isinstance(entry.code, CodeType) and is_ours(entry.code):
+            foreign = (sub.totaltime for sub in entry.calls or () if not is_ours(sub.code))
             calls = sum(sub.callcount for sub in entry.calls or ())
-            taken.append((calls if counting else entry.inlinetime + sum(foreign), entry.code))
-    most = sorted(taken, key=lambda each: -each[0])[:MOST_FUNCTIONS]
-    return [
-        [places.shown(code.co_filename), code.co_firstlineno, code.co_qualname, value / steps] for value, code in most
-    ]
-
-
-def _is_ours(code: object, places: Places) -> bool:
-    return isinstance(code, CodeType) and places.shown(code.co_filename) is not None
+            taken[entry.code] = (calls if counting else entry.inlinetime + sum(foreign)) / steps
+    return taken
 
 
 SHARE = 0.75  # of the time limit, after which nothing new is begun
@@ -161,12 +159,11 @@ def main(question: dict[str, Any], tell: Teller) -> None:
     """Measure the step, or find what takes most of it."""
     until = time.monotonic() + SHARE * question["limit_s"]
     sizing = Sizing(question, tell)
-    sizes = question["sizes"]
-    works = [(f"start {i + 1}", partial(sizing.measured, i)) for i in range(question["restarts"])]
     if question["where"]:
-        works = [(f"size {size}", partial(sizing.functions, size)) for size in (sizes[0], sizes[-1])]
-    for name, work in works:
-        if time.monotonic() > until or not sizing.forked(name, work):
+        sizing.forked("its least and largest size", sizing.where)
+        return
+    for i in range(question["restarts"]):
+        if time.monotonic() > until or not sizing.forked(f"start {i + 1}", partial(sizing.measured, i)):
             break
 
 
@@ -198,9 +195,24 @@ class Sizing:
         values = [measure(partial(self.step, size)) for size in self._sizes]
         self._tell("round", restart=number, values=values)
 
-    def functions(self, size: int) -> None:
-        """Tell which functions take the step at a size."""
-        self._tell("functions", size=size, functions=functions_of(self.step(size), self._of, self._places))
+    def where(self) -> None:
+        """Tell of the function that takes most beyond what the limit lets it, else of the one that grows fastest."""
+        sizes, places = (self._sizes[0], self._sizes[-1]), self._places
+        least, most = (functions_of(self.step(size), self._of, places) for size in sizes)
+        ratio, whole = sizes[1] / sizes[0], sum(most.values()) or 1.0
+        floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
+        found: list[tuple[float, float, str, str, int]] = []
+        for code, value in most.items():
+            path, line = places.shown(code.co_filename) or "", code.co_firstlineno
+            before = max(least.get(code, 0.0), floor)
+            exponent = math.log(max(value, floor) / before) / math.log(ratio)
+            told = f"grows with about {exponent:.2f} and takes {value / whole:.0%} of the step"
+            if value >= LEAST_SHARE * whole:
+                beyond = max(0.0, value - before * ratio ** self._question["at_most"])
+                found.append((beyond, exponent, f"{code.co_qualname} at {path}:{line} {told}", path, line))
+        if found:
+            *_, told, path, line = max(found)
+            self._tell("grown", grown=told, grown_at={"path": path, "line": line})
 
     def forked(self, name: str, work: Callable[[], None]) -> bool:
         """Do something in a fork; return whether it came to its end, and tell why not."""

@@ -1,8 +1,8 @@
 """Values written down as JSON, each in a form of its own, and compared within a tolerance.
 
 Numbers, text, lists and `None` are themselves. Everything else is a mapping with its form under FORM: `float` (NaN,
-infinities), `dict`, `set`, `object` (fields by name), `enum`, `array` (tensors), `text` (dates, paths, bytes) and
-`opaque` (nothing of it can be compared).
+infinities), `dict` (also the fields of an object, with its type), `set`, `enum`, `array` (tensors) and `text` (dates,
+paths, bytes, and the `repr` of what has no parts).
 """
 
 import dataclasses
@@ -75,7 +75,8 @@ class _Writer:
             return int(value)
         if isinstance(value, str):
             return str.__str__(value).encode("utf-8", "backslashreplace").decode()
-        return _text(value) or self._structure(value, depth + 1)
+        text = _text(value)
+        return self._structure(value, depth + 1) if text is None else _as_text(value, text)
 
     def _structure(self, value: Any, depth: int) -> Any:  # noqa: ANN401  # anything
         if isinstance(value, Mapping):
@@ -96,20 +97,22 @@ class _Writer:
         if names is None:
             names = _attributes(value)
         if names is None:
-            return {FORM: "opaque", "type": _name(value), "text": _repr(value)}
-        fields = {name: self.written(getattr(value, name), depth) for name in names}
-        return {FORM: "object", "type": _name(value), "fields": fields, "tuple": isinstance(value, tuple)}
+            return _as_text(value, _repr(value))
+        items = [[name, self.written(getattr(value, name), depth)] for name in names]
+        return {FORM: "dict", "items": items, "type": _name(value), "tuple": isinstance(value, tuple)}
 
 
-def _text(value: object) -> dict[str, Any] | None:
+def _text(value: object) -> str | None:
     """Return what is best told by its text."""
     if isinstance(value, datetime.date | datetime.time):
-        return {FORM: "text", "type": _name(value), "text": value.isoformat()}
+        return value.isoformat()
     if isinstance(value, bytes | bytearray):
-        return {FORM: "text", "type": "bytes", "text": value.hex()}
-    if isinstance(value, pathlib.PurePath | datetime.timedelta):
-        return {FORM: "text", "type": _name(value), "text": str(value)}
-    return None
+        return value.hex()
+    return str(value) if isinstance(value, pathlib.PurePath | datetime.timedelta) else None
+
+
+def _as_text(value: object, text: str) -> dict[str, str]:
+    return {FORM: "text", "type": _name(value), "text": text}
 
 
 def _fields(value: Any) -> Iterable[str] | None:  # noqa: ANN401  # anything
@@ -157,12 +160,12 @@ def _shown(value: Any) -> str:  # noqa: ANN401  # JSON
 
 
 def _shown_form(value: dict[str, Any], form: str | None) -> str:
+    if "type" in value and form == "dict":
+        return f"{value['type']}({', '.join(f'{name}={_shown(item)}' for name, item in value['items'])})"
     if form == "dict":
         return f"{{{', '.join(f'{_shown(key)}: {_shown(item)}' for key, item in value['items'])}}}"
     if form == "set":
         return f"{{{', '.join(map(_shown, value['items']))}}}" if value["items"] else "set()"
-    if form == "object":
-        return f"{value['type']}({', '.join(f'{name}={_shown(item)}' for name, item in value['fields'].items())})"
     if form == "enum":
         return f"{value['type']}.{value['name']}"
     if form == "array":
@@ -208,7 +211,7 @@ class _Comparison:
             yield from self._numbers(wanted, found, at, share)
         elif isinstance(expected, list) and isinstance(actual, list):
             yield from self._lists(expected, actual, at, share)
-        elif forms <= {"dict", "object"}:
+        elif forms == {"dict"}:
             yield from self._mappings(expected, actual, at, share)
         elif _nowhere(actual) or _nowhere(expected):
             unseen = actual if _nowhere(actual) else expected
@@ -223,12 +226,16 @@ class _Comparison:
         if not all(-math.inf < one < math.inf for one in (wanted, found)):
             yield told
             return
-        off, limit = _distance(found, wanted), max(self._tolerance, self._relative * abs(wanted))
+        limit = max(self._tolerance, self._relative * abs(wanted))
+        try:
+            off = float(found - wanted)
+        except OverflowError:  # a whole number that is no float
+            off = math.inf if found > wanted else -math.inf
         if self._exact and (isinstance(wanted, float) or isinstance(found, float)):
             share = max(share, SINGLE if _is_single(wanted) or _is_single(found) else DOUBLE)
             limit = share * abs(wanted) if wanted else NOTHING[share]
         if abs(off) > limit:
-            yield f"{told} (off by {_rounded(off)})"
+            yield f"{told} (off by {float(f'{off:.6g}')})"
 
     def _lists(self, expected: list[Any], actual: list[Any], at: str, share: float) -> Iterator[str]:
         if len(expected) != len(actual):
@@ -238,7 +245,7 @@ class _Comparison:
             yield from self.unlike(one, other, f"{at}[{i}]", share)
 
     def _mappings(self, expected: Any, actual: Any, at: str, share: float) -> Iterator[str]:  # noqa: ANN401  # JSON
-        if _form(expected) == _form(actual) == "object" and expected["type"] != actual["type"]:
+        if len({each["type"] for each in (expected, actual) if "type" in each}) > 1:
             yield f"{_place(at)}{actual['type']}, expected {expected['type']}"
             return
         wanted, found = _named(expected), _named(actual)
@@ -284,16 +291,14 @@ def _as_written(actual: Any, expected: Any) -> Any:  # noqa: ANN401  # JSON
     form = _form(actual)
     if form == "enum" and _form(expected) != "enum":
         return expected if expected in (actual["name"], f"{actual['type']}.{actual['name']}") else actual["value"]
-    if form == "object" and isinstance(expected, list) and actual["tuple"]:
-        return [*actual["fields"].values()]
-    if form in {"text", "opaque"} and isinstance(expected, str):
-        return actual if _nowhere(actual) else actual["text"]
-    return actual
+    if form == "dict" and isinstance(expected, list) and actual.get("tuple"):
+        return [item for _, item in actual["items"]]
+    return actual["text"] if form == "text" and isinstance(expected, str) and not _nowhere(actual) else actual
 
 
 def _nowhere(value: Any) -> bool:  # noqa: ANN401  # JSON
     """Return whether nothing of a value can be compared: it tells its address alone."""
-    return _form(value) == "opaque" and " at 0x" in value["text"]
+    return _form(value) == "text" and " at 0x" in value["text"]
 
 
 def _share(value: Any) -> float:  # noqa: ANN401  # JSON
@@ -309,20 +314,6 @@ def _is_single(value: Number) -> bool:
         return False
 
 
-def _distance(found: Number, wanted: Number) -> Number:
-    try:
-        return found - wanted
-    except OverflowError:  # a whole number that is no float
-        return math.inf if found > wanted else -math.inf
-
-
-def _rounded(off: Number) -> str:
-    try:
-        return repr(float(f"{float(off):.6g}"))
-    except OverflowError:
-        return "inf" if off > 0 else "-inf"
-
-
 def _items(value: Any) -> Any:  # noqa: ANN401  # JSON
     """Return the items of a set, or of a list that is compared with one, in an order of their own."""
     items = value["items"] if _form(value) == "set" else value
@@ -331,8 +322,6 @@ def _items(value: Any) -> Any:  # noqa: ANN401  # JSON
 
 def _named(value: Any) -> dict[str, Any]:  # noqa: ANN401  # JSON
     """Return the items of a mapping by the text of their keys, as a task file writes them."""
-    if _form(value) == "object":
-        return dict(value["fields"])
     return {key if isinstance(key, str) else shown(key): item for key, item in value["items"]}
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gates import pipeline
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.bound_tests import is_under, moved_symbols, moved_tests
+from gates.evidence.tests.bound_tests import moved_symbols, moved_tests
+from gates.project.files import is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.what_was_read import leads_nowhere
 from gates.task import yaml_source

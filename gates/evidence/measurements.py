@@ -1,24 +1,56 @@
-"""Measurements: commands of the project that hand over raw samples, once for each device that is asked for."""
+"""Measurements: taken once for each device that is asked for, timed by the gate or handed over by a command.
 
+Each attempt is in the ledger from its start.
+"""
+
+import ast
+import contextlib
+import hashlib
 import os
-from functools import partial
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 
 from gates.check import Evidence
+from gates.child import process
+from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import attempts_key, hand_over, handed_over, measures_of, run_again_and_again, time_arms
-from gates.measuring import machine
-from gates.measuring.bench import ArmFailed
-from gates.measuring.samples import BadSamples, Samples, read
-from gates.measuring.taken import MeasurementRun
-from gates.model import CommandRecord
-from gates.task.measurement import Measurement
-from gates.task.task import Task, cut_short
+from gates.evidence.bundles import named_files
+from gates.measuring import answers, machine
+from gates.measuring.bench import ArmFailed, Launch, launch
+from gates.measuring.fitness import contended, disturbed
+from gates.measuring.interval import TIME_UNITS, is_time
+from gates.measuring.rounds import Plan
+from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
+from gates.measuring.session import measure
+from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
+from gates.project.files import files_of, import_roots
+from gates.project.revision import processor
+from gates.task.measurement import Arm, Measurement
+from gates.task.task import Measure, Task, cut_short
 
+METHOD = "gates.measuring/1"
+BEGUN, FAILED = "begun", "failed"
+KILLED = "it was stopped from outside"
+MAX_BYTES = 64 * 1024 * 1024
+MOST_READ = 1_000_000  # bytes of a file whose syntax is read
+COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
+MANY = 10  # different times: fewer may be the same by chance
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLACK_S = 0.05
+LIMIT_S = 60.0
+LISTED = """
+import importlib.metadata, sys
+print(sys.version, *sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}), sep="\\n")
+"""
+Take = Callable[[tuple[Attempt, ...]], MeasurementRun]  # what takes a measurement, after earlier attempts
 
 
 class Measurements(Evidence):
@@ -28,23 +60,23 @@ class Measurements(Evidence):
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
-        """Run each measurement in its own process, on each device that a criterion names."""
+        """Take each measurement on each device that a criterion names; on none that the machine does not show."""
         asked = [(one, device) for one in task.measurements for device in asked_of(task, one)]
         if not asked:
             raise EvidenceUnavailable(f"no criterion of {task.path} asks for a measurement")
         folder = context.folder("measurements").evidence
-        runs = tuple(_not_tried(one, device) or take(task, one, device, context, folder) for one, device in asked)
-        commands = tuple(_recorded(task, run) for run in runs)
+        runs = tuple(
+            take(task, one, device, context, folder)
+            if machine.may_have(device)
+            else MeasurementRun(id=one.id, device=device, problem=f"this machine shows no {device} device")
+            for one, device in asked
+        )
+        commands = tuple(run.recorded(f"measurement {run.id}", command(task, run.id, run.device)) for run in runs)
         return cls(how="benchmarks that wrote their raw samples", commands=commands, runs=runs)
 
     def of(self, measurement: str) -> tuple[MeasurementRun, ...]:
         """Return the runs of a measurement."""
         return tuple(run for run in self.runs if run.id == measurement)
-
-
-def _recorded(task: Task, run: MeasurementRun) -> CommandRecord:
-    purpose, argv = f"measurement {run.id}", command(task, run.id, run.device)
-    return CommandRecord(purpose=purpose, argv=argv, ended=run.ended, duration_s=run.duration_s)
 
 
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
@@ -56,73 +88,239 @@ def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
 
 def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
     """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
-    asked = [m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id and not m.against_base]
-    if not asked:
-        return ()
+    asked = {m.on for c in task.criteria for m in c.measures if m.from_ == measurement.id and not m.against_base}
     if not measurement.by_device:
-        return ("any",)
+        return ("any",) if asked else ()
     return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
-
-
-def _not_tried(measurement: Measurement, device: str) -> MeasurementRun | None:
-    """Return the run of a measurement that could only fail here: the machine does not show the device."""
-    if machine.may_have(device):
-        return None
-    problem = f"this machine shows no {device} device"
-    return MeasurementRun(id=measurement.id, device=device, process=None, samples=None, problem=problem)
 
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for; the ledger remembers it."""
-    run = partial(_take, task, measurement, device, context, folder)
-    if measurement.arms:
-        return run()
-    key = attempts_key(task, cut_short(measurement, task), device, context)
-    return handed_over(measures_of(task, measurement, device), key, context.root, run)
+    used, facts = cut_short(measurement, task), MeasurementRun(id=measurement.id, device=device)
+    asked = [m for criterion in task.criteria for m in criterion.measures if m.from_ == used.id and not m.against_base]
+    measures = [m for m in asked if device == "any" or m.on in {"any", device}]
+    key = attempts_key(task, measurement if measurement.arms else used, device, context)
+    if used.arms:
+        start = partial(launch, python=context.python, paths=import_roots(task, context), threads=used.threads)
+        arms = {name: partial(_started, start, arm, device) for name, arm in used.arms.items()}
+        logs = context.folder(f"workers-{used.id}-{device}").evidence
+        way: Take = partial(timed, facts, Plan(used, arms, context.timeout_s), measures, logs)
+    else:
+        handing = _handed_over if used.read == "samples" else _again_and_again
+        way = partial(handing, facts, used, context, folder / f"{used.id}-{device}")
+    return kept(attempt(facts, measures, key, context.root, way), folder / f"{used.id}-{device}.json")
 
 
-def _take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
-    if not measurement.arms and measurement.read == "samples":
-        return _run(cut_short(measurement, task), device, context, folder)
-    facts = MeasurementRun(id=measurement.id, device=device, process=None, samples=None)
+def _started(start: Callable[..., Launch], arm: Arm, device: str, seed: int) -> Launch:
+    return start(arm, device=device, seed=seed)
+
+
+def kept(run: MeasurementRun, path: Path) -> MeasurementRun:
+    """Return a run with its samples beside the raw files, where they are not in one already."""
+    if run.samples is None or run.raw:
+        return run
+    path.write_text(run.samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    return run.model_copy(update={"raw": f"{path.parent.name}/{path.name}"})
+
+
+def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: Path, way: Take) -> MeasurementRun:
+    """Take a measurement in some way; return it with the earlier attempts.
+
+    It stands in the ledger before its first sample, as if it had been killed; at its end that says how it ended. Of
+    samples that were handed over only what they missed is kept: with the same seeds those of two attempts are the same.
+    """
+    ledger, run = Ledger(root), facts
+    recalled = ledger.recall(key)
+    earlier = counted(recalled.attempts)
+    begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
+    ledger.append(begun)
     try:
-        if measurement.arms:
-            samples, taken, earlier = time_arms(task, measurement, device, context)
-            facts = facts.model_copy(update={"taken": taken, "earlier": earlier})
-        else:
-            samples = run_again_and_again(cut_short(measurement, task), device, context, folder)
-        _refuse_other(samples, device)
+        run = way(earlier).model_copy(update={"earlier": Recalled(attempts=earlier)})
+        samples = _of_the_device(run)
+        drawn = "" if run.taken else _drawn(samples)
+        _refuse_the_same_again(ledger.same(drawn))
+        told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": _longest(samples), "drawn": drawn}
+        told["missed"] = answers.missed(_applying(measures, samples), run)
+        told |= _told_of(run.taken, samples) if run.taken else {}
     except (ArmFailed, BadSamples) as error:
-        return facts.model_copy(update={"problem": str(error)})
-    kept = folder / f"{measurement.id}-{device}.json"
-    kept.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
-    return facts.model_copy(update={"samples": samples, "raw": f"measurements/{kept.name}"})
+        run = run.model_copy(update={"samples": None, "problem": str(error)})
+        told = {"ended": FAILED, "unfit": (run.problem,), "pairs": getattr(error, "pairs", 0)}
+    unwritten = ledger.append(begun.model_copy(update=told))
+    known = Recalled(attempts=earlier, problem=recalled.problem or unwritten)
+    return run.model_copy(update={"earlier": known})
 
 
-def _run(measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
+def _told_of(taken: Taken, samples: Samples) -> dict[str, object]:
+    """Return what the ledger holds of pairs that the gate took, which count in later attempts."""
+    unfit = (*disturbed(taken), *(contended(taken) if taken.clock == "wall" else ()))
+    split = {"restarts": taken.restarts, "split": taken.split, "pairs": taken.pairs}
+    return {"ended": taken.ended, "unfit": unfit, "metrics": samples.metrics, **split}
+
+
+def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """Return the attempts that lines of a ledger tell of: those that came to pairs, and those that never ended."""
+    ended = {line.at for line in lines if line.ended != BEGUN}
+    return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
+
+
+def timed(
+    facts: MeasurementRun, plan: Plan, measures: Sequence[Measure], logs: Path, earlier: tuple[Attempt, ...]
+) -> MeasurementRun:
+    """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
+
+    before = Recalled(attempts=earlier)
+
+    def seen(samples: Samples, taken: Taken) -> MeasurementRun:
+        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": before})
+
+    return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
+
+
+def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
+    return [measure for measure in measures if measure.on in {"any", samples.device.type}]
+
+
+def _longest(samples: Samples) -> int:
+    return max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
+
+
+def _drawn(samples: Samples) -> str:
+    """Return the digest of the times among samples; none of so few that they may well come again."""
+    times = {
+        name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
+    }
+    values = {value for arms in times.values() for column in arms.values() for value in column}
+    return digest_of(times) if len(values) >= MANY else ""
+
+
+def attempts_key(task: Task, measurement: Measurement, device: str, context: Context) -> str:
+    """Return what the attempts at a measurement are known by: the same code, packages and work on the same machine.
+
+    The code is that of the implementation and of the arms: what only judges it makes no other, nor do limits, budgets,
+    comments and blanks.
+    """
+    paths = files_of((*task.implementation, *named_files(task, measurement, context)), context.root)
+    code = digest_of([(context.shown(path), _meaning(path)) for path in paths])
+    work: dict[str, object] = {"run": measurement.run, "read": measurement.read}
+    if measurement.arms:
+        arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
+        work = {"method": METHOD, "arms": arms, "threads": measurement.threads}
+    return digest_of((code, installed(context.python), digest_of(work), device, processor(), machine.name()))
+
+
+def _meaning(path: Path) -> str:
+    """Return the digest of what a file comes to: of Python its syntax, of all else its bytes."""
+    source = path.read_bytes()
+    if path.suffix == ".py" and len(source) < MOST_READ:
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            source = ast.dump(ast.parse(source)).encode(errors="replace")
+    return hashlib.sha256(source).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def installed(python: str) -> str:
+    """Return the digest of an interpreter's version and packages; empty where it does not tell them."""
+    try:
+        told = subprocess.run([python, "-I", "-c", LISTED], capture_output=True, check=True, timeout=LIMIT_S)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return hashlib.sha256(told.stdout).hexdigest()
+
+
+def _handed_over(
+    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
+) -> MeasurementRun:
     """Run a measurement that hands over its samples, and keep the file that it wrote."""
-    kept = folder / f"{measurement.id}-{device}.json"
-    kept.unlink(missing_ok=True)
-    handed = hand_over(measurement, device, context, folder, kept.stem)
-    samples, problem, ended = None, handed.problem, handed.ended
-    if ended and not problem:
-        kept.write_text(handed.text, encoding="utf-8")
+    place.with_suffix(".json").unlink(missing_ok=True)
+    with _ran(measurement, facts.device, context, place) as (ended, out):
+        run = facts.model_copy(update={"process": ended, "raw": f"{place.parent.name}/{place.name}.stderr.txt"})
         try:
-            samples = read(handed.text)
-            _refuse_other(samples, device)
+            text = _text_of(ended, out)
+            place.with_suffix(".json").write_text(text, encoding="utf-8")
+            run = run.model_copy(update={"raw": f"{place.parent.name}/{place.name}.json"})
+            samples = read(text)
             _refuse_impossible(samples, ended.duration_s)
         except BadSamples as error:
-            samples, problem = None, str(error)
-    raw = f"measurements/{kept.name if kept.is_file() else f'{kept.stem}.stderr.txt'}" if ended else None
-    return MeasurementRun(id=measurement.id, device=device, process=ended, samples=samples, problem=problem, raw=raw)
+            return run.model_copy(update={"problem": str(error)})
+    return run.model_copy(update={"samples": samples})
 
 
-def _refuse_other(samples: Samples, device: str) -> None:
-    if device not in {"any", samples.device.type}:
-        raise BadSamples(f"measured on {samples.device.type!r} ({samples.device.name}), asked for {device!r}")
-    if not machine.may_have(samples.device.type):
-        there = f"{samples.device.type!r} ({samples.device.name})"
-        raise BadSamples(f"it says that it was measured on {there}, and this machine shows no such device")
+def _again_and_again(
+    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
+) -> MeasurementRun:
+    """Run another tool's benchmark while its longest run fits into what is left of the budget.
+
+    Each run gives one sample of each benchmark, paired by the run.
+    """
+    columns: dict[str, list[float]] = {}
+    begun, longest, runs = time.monotonic(), 0.0, 0
+    while runs < measurement.restarts and (not runs or time.monotonic() - begun + longest <= measurement.budget_s):
+        with _ran(measurement, facts.device, context, place.with_name(f"{place.name}-{runs}")) as (ended, out):
+            for name, value in read_times(_text_of(ended, out), measurement.read).items():
+                columns.setdefault(name, []).append(value)
+        longest, runs = max(longest, ended.duration_s), runs + 1
+    if short := [name for name, values in columns.items() if len(values) < runs]:
+        raise BadSamples(f"{short[0]!r} is in {len(columns[short[0]])} of {runs} runs only")
+    metric = Metric(unit="s", direction="lower", paired=True, arms={n: tuple(v) for n, v in columns.items()})
+    samples = Samples(
+        schema="gates.samples/1",
+        device=machine.processor(),
+        settings={"runs": str(runs)},
+        timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
+        metrics={"time_s": metric},
+    )
+    return facts.model_copy(update={"samples": samples})
+
+
+@contextlib.contextmanager
+def _ran(measurement: Measurement, device: str, context: Context, log: Path) -> Iterator[tuple[ProcessRun, Path]]:
+    """Run the command of a measurement, which writes into a folder whose name nothing before it could know."""
+    with tempfile.TemporaryDirectory(dir=log.parent) as fresh:
+        out = Path(fresh) / "samples.json"
+        argv = context.argv(measurement.run or (), device=device, out=str(out))
+        try:
+            ended = process.run(argv, cwd=context.root, timeout_s=measurement.timeout_s or context.timeout_s, log=log)
+        except OSError as error:
+            raise BadSamples(f"the command cannot be started: {error.strerror or error}") from error
+        yield ended, out
+
+
+def _text_of(ended: ProcessRun, out: Path) -> str:
+    """Return what a run wrote that ended well; raise `BadSamples` with the reason otherwise."""
+    if ended.exit_code != 0:
+        raise BadSamples(f"the measurement ended with {ended.ended}: {ended.last_words}")
+    if out.is_symlink() or (out.exists() and not out.is_file()):
+        raise BadSamples("the measurement left something other than a plain file as its samples")
+    if not out.is_file():
+        raise BadSamples("the measurement ended well but wrote no samples file")
+    if out.stat().st_mtime < time.time() - ended.duration_s - COARSE_S:
+        raise BadSamples("the samples file was written before the measurement began: it is an old one")
+    if out.stat().st_size > MAX_BYTES:
+        raise BadSamples(f"the samples file has {out.stat().st_size} bytes, more than {MAX_BYTES}")
+    try:
+        return out.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadSamples("the samples file is not UTF-8") from error
+
+
+def _of_the_device(run: MeasurementRun) -> Samples:
+    """Return the samples of a run; raise `BadSamples` where there are none, or they are of another device."""
+    if run.samples is None:
+        raise BadSamples(run.problem)
+    there = run.samples.device
+    if run.device not in {"any", there.type}:
+        raise BadSamples(f"measured on {there.type!r} ({there.name}), asked for {run.device!r}")
+    if not machine.may_have(there.type):
+        said = f"it says that it was measured on {there.type!r} ({there.name})"
+        raise BadSamples(f"{said}, and this machine shows no such device")
+    return run.samples
+
+
+def _refuse_the_same_again(same: Attempt | None) -> None:
+    if same is not None:
+        said = f"its times are those of the attempt at {same.at}, to the last digit"
+        raise BadSamples(f"{said}: no clock gives the same twice")
 
 
 def _refuse_impossible(samples: Samples, ran_s: float) -> None:

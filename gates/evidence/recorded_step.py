@@ -1,45 +1,25 @@
-"""What the recorder notes of one training step, and the orders of code rules that are judged by it, too."""
+"""Training steps of the project, run in processes of their own with what happens in them recorded."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
-from gates.check import EvidenceSet
-from gates.child.probing import Entry, location
+from gates.check import Evidence, EvidenceSet
+from gates.child import process
+from gates.child.probing import UNTOLD, Entry, Probe, Probed, probing
 from gates.child.process import ProcessRun
-from gates.model import Location, Model, Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.order import Order
-from gates.scan.rule import OrderRule, Rule
+from gates.config import Context
+from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
+from gates.evidence.source_tree import rules_of
+from gates.model import Location, Model
+from gates.task.probes import Need, TrainingStep
+from gates.task.task import Task
 
 M = TypeVar("M", bound=Model)
-BACKWARD = ("scaled_backward", "backward", "handed_backward")
-SCALER = ("unscale", "unscale_once", "unscale_by_hand", "step", "update")
-OPTIMIZER = ("clip", "given_grad", "plain_step", "zero_grad", "uncleared", "scheduler", "scheduler_set")
-WORDS = ("forward", "autocast_enter", "autocast_exit", *BACKWARD, *SCALER, *OPTIMIZER)
-
-
-class Happened(Model):
-    """One call, where in the project it came from, and which scaler and optimizers (by number) it was about.
-
-    `scaling` is whether the scaler had scaled a loss by then, `enabled` whether it is turned on. `products` counts the
-    matrix products that a backward pass leads back to, by dtype, and `whole` says that all of its graph could be read.
-    `share` is the part of 1 that the loss was multiplied with, as for a mean over several backward passes.
-    """
-
-    word: str
-    location: Location | None = None
-    scaler: int | None = None
-    optimizers: tuple[int, ...] = ()
-    scaling: bool = False
-    enabled: bool = True
-    scale: float | None = None
-    products: dict[str, int] = Field(default={})
-    whole: bool = True
-    share: float = 1.0
-    thread: int = 0
+# What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
+ALONE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "", **UNTOLD}
 
 
 class Attempt(Model):
@@ -148,40 +128,46 @@ class Recorded(Model):
     compared: tuple[Compared, ...] = ()
     overflows: tuple[Overflowed, ...] = ()
     injected: bool = False
-    steps_after_overflow: int | None = None
+    steps_after_overflow: int = 0
     absent: tuple[Absent, ...] = ()
     spoiled: tuple[Spoiled, ...] = ()
     logged: tuple[Logged, ...] = ()
 
+    @property
+    def whole(self) -> bool:
+        """Return whether all of it was seen."""
+        return self.complete and not self.truncated
 
-def as_recorded(entries: Sequence[Entry], foreign: int = 0) -> Recorded:
-    """Return what entries tell, or that they cannot be read."""
+
+def as_recorded(seen: Probed) -> Recorded:
+    """Return what a program told, or that it cannot be read."""
     try:
-        return _recorded(entries, foreign)
+        return _recorded(seen)
     except (ValidationError, KeyError, TypeError, ValueError) as error:
-        return Recorded(problem=f"the journal cannot be read: {type(error).__name__}")
+        return Recorded(process=seen.process, problem=f"the journal cannot be read: {type(error).__name__}")
 
 
-def _recorded(entries: Sequence[Entry], foreign: int) -> Recorded:
+def _recorded(seen: Probed) -> Recorded:
     def all_of(kind: type[M], *words: str) -> tuple[M, ...]:
-        return tuple(kind.model_validate(_known(kind, entry)) for entry in entries if entry["word"] in words)
+        return tuple(kind.model_validate(_known(kind, entry)) for entry in seen.entries if entry["word"] in words)
 
-    last = {str(entry["word"]): entry for entry in entries}
-    raised, after = last.get("raised", {}), last.get("after_overflow", {})
-    alien = (f"{foreign} lines of the journal are not its own",) if foreign else ()
+    words = [str(entry["word"]) for entry in seen.entries]
+    alien = (f"{seen.foreign} lines of the journal are not its own",) if seen.foreign else ()
+    told = words.index("overflow") if "overflow" in words else len(words)
     return Recorded(
-        problem=str(last.get("problem", {}).get("what", "")),
-        error=str(raised.get("what", "")),
-        crash=location(raised.get("place")),
-        complete="end" in last and not foreign,
-        truncated="truncated" in last,
-        troubles=(*alien, *(str(entry["what"]) for entry in entries if entry["word"] == "trouble")),
+        process=seen.process,
+        problem=seen.problem,
+        error=seen.error,
+        crash=seen.place,
+        complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
+        truncated="truncated" in words,
+        troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
         events=all_of(Happened, *WORDS),
         attempts=all_of(Attempt, "attempt"),
         compared=all_of(Compared, "reference"),
         overflows=all_of(Overflowed, "overflow"),
-        injected="injected" in last,
-        steps_after_overflow=_known(Recorded, after).get("steps_after_overflow"),
+        injected="injected" in words,
+        steps_after_overflow=words[told:].count("attempt"),
         absent=all_of(Absent, "hidden"),
         spoiled=all_of(Spoiled, "spoiled"),
         logged=all_of(Logged, "log"),
@@ -193,163 +179,70 @@ def _known(kind: type[Model], entry: Entry) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if name in kind.model_fields and value is not None}
 
 
-BEGINS = {"forward", "autocast_enter", "scaled_backward", "backward"}
-ENDS = {"step", "plain_step"}
-COMMON = {"forward", "autocast_enter", "autocast_exit", "update"}  # about no optimizer alone
+class StepRecording(Model):
+    """One training step: as it is, and with an overflow in one of its steps, if there is a scaler to handle it.
 
-
-class RuntimeOrder(Model):
-    """An order that must not happen, or that must where there is what it `needs`; `at` is the event of the fault.
-
-    `asked` are all rules that ask for it, `rule` is the most special of them.
+    `orders` are those that its calls are judged by.
     """
 
-    rule: str
-    asked: tuple[str, ...] = ()
-    severity: Severity
-    order: str
-    demanded: bool = False
-    at: tuple[str, ...] = ("last",)
-    within_turn: bool = False
-    needs: tuple[tuple[str, ...], ...] = ()
-    problem: str
-    impact: str
-    fix: str
+    name: str
+    plain: Recorded
+    overflow: Recorded | None = None
+    orders: tuple[RuntimeOrder, ...] = ()
 
 
-UNCLEARED = RuntimeOrder(
-    rule="amp-missing-zero-grad",
-    severity=Severity.HIGH,
-    order="uncleared",
-    problem="Gradients of the step before are used again, as nothing cleared them.",
-    impact="Each step moves by the sum of all gradients since training began.",
-    fix="Call optimizer.zero_grad() once for each step.",
-)
+class Recording(Evidence):
+    """All training steps of a task, recorded."""
+
+    steps: tuple[StepRecording, ...]
+
+    @classmethod
+    def collect(cls, task: Task, context: Context) -> Self:
+        """Run each training step in its own process, under the recorder."""
+        probe = probing(task, context, "training_steps", "recording")
+        orders = runtime_orders(rules_of(context))
+        recorded = process.side_by_side(
+            lambda part: _record(*part, probe, part[1].timeout_s or context.timeout_s),
+            list(enumerate(task.training_steps)),
+        )
+        steps = tuple(step.model_copy(update={"orders": orders}) for step in recorded)
+        runs = [run for step in steps for run in (step.plain, step.overflow) if run is not None]
+        return cls(
+            how="each training step once as it is and once with an overflow, in processes of their own",
+            commands=tuple(
+                run.process.as_command("training step", run.process.argv[-2:-1]) for run in runs if run.process
+            ),
+            steps=steps,
+        )
 
 
-def runtime_orders(known: Mapping[str, Rule]) -> tuple[RuntimeOrder, ...]:
-    """Return the orders of the rules that are judged at run time, too; special rules before those that sum them up."""
-    rules = [rule for rule in known.values() if rule.form.runtime]
-    found = [order for rule in sorted(rules, key=lambda rule: len(rule.never)) for order in _orders(rule)]
-    asked: dict[str, tuple[str, ...]] = {}
-    for one in found:
-        asked[one.order] = (*asked.get(one.order, ()), one.rule)
-    chosen = {order.order: order for order in reversed(found)}
-    return (*(one.model_copy(update={"asked": asked[one.order]}) for one in chosen.values()), UNCLEARED)
+def _record(index: int, step: TrainingStep, probe: Probe, limit_s: float) -> StepRecording:
+    asked = {"call": step.call, "args": step.args}
+    plain = _run(probe, {**asked, "overflow": None}, f"{index}", limit_s)
+    scaled = any(event.word == "scaled_backward" for event in plain.events)
+    steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
+    guarded = scaled or steps_through_scaler or Need.OVERFLOW in step.needs
+    overflow = None
+    if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
+        at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
+        overflow = _run(probe, {**asked, "overflow": at}, f"{index}-overflow", limit_s)
+    return StepRecording(name=step.name, plain=plain, overflow=overflow)
 
 
-@runtime_checkable
-class RecordedSteps(Protocol):
-    """Training steps that were recorded, whoever asked for them."""
-
-    def recorded(self) -> Iterator[tuple[str, Recorded, Sequence[RuntimeOrder]]]:
-        """Yield each with its name and the orders that its calls are judged by."""
-
-
-def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
-    for demanded, orders in ((False, rule.never), (True, rule.always)):
-        for one in orders:
-            if one.order.names <= {*WORDS, *MARKERS}:  # of what cannot be seen here, nothing may depend
-                yield _order(rule, one, demanded=demanded)
+def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, int]:
+    """Return which step is to overflow, and whose it is: the second one, of those through a scaler if one scales."""
+    through = [i for i, attempt in enumerate(attempts) if attempt.scaler is not None or not scaled]
+    known = through or list(range(len(attempts)))
+    step = next((i for i in known if i), known[-1])
+    return {"step": step, "optimizer": attempts[step].optimizer}
 
 
-def _order(rule: Rule, one: OrderRule, *, demanded: bool) -> RuntimeOrder:
-    return RuntimeOrder(
-        rule=rule.id,
-        severity=rule.form.severity,
-        order=one.order.text,
-        demanded=demanded,
-        at=tuple(sorted(one.at)),
-        within_turn=rule.form.scope == "iteration",
-        needs=tuple(tuple(sorted(names)) for names in rule.required),
-        problem=one.says or rule.form.problem,
-        impact=rule.form.impact,
-        fix=rule.form.fix,
-    )
-
-
-@dataclass(frozen=True)
-class Breach:
-    """A rule that is broken, and the events that break it."""
-
-    rule: RuntimeOrder
-    trace: Sequence[Happened]
-
-    @property
-    def place(self) -> Happened:
-        """Return the event at which the fault lies."""
-        if "first" in self.rule.at:
-            return self.trace[0]
-        return next((event for event in self.trace if event.word in self.rule.at), self.trace[-1])
-
-
-def broken_in(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Breach]:
-    """Yield what breaks an order in a run, of each scaler with each of its optimizers."""
-    ends = ("done", "end") if run.complete and not run.truncated else ()
-    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
-    for scaler, optimizer in pairs(run.events):
-        places, word = _word(_about(run.events, scaler, optimizer), ends)
-        for rule, order in compiled:
-            trace = _broken(rule, order, places, word, whole=bool(ends))
-            if trace:
-                yield Breach(rule, trace)
-
-
-def _broken(
-    rule: RuntimeOrder, order: Order, places: Sequence[Happened | None], word: Sequence[str], *, whole: bool
-) -> list[Happened]:
-    """Return the events that break a rule, or none."""
-    if not all(set(names) & set(word) for names in rule.needs):
-        return []
-    match = order.search(word)
-    if rule.demanded:
-        missing = [place for place in places if place is not None and place.word in rule.at]
-        return missing[:1] if whole and match is None else []
-    if match is None:
-        return []
-    matched = [place for place in places[match[0] : match[1]] if place is not None]
-    return [event for event in matched if event.word in order.names]
-
-
-def pairs(events: Sequence[Happened]) -> list[tuple[int | None, int]]:
-    """Return which scaler and optimizer work together; an optimizer without a scaler stands alone."""
-    found: dict[int, set[int]] = {}
-    for event in events:
-        if event.word in {"scaled_backward", "step", "plain_step", "unscale"}:
-            for optimizer in event.optimizers:
-                scalers = found.setdefault(optimizer, set())
-                if event.scaler is not None and (event.scaling or event.word == "scaled_backward"):
-                    scalers.add(event.scaler)
-    pairs: list[tuple[int | None, int]] = []
-    for each, scalers in sorted(found.items()):
-        pairs += [(scaler, each) for scaler in sorted(scalers)] or [(None, each)]
-    return pairs
-
-
-def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> list[Happened]:
-    """Return the events of a scaler with an optimizer; what is about no optimizer counts in their own threads alone."""
-    threads = {event.thread for event in events if optimizer in event.optimizers}
-    theirs = [event for event in events if event.scaler in (None, scaler) and event.thread in threads]
-    return [one for one in theirs if optimizer in one.optimizers or (not one.optimizers and one.word in COMMON)]
-
-
-def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:
-    """Return the events as a word with the markers of a loop, each turn of which ends with a step.
-
-    An end is marked only where the events came to it.
-    """
-    places: list[Happened | None] = [None, None, None]
-    word = ["start", "loop", "turn"]
-    stepped = False
-    for event in events:
-        if stepped and event.word in BEGINS:
-            stepped = False
-            places.append(None)
-            word.append("turn")
-        stepped = stepped or event.word in ENDS
-        places.append(event)
-        word.append(event.word)
-    return [*places, *(None for _ in ends)], [*word, *ends]
+def _run(probe: Probe, asked: dict[str, object], name: str, limit_s: float) -> Recorded:
+    seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
+    recorded = as_recorded(seen)
+    cut_off = seen.process is not None and seen.process.timed_out
+    unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
+    return recorded.model_copy(update={"problem": recorded.problem or unheard})
 
 
 @dataclass(frozen=True)
@@ -363,11 +256,10 @@ class Seen:
 
 def seen_of(rule: str, evidence: EvidenceSet) -> list[Seen]:
     """Return each recorded step that came to its end, and is judged by orders that a rule asks for."""
-    found = []
-    for recorded in evidence.present():
-        for name, run, orders in recorded.recorded() if isinstance(recorded, RecordedSteps) else ():
-            asked = [order for order in orders if rule in order.asked]
-            if asked and run.complete and not run.truncated:
-                events = frozenset(f"{event.word} {event.location}" for event in run.events)
-                found.append(Seen(name, events, tuple(broken_in(run, asked))))
+    recording, found = evidence.get(Recording), []
+    for step in recording.steps if recording else ():
+        asked = [order for order in step.orders if rule in order.asked]
+        if asked and step.plain.whole:
+            events = frozenset(f"{event.word} {event.location}" for event in step.plain.events)
+            found.append(Seen(step.name, events, tuple(broken_in(step.plain.events, asked, whole=True))))
     return found

@@ -35,7 +35,10 @@ class RuleSite(Model):
 
 
 class RuleTrace(Model):
-    """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing."""
+    """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing.
+
+    `asked` are the ids and tags by which the task asks for it.
+    """
 
     rule: str
     sites: tuple[RuleSite, ...]
@@ -44,21 +47,14 @@ class RuleTrace(Model):
     problem_text: str = ""
     impact: str = ""
     fix: str = ""
-
-
-class AppliedRule(RuleTrace):
-    """A rule that the task asks for, by id or by tag."""
-
-    asked: tuple[str, ...]
-    severity: Severity
-    source: str
+    asked: tuple[str, ...] = ()
 
 
 class CodeRules(Evidence):
     """The rules that the task asks for by id or by tag, applied to the whole implementation."""
 
     files: int
-    applied: tuple[AppliedRule, ...]
+    applied: tuple[RuleTrace, ...]
     unknown: tuple[tuple[str, str], ...] = ()
     unparsed: tuple[str, ...] = ()
 
@@ -71,14 +67,12 @@ class CodeRules(Evidence):
         asked = {name: named(name, known) for name in task.rules}
         rules = list({rule.id: rule for found in asked.values() for rule in found}.values())
         files = python_files(task, context)
-        if not files:
-            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
         checked = check(rules, files, context.root)  # no memory: tests may have written into it
-        by = {rule.id: tuple(n for n in task.rules if rule in asked[n]) for rule in rules}
+        by = {rule.id: [name for name in task.rules if rule in asked[name]] for rule in rules}
         return cls(
             how="the implementation's syntax trees",
             files=checked.files,
-            applied=tuple(_applied(rule, by[rule.id], checked) for rule in sorted(rules, key=lambda r: r.id)),
+            applied=tuple(_told(rule, checked, by[rule.id]) for rule in sorted(rules, key=lambda r: r.id)),
             unknown=tuple((name, unknown(name, known)) for name, found in asked.items() if not found),
             unparsed=tuple(checked.unparsed),
         )
@@ -86,16 +80,18 @@ class CodeRules(Evidence):
 
 def rules_of(context: Context) -> dict[str, Rule]:
     """Return the shipped rules and those of the project; raise `EvidenceUnavailable` for broken ones."""
-    folder: Path | None = context.rules
     try:
-        return load_rules(folder, context.root)
+        return load_rules(context.rules, context.root)
     except UsageError as error:
         raise EvidenceUnavailable(" ".join(str(error).split())) from error
 
 
 def python_files(task: Task, context: Context) -> list[Path]:
-    """Return the Python files of the implementation."""
-    return [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
+    """Return the Python files of the implementation; raise `EvidenceUnavailable` where there is none."""
+    found = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
+    if not found:
+        raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+    return found
 
 
 def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[RuleTrace, ...]:
@@ -109,33 +105,33 @@ def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[Rul
     rules = [known[name] for name in names if name in known]
     checked = check(rules, python_files(task, context), context.root)
     return tuple(
-        RuleTrace.model_validate(_told(known[name], checked))
-        if name in known
-        else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
+        _told(known[name], checked) if name in known else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
         for name in names
     )
 
 
-def _applied(rule: Rule, asked: tuple[str, ...], checked: Checked) -> AppliedRule:
-    return AppliedRule.model_validate({**_told(rule, checked), "asked": asked, "source": rule.source})
-
-
-def _told(rule: Rule, checked: Checked) -> dict[str, object]:
-    """Return what a rule says and what it found."""
-    form, seen = rule.form, {"sites": _sites(checked.sites[rule.id]), "problem": checked.problems.get(rule.id, "")}
-    words = {"severity": form.severity, "problem_text": form.problem, "impact": form.impact, "fix": form.fix}
-    return {"rule": rule.id, **words, **seen}
-
-
-def _sites(found: list[Site]) -> tuple[RuleSite, ...]:
-    """Return the places, broken ones first where there are too many to keep."""
+def _told(rule: Rule, checked: Checked, asked: Iterable[str] = ()) -> RuleTrace:
+    """Return what a rule says and what it found, broken places first where there are too many to keep."""
+    form, found = rule.form, checked.sites[rule.id]
     kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
-    return tuple(map(_site, kept))
+    return RuleTrace(
+        rule=rule.id,
+        sites=tuple(map(_site, kept)),
+        problem=checked.problems.get(rule.id, ""),
+        severity=form.severity,
+        problem_text=form.problem,
+        impact=form.impact,
+        fix=form.fix,
+        asked=tuple(asked),
+    )
 
 
 def _site(site: Site) -> RuleSite:
-    place = Location(path=site.path, line=site.line, last_line=site.last_line)
-    return RuleSite(location=place, ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)
+    return RuleSite(location=_place(site), ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)
+
+
+def _place(site: Site) -> Location:
+    return Location(path=site.path, line=site.line, last_line=site.last_line)
 
 
 MAX_PLACES = 1000
@@ -175,7 +171,7 @@ def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolv
     if binding.in_ and not any(_is_in(resolver.shown(path), binding.in_) for path in resolver.python_files()):
         return found.model_copy(update={"problem": f"no Python file of the implementation is in {binding.in_}"})
     sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
-    lines = dict.fromkeys(Location(path=site.path, line=site.line, last_line=site.last_line) for site in sites)
+    lines = dict.fromkeys(map(_place, sites))
     places = tuple(lines)[:MAX_PLACES]
     if len(lines) >= binding.at_least:
         return found.model_copy(update={"places": places})
@@ -242,9 +238,7 @@ class SourceTree(Evidence):
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Parse the implementation and resolve every binding."""
-        paths = [path for path in files_of(task.implementation, context.root) if path.suffix == ".py"]
-        if not paths:
-            raise EvidenceUnavailable(f"no Python file in {', '.join(task.implementation)} ({task.path})")
+        paths = python_files(task, context)
         resolver = Resolver(task, Sources(context.root))
         files, unparsed = resolver.read()
         modules = {module.path: module for module in files.values()}

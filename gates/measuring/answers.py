@@ -1,8 +1,7 @@
 """What the samples of a measurement say to the measures that ask for them; pure, and the same at every look."""
 
-import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,52 +17,124 @@ from gates.measuring.fitness import (
     misled,
     rounding,
 )
-from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, compare, estimate
+from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, alpha_of, compare, estimate
 from gates.measuring.samples import Metric, Samples
-from gates.measuring.taken import Attempt, Taken, pooled
+from gates.measuring.taken import MeasurementRun, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
+from gates.words import shown
 
 ALPHA = 1 - LEVEL
 
 
+BYTES = "bytes"
+BARE = {"none", "1"}  # of what has no unit
+STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
+DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
+SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
+MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
+
+
 @dataclass(frozen=True)
-class Source:
-    """Where numbers come from: the samples, how they were taken where the gate took them, and earlier attempts."""
+class Answer:
+    """What the samples say to one measure: the number where there is one, or else the problem.
 
-    samples: Samples
-    taken: Taken | None = None
-    earlier: tuple[Attempt, ...] = ()
+    `unfit` is why the machine could not give that number, `clock` the metric that answered in the place of the one
+    asked for, `remedy` what to do where it is not what is done about noise.
+    """
 
-    def metric(self, measure: Measure) -> str:
-        """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
+    outcome: Outcome
+    run: MeasurementRun | None
+    seen: Estimate | None = None
+    problem: str = ""
+    unfit: tuple[str, ...] = ()
+    clock: str = ""
+    remedy: str = ""
 
-        Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
-        """
-        taken, instead = self.taken, CPU_TIME.get(measure.of, "")
-        compared = measure.kind in {"ratio", "reduction"} and self.samples.device.type == "cpu"
-        if taken is None or instead not in self.samples.metrics or taken.clock == "wall" or not compared:
-            return measure.of
-        return instead if taken.clock == "cpu" or (taken.threads == 1 and any(contended(taken))) else measure.of
+    def shown(self, measure: Measure) -> str:
+        """Return the number with its interval, and with its unit where it is no part of something."""
+        if self.seen is None:
+            return "not measured"
+        unit = self.unit(measure)
+        if unit == BYTES:
+            value, low, high = (shown(number, BYTES) for number in (self.seen.value, self.seen.low, self.seen.high))
+            return f"{value} [{low}, {high}]"
+        return f"{self.seen} {unit}".rstrip()
+
+    def unit(self, measure: Measure) -> str:
+        """Return the unit of the number; nothing for a ratio and a reduction, and where none is told."""
+        metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
+        if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit in BARE:
+            return ""
+        return BYTES if metric.unit == "B" else metric.unit
+
+    @property
+    def samples(self) -> Samples | None:
+        """Return the samples that the number was computed from."""
+        return self.run.samples if self.run and self.seen else None
 
 
-def estimated(measure: Measure, source: Source, alpha: float = ALPHA) -> Estimate:
+def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", alpha: float = ALPHA) -> Answer:
+    """Return what one run says; without good samples from the right device that is unknown."""
+    if run is None or run.samples is None:
+        return Answer(Outcome.UNKNOWN, run, problem=problem)
+    try:
+        seen = estimated(measure, run, alpha)
+    except NotEnough as error:
+        return Answer(Outcome.UNKNOWN, run, problem=str(error))
+    absent = [name for name in measure.when if name not in run.samples.device.capabilities]
+    if absent:
+        return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
+    used = metric_of(measure, run)
+    clock = used if used != measure.of else ""
+    reasons = unfit(measure, run, seen)
+    if reasons or run.earlier.problem:
+        return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
+    if few := few_starts(run):
+        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
+    alone = compare(seen, *measure.bound)
+    first = missed_before(measure, run)
+    if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
+        return Answer(alone, run, seen, clock=clock)
+    if alone is Outcome.PASSED:
+        return Answer(Outcome.UNKNOWN, run, seen, DISAGREE.format(first), clock=clock, remedy=SETTLE)
+    return Answer(Outcome.FAILED, run, seen, STAYS.format(first), clock=clock)
+
+
+def metric_of(measure: Measure, run: MeasurementRun) -> str:
+    """Return the metric that answers a measure: CPU time in the place of wall time, where the task allows it.
+
+    Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
+    """
+    taken, instead, samples = run.taken, CPU_TIME.get(measure.of, ""), samples_of(run)
+    compared = measure.kind in {"ratio", "reduction"} and samples.device.type == "cpu"
+    if taken is None or instead not in samples.metrics or taken.clock == "wall" or not compared:
+        return measure.of
+    return instead if taken.clock == "cpu" or (taken.threads == 1 and any(contended(taken))) else measure.of
+
+
+def samples_of(run: MeasurementRun) -> Samples:
+    """Return the samples of a run that has some."""
+    assert run.samples is not None
+    return run.samples
+
+
+def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Estimate:
     """Return the number with its interval; raise `NotEnough` with the reason where there is none."""
-    name = source.metric(measure)
-    metric = source.samples.metrics.get(name)
+    name = metric_of(measure, run)
+    metric = samples_of(run).metrics.get(name)
     if metric is None:
-        raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(source.samples.metrics))}")
-    if source.taken is None:
+        raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
+    if run.taken is None:
         _refuse_what_nobody_took(measure, metric)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
-    now = len(next(iter(metric.arms.values())))
-    metric, used = pooled(name, metric, [one for one in source.earlier if one.split == source.taken.split])
-    before, attempt = len(next(iter(metric.arms.values()))) - now, len(source.earlier) + 1
-    restarts = _restarts(source.taken, used)
-    design = Design(source.taken.most, restarts, before=before, attempt=attempt, split=source.taken.split)
-    if now != source.taken.pairs:  # one value for each start of the processes: nobody looked at it meanwhile
-        return estimate(measure, metric, alpha=design.alpha(alpha))
-    return estimate(measure, metric, design, alpha)
+    taken, attempt = run.taken, len(run.earlier.attempts) + 1
+    whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
+    if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
+        return estimate(measure, whole, alpha=alpha_of(attempt, alpha))
+    starts = (*(one.restarts for one in used), taken.restarts)
+    restarts = tuple((i, start) for i, of_one in enumerate(starts) for start in of_one) if taken.restarts else ()
+    return estimate(measure, whole, Design(taken.most, restarts, attempt), alpha)
 
 
 def _refuse_what_nobody_took(measure: Measure, metric: Metric) -> None:
@@ -86,42 +157,32 @@ def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     return replace(seen, low=seen.low - off, high=seen.high + off)
 
 
-def unfit(measure: Measure, source: Source, seen: Estimate) -> tuple[str, ...]:
+def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, ...]:
     """Return why the machine was not fit to give this number, whatever its interval says."""
-    if source.taken is None:
+    if run.taken is None:
         return ()
-    name = source.metric(measure)
-    contrary = contradicted(measure, name, source.samples, source.taken, seen)
-    untrue = (*_slower_by_the_wall(measure, source, seen), *contrary)
+    name = metric_of(measure, run)
+    untrue = tuple(contradicted(measure, name, samples_of(run), run.taken, seen))
     if name not in TIMED or _kept_all_the_same(measure, name, seen):
         return untrue
-    waited = contended(source.taken) if name in TIMES else ()
-    biased = misled(source.taken, name, measure.kind, seen, measure.bound[1])
-    return (*untrue, *disturbed(source.taken), *waited, *biased)
+    waited = contended(run.taken) if name in TIMES else ()
+    biased = misled(run.taken, name, measure.kind, seen, measure.bound[1])
+    return (*untrue, *disturbed(run.taken), *waited, *biased)
 
 
-def few_starts(source: Source) -> str:
+def few_starts(run: MeasurementRun) -> str:
     """Return why nothing is decided yet: too few starts of the processes to see how they differ, though more were due.
 
     A task may ask for fewer than it takes to see that; then its interval is that of the steps alone.
     """
-    taken = source.taken
+    taken = run.taken
     if taken is None or not taken.restarts:
         return ""
-    starts = taken.starts + sum(len(set(one.restarts)) for one in source.earlier if not one.unfit)
+    starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier.attempts if not one.unfit)
     if starts >= min(LEAST_RESTARTS, taken.planned_starts):
         return ""
     often = "once" if starts == 1 else f"{starts} times"
     return f"its processes were started only {often}, which does not show how they differ"
-
-
-def _slower_by_the_wall(measure: Measure, source: Source, seen: Estimate) -> Iterator[str]:
-    """Yield that the wall clock contradicts CPU time: what waits for something else takes none of it."""
-    if source.metric(measure) == measure.of or compare(seen, *measure.bound) is not Outcome.PASSED:
-        return
-    wall = estimate(measure, source.samples.metrics[measure.of])
-    if compare(wall, *measure.bound) is Outcome.FAILED:
-        yield f"by CPU time it is {seen}, by the wall clock {wall}"
 
 
 def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:
@@ -132,59 +193,25 @@ def _kept_all_the_same(measure: Measure, name: str, seen: Estimate) -> bool:
     return measure.kind == "value" and kept and (sign != ">=") == worse_is_more
 
 
-def outcome(measure: Measure, source: Source, alpha: float = ALPHA) -> Outcome:
+def outcome(measure: Measure, run: MeasurementRun | None, alpha: float = ALPHA) -> Outcome:
     """Return what the interval decides, unless the machine was unfit."""
-    try:
-        seen = estimated(measure, source, alpha)
-    except NotEnough:
-        return Outcome.UNKNOWN
-    undecided = unfit(measure, source, seen) or few_starts(source)
-    return Outcome.UNKNOWN if undecided else decided(measure, source, seen)
+    return answered(measure, run, alpha=alpha).outcome
 
 
-def decided(measure: Measure, source: Source, seen: Estimate) -> Outcome:
-    """Return what an interval decides; what an earlier attempt missed stays missed where this one leaves it open.
-
-    Where the samples of that attempt are not among those of this interval, the interval alone does not clear it.
-    """
-    found = compare(seen, *measure.bound)
-    if not missed_before(measure, source):
-        return found
-    if found is Outcome.PASSED and source.taken is None:
-        return Outcome.UNKNOWN
-    return Outcome.FAILED if found is Outcome.UNKNOWN else found
-
-
-def missed_before(measure: Measure, source: Source) -> int:
+def missed_before(measure: Measure, run: MeasurementRun) -> int:
     """Return which of the attempts, counted from 1, missed a measure first; 0 where none did."""
-    return next((i for i, one in enumerate(source.earlier, 1) if not one.unfit and measure.name in one.missed), 0)
+    return next((i for i, one in enumerate(run.earlier.attempts, 1) if not one.unfit and measure.name in one.missed), 0)
 
 
-def missed(measures: Sequence[Measure], source: Source) -> tuple[str, ...]:
+def missed(measures: Sequence[Measure], run: MeasurementRun) -> tuple[str, ...]:
     """Return the measures that fail, the error shared among them."""
-    outcomes = correct([partial(outcome, measure, source) for measure in measures], ALPHA)
+    outcomes = correct([partial(outcome, measure, run) for measure in measures], ALPHA)
     return tuple(one.name for one, found in zip(measures, outcomes, strict=True) if found is Outcome.FAILED)
 
 
-def settled(measures: Sequence[Measure], source: Source) -> bool:
+def settled(measures: Sequence[Measure], run: MeasurementRun) -> bool:
     """Return whether every measure that applies is decided, also where failures share the error."""
-    capable = source.samples.device.capabilities
-    judged: list[Callable[[float], Outcome]] = [
-        partial(outcome, measure, source) for measure in measures if set(measure.when) <= set(capable)
-    ]
-    return Outcome.UNKNOWN not in correct(judged, ALPHA)
-
-
-def _restarts(taken: Taken, used: Sequence[Attempt]) -> tuple[int, ...]:
-    """Return for each pair of all attempts which start of the processes it came from."""
-    if not taken.restarts:
-        return ()
-    found: list[int] = []
-    for restarts in (*(one.restarts for one in used), taken.restarts):
-        first = (max(found) if found else 0) + 1
-        numbers = {number: first + i for i, (number, _) in enumerate(itertools.groupby(restarts))}
-        found += [numbers[number] for number in restarts]
-    return tuple(found)
+    return Outcome.UNKNOWN not in correct([partial(outcome, measure, run) for measure in measures], ALPHA)
 
 
 Judged = Callable[[float], Outcome]

@@ -72,20 +72,16 @@ class Lines:
     """Lines of JSON from a pipe."""
 
     def __init__(self, number: int) -> None:
-        self.number = number
+        self._number = number
         self.over = False
         self._rest = b""
 
-    def has_one(self, timeout_s: float = 0.0, *others: int) -> bool:
-        """Wait for something to read, here or on another pipe; return whether a line, or the end, is here."""
-        return b"\n" in self._rest or self.number in select.select([self.number, *others], [], [], timeout_s)[0]
-
-    def next(self, limit: float, *others: int) -> str | None:
-        """Return the next line, or `None` at the end, at a time limit, or where another pipe has something to read."""
+    def next(self, limit: float) -> str | None:
+        """Return the next line, or `None` at the end, or at a time limit."""
         while b"\n" not in self._rest:
-            if not self.has_one(max(limit - time.monotonic(), 0), *others):
+            if not select.select([self._number], [], [], max(limit - time.monotonic(), 0))[0]:
                 return None
-            chunk = os.read(self.number, CHUNK)
+            chunk = os.read(self._number, CHUNK)
             self._rest += chunk
             if not chunk:
                 self.over = True
@@ -103,26 +99,20 @@ class Start:
         self._started, self._lines = started, Lines(ends)
         self.told: dict[str, Told] = {}
 
-    @property
-    def ends(self) -> int:
-        """Return the pipe on which it tells how arms ended."""
-        return self._lines.number
-
     def end_of(self, key: str, timeout_s: float = 0.0) -> Ended | None:
         """Return how an arm ended, if it does in time; as this process did, where that is gone."""
         limit = time.monotonic() + timeout_s
-        while key not in self.told and self._lines.has_one(max(limit - time.monotonic(), 0)):
-            line = self._lines.next(limit)
-            told: Told = json.loads(line) if line else {"arm": key, **self._own_end()}
+        while key not in self.told and (line := self._lines.next(limit)):
+            told: Told = json.loads(line)
             self.told[str(told["arm"])] = told
+        if key not in self.told and self._lines.over:
+            self._started.wait(GONE_S)
+            used = {"wall_s": 0, "cpu_s": 0, "peak_memory_bytes": 0}
+            self.told[key] = {"arm": key, "ended": self._started.code, **used}
         told = self.told.get(key, {})
         if "not_started" in told:
             raise ArmFailed(f"{key} cannot be started: {told['not_started']}")
         return Ended.model_validate(told) if told else None
-
-    def _own_end(self) -> Told:
-        self._started.wait(GONE_S)
-        return {"ended": self._started.code, "wall_s": 0, "cpu_s": 0, "peak_memory_bytes": 0}
 
 
 class Bench:
@@ -284,16 +274,12 @@ class Worker:
             os.write(self._orders, json.dumps(order).encode() + b"\n")
 
     def _answer(self, form: type[M], timeout_s: float) -> M:
-        limit = time.monotonic() + timeout_s
-        while (line := self._lines.next(limit, self._start.ends)) is None:
+        line = self._lines.next(time.monotonic() + timeout_s)
+        if line is None:
             ended = self._start.end_of(self.name, ENDED_S if self._lines.over else 0.0)
             if ended is not None:
-                line = self._lines.next(time.monotonic())  # it may have answered before
-                if line is None:
-                    raise ArmEnded(f"{self.name} ended with {ended.words} when asked")
-                break
-            if time.monotonic() > limit:
-                raise ArmFailed(f"{self.name} did not answer within {timeout_s:g} s")
+                raise ArmEnded(f"{self.name} ended with {ended.words} when asked")
+            raise ArmFailed(f"{self.name} did not answer within {timeout_s:g} s")
         return _read(printable(line), form, self.name)
 
 
@@ -311,17 +297,6 @@ def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device
     words = asked.run or asked.time or ()
     argv = (python, *words[1:]) if words[0] in {"python", "python3"} else words
     return Launch(argv, paths[0], env)
-
-
-def _carried(line: str, arms: Sequence[str]) -> Told:
-    """Return what was said of one of some arms; raise `ArmFailed` where it is of none."""
-    try:
-        told = json.loads(line)
-        if isinstance(told, dict) and told.get("arm") in arms:
-            return told
-    except (ValueError, RecursionError):
-        pass
-    raise ArmFailed(f"the process of the arms said {line!r:.60}, expected an arm's answer")
 
 
 def _read(line: str, form: type[M], name: str) -> M:

@@ -59,14 +59,6 @@ def differing(taken: Taken) -> tuple[str, Outcome]:
     return "", Outcome.PASSED
 
 
-def margin_of(kind: str, value: float, limit: float) -> float | None:
-    """Return how far a number is from its limit, as a logarithm; `None` where it has none."""
-    pair = (1 - value, 1 - limit) if kind == "reduction" else (value, limit)
-    if kind == "difference" or min(pair) <= 0:
-        return None
-    return abs(math.log(pair[0] / pair[1]))
-
-
 def disturbed(taken: Taken) -> Iterator[str]:
     """Yield why no number of this measurement can be believed, whatever it is."""
     before, after = taken.before, taken.after
@@ -106,31 +98,25 @@ def contended(taken: Taken) -> Iterator[str]:
 
 def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -> Iterator[str]:
     """Yield why an interval of times may be narrow and wrong, by what is left between the number and its limit."""
-    margin = margin_of(kind, seen.value, limit)
-    if margin is not None:
-        yield from _biased(taken, metric, margin)
-
-
-def _biased(taken: Taken, metric: str, margin: float) -> Iterator[str]:
-    seen = noise(taken, metric)
-    if seen and not seen.low <= 1 <= seen.high and abs(math.log(seen.value)) > margin / 2:
-        yield f"two copies of {taken.baseline} differed as much as half of what is to be shown: {seen}, n = {seen.n}"
+    pair = (1 - seen.value, 1 - limit) if kind == "reduction" else (seen.value, limit)
+    if kind == "difference" or min(pair) <= 0:
+        return
+    margin, copies = abs(math.log(pair[0] / pair[1])), noise(taken, metric)
+    if copies and not copies.low <= 1 <= copies.high and abs(math.log(copies.value)) > margin / 2:
+        differed = f"two copies of {taken.baseline} differed as much as half of what is to be shown"
+        yield f"{differed}: {copies}, n = {copies.n}"
     halves = {arm: statistics.median(values) for arm, values in taken.halves.items() if values}
     if halves and metric in TIMES:
         apart = (max(halves.values()) - min(halves.values())) / 2
-        if apart > margin / 2 and _is_clear(taken):
+        if apart > margin / 2 and any(map(_is_clear, taken.halves.values())):
             yield f"the arms disturb each other: their first steps after a switch differ by {math.expm1(apart):.1%}"
 
 
-def _is_clear(taken: Taken) -> bool:
-    """Return whether the halves of the segments of some arm differ by more than chance."""
-    for values in taken.halves.values():
-        n = len(values)
-        k = rank(n)[0] if n >= NEEDED else 0
-        ordered = sorted(values)
-        if k and (ordered[k - 1] > 0 or ordered[-k] < 0):
-            return True
-    return False
+def _is_clear(halves: Sequence[float]) -> bool:
+    """Return whether the halves of an arm's segments differ by more than chance."""
+    k = rank(len(halves))[0] if len(halves) >= NEEDED else 0
+    ordered = sorted(halves)
+    return bool(k) and (ordered[k - 1] > 0 or ordered[-k] < 0)
 
 
 COUNTS = frozenset({"B", "bytes", "KiB", "MiB", "GiB", "calls", "count", "steps", "operators", "instructions"})
@@ -225,11 +211,10 @@ def rounding(values: Sequence[float]) -> float:
     return max(least, next(written, 0.0))
 
 
-WALL = "step_time_s"
-CPU = "step_cpu_time_s"
 RATE = "items_per_s"
 ANY_WAY = 1.25  # by which a level may be longer on the way of question and answer
-OPPOSITE = {(Outcome.PASSED, Outcome.FAILED), (Outcome.FAILED, Outcome.PASSED)}
+WALL_TIME = {cpu: wall for wall, cpu in CPU_TIME.items()}
+OPPOSITE = {Outcome.PASSED, Outcome.FAILED}
 
 
 def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, seen: Estimate) -> Iterator[str]:
@@ -237,59 +222,55 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
 
     The gate sees when it asks and when it is answered. In between lies more than the timed steps: the step that is
     discarded, and the way of question and answer. Segments of all arms are about as long, so that in a comparison this
-    cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one.
+    cancels; where it does not, the work was done outside of what was timed, or the clock of the worker is not one. CPU
+    time is contradicted by the wall clock: what waits for something else takes none of it.
     """
-    metric = samples.metrics.get(WALL if name == CPU else name)
-    if name not in {WALL, CPU, RATE} or metric is None:
+    metric = samples.metrics.get(WALL_TIME.get(name, name))
+    if name not in TIMED or metric is None or (measure.kind == "value" and _on_the_way(measure, taken)):
         return
-    own = _by_own_clock(metric, taken, rate=name == RATE)
-    if own is None or set(measure.arms) - set(own.arms):
+    own: dict[str, tuple[float, ...]] = {}
+    for arm in measure.arms:
+        values, whole = metric.arms.get(arm, ()), taken.whole.get(arm, ())
+        if len(whole) == len(values):
+            own[arm] = tuple(v / w if name == RATE else v * w for v, w in zip(values, whole, strict=True))
+        elif name != measure.of:  # CPU time in the place of wall time
+            own[arm] = values
+        else:
+            return
+    by_start = {arm: tuple(_by_start(values, taken)) for arm, values in own.items()}
+    decided, is_cpu = compare(seen, *measure.bound), name in WALL_TIME
+    for arms in (own,) if is_cpu else (by_start, own):  # a mean holds what was put off, one pair moves no median
+        try:
+            ours = _seen(measure, metric.model_copy(update={"arms": arms}), middle=not is_cpu)
+        except NotEnough:
+            return
+        if {decided, compare(ours, *measure.bound)} == OPPOSITE:
+            if is_cpu:
+                yield f"by CPU time it is {seen}, by the wall clock {ours}"
+            else:
+                clocks = f"by the worker's clock it is {seen.value:.4g}, by the gate's own from question to answer"
+                yield f"{clocks} {ours.value:.4g}: some of the work is done where it is not timed"
+            return
+
+
+def _by_start(values: Sequence[float], taken: Taken) -> Iterator[float]:
+    """Yield the mean of each start of the processes: work that is put off in one pair is done in a later one of it."""
+    if len(taken.restarts) != len(values):
+        yield from values
         return
-    decided = compare(seen, *measure.bound)
-    try:  # the mean of a start holds what was put off, the median of the pairs is not moved by one of them
-        ours = [estimate(measure, own)] if name == CPU else [_middle(measure, m) for m in (_by_start(own, taken), own)]
-    except NotEnough:
-        return
-    apart = next((one for one in ours if (decided, compare(one, *measure.bound)) in OPPOSITE), None)
-    if apart and not _on_the_way(measure, taken):
-        clock = "the CPU time of its process" if name == CPU else "the worker's clock"
-        yield (
-            f"by {clock} it is {seen.value:.4g}, by the gate's own from question to answer {apart.value:.4g}: "
-            "some of the work is done where it is not timed"
-        )
+    for _, of_one in itertools.groupby(zip(taken.restarts, values, strict=True), key=itemgetter(0)):
+        yield statistics.fmean(value for _, value in of_one)
 
 
-def _by_own_clock(metric: Metric, taken: Taken, *, rate: bool) -> Metric | None:
-    """Return times as the gate's clock saw them; `None` where it did not see every pair."""
-    arms = {}
-    for arm, values in metric.arms.items():
-        whole = taken.whole.get(arm, ())
-        if len(whole) != len(values):
-            return None
-        arms[arm] = tuple(v / w if rate else v * w for v, w in zip(values, whole, strict=True))
-    return metric.model_copy(update={"arms": arms})
-
-
-def _by_start(metric: Metric, taken: Taken) -> Metric:
-    """Return the mean of each start of the processes: work that is put off in one pair is done in a later one of it."""
-    if len(taken.restarts) != len(next(iter(metric.arms.values()))):
-        return metric
-    arms = {
-        arm: tuple(
-            statistics.fmean(value for _, value in of_one)
-            for _, of_one in itertools.groupby(zip(taken.restarts, values, strict=True), key=itemgetter(0))
-        )
-        for arm, values in metric.arms.items()
-    }
-    return metric.model_copy(update={"arms": arms})
-
-
-def _middle(measure: Measure, metric: Metric) -> Estimate:
+def _seen(measure: Measure, metric: Metric, *, middle: bool) -> Estimate:
+    """Return a measure from other samples: with its interval, or its middle alone."""
+    if not middle:
+        return estimate(measure, metric)
     values = values_of(measure, metric)
-    middle = statistics.median(values)
-    return Estimate(middle, middle, middle, len(values), 0.0)
+    value = statistics.median(values)
+    return Estimate(value, value, value, len(values), 0.0)
 
 
 def _on_the_way(measure: Measure, taken: Taken) -> bool:
     """Return whether a level is only as much longer as question and answer take on a crowded machine."""
-    return measure.kind == "value" and statistics.median(taken.whole[measure.arms[0]]) <= ANY_WAY
+    return statistics.median(taken.whole.get(measure.arms[0]) or (1.0,)) <= ANY_WAY

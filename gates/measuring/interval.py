@@ -8,13 +8,13 @@ come in, all looks share the error.
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from gates.measuring.samples import Metric
 from gates.model import Outcome
 from gates.task.task import Measure
+from gates.words import counted
 
 LEVEL = 0.95
 METHOD = "median with sign-test interval"
@@ -51,16 +51,20 @@ def estimate(measure: Measure, metric: Metric, design: "Design | None" = None, a
     Where they were looked at while they came in, `design` says how; `alpha` is the error that the interval may have.
     """
     values = values_of(measure, metric)
-    ordered = _ordered(values)
-    n = len(ordered)
-    k, level = (design.rank(n, alpha), 1 - design.alpha(alpha)) if design else rank(n, 1 - alpha)
+    ordered, n = sorted(values), len(values)
+    if n < NEEDED:
+        raise NotEnough(f"{counted(n, 'sample')}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
+    if not all(map(math.isfinite, (ordered[0], statistics.median(ordered), ordered[-1]))):
+        raise NotEnough("the numbers are too large to compute with")
+    look = design.level(n, alpha) if design else 1 - alpha
+    k, level = rank(n, look)
     if k == 0:
-        raise NotEnough(f"{_samples(n)}, too few for an interval that may be wrong in {alpha:.2%}")
+        raise NotEnough(f"{counted(n, 'sample')}, too few for an interval that may be wrong in {alpha:.2%}")
     low, high = ordered[k - 1], ordered[-k]
     if design and design.restarts and (blocks := design.blocks(values)):
-        least, most = _over_restarts(blocks, measure.kind, design.look_level(alpha))
+        least, most = student([statistics.median(block) for block in blocks], look)
         low, high = min(low, least), max(high, most)
-    return Estimate(statistics.median(ordered), low, high, n, level)
+    return Estimate(statistics.median(ordered), low, high, n, 1 - alpha_of(design.attempt, alpha) if design else level)
 
 
 def values_of(measure: Measure, metric: Metric) -> list[float]:
@@ -124,32 +128,6 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
     return k, 1 - 2 * below
 
 
-def _over_restarts(blocks: list[list[float]], kind: str, level: float) -> tuple[float, float]:
-    """Return Student's interval over the medians of the restarts; ratios and levels are taken by their logarithm."""
-    medians = [statistics.median(block) for block in blocks]
-    if kind == "ratio" or (kind == "value" and min(medians) > 0):
-        low, high = student([math.log(value) for value in medians], level)
-        return math.exp(low), math.exp(high)
-    if kind == "reduction":
-        low, high = student([math.log1p(-value) for value in medians], level)
-        return 1 - math.exp(high), 1 - math.exp(low)
-    return student(medians, level)
-
-
-def _ordered(values: Sequence[float]) -> list[float]:
-    """Return the values in order; raise `NotEnough` where they are too few or too large."""
-    if len(values) < NEEDED:
-        raise NotEnough(f"{_samples(len(values))}, at least {NEEDED} needed for an interval of {LEVEL:.0%}")
-    ordered = sorted(values)
-    if not all(map(math.isfinite, (ordered[0], statistics.median(ordered), ordered[-1]))):
-        raise NotEnough("the numbers are too large to compute with")
-    return ordered
-
-
-def _samples(n: int) -> str:
-    return f"{n} sample{'s' * (n != 1)}"
-
-
 MOST = 1_000_000
 
 
@@ -186,25 +164,24 @@ POCOCK = 0.76
 
 @dataclass(frozen=True)
 class Design:
-    """Pairs that were looked at while they came in; `most` in the last attempt, after `before` of earlier ones.
+    """Pairs that were looked at while they came in: `most` in the last attempt.
 
-    `restarts` tells for each pair which start of the processes it came from, `split` into how many shorter ones each
-    pair was split.
+    `restarts` tells for each pair which start of the processes it came from.
     """
 
     most: int
-    restarts: tuple[int, ...] = ()
-    before: int = 0
+    restarts: tuple[Hashable, ...] = ()
     attempt: int = 1
-    split: int = 1
 
-    def alpha(self, alpha: float) -> float:
-        """Return what the last attempt may spend of an error."""
-        return alpha_of(self.attempt, alpha)
+    def level(self, n: int, alpha: float) -> float:
+        """Return the level of the intervals at a look after `n` pairs: the same at each, so that all keep the error.
 
-    def rank(self, n: int, alpha: float) -> int:
-        """Return k: the interval from the k-th least to the k-th greatest of `n` values, or 0."""
-        return rank_at(n, self.most, self.alpha(alpha), self.before, self.split)
+        For one to five looks it lies a little above Pocock's (1977), as these looks share their samples. Where time was
+        up before the first one, the end is the only look.
+        """
+        looks = looks_until(self.most)
+        times = len(looks) if n >= looks[0] else 1
+        return 1 - alpha_of(self.attempt, alpha) * math.pow(times, -POCOCK)
 
     def blocks(self, values: list[float]) -> list[list[float]]:
         """Return the values of each start of the processes, without a last one of which there is less than half.
@@ -212,20 +189,13 @@ class Design:
         Where there are many starts, short ones that follow one another are put together: the median of four values is
         moved by two that were disturbed, that of eight by four.
         """
-        blocks: dict[int, list[float]] = {}
+        blocks: dict[Hashable, list[float]] = {}
         for restart, value in zip(self.restarts, values, strict=True):
             blocks.setdefault(restart, []).append(value)
         found = list(blocks.values())
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()
         return _joined(found) if len(found) >= LEAST_RESTARTS else []
-
-    def look_level(self, alpha: float) -> float:
-        """Return the level of an interval over restarts, the same at each look, so that all together keep the error.
-
-        Pocock's (1977) for one to five looks lie a little above, as these looks share their samples.
-        """
-        return 1 - self.alpha(alpha) * math.pow(len(looks_until(self.most, self.split)), -POCOCK)
 
 
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
@@ -271,22 +241,14 @@ def student(values: Sequence[float], level: float) -> tuple[float, float]:
     return mean - reach, mean + reach
 
 
-LOOKS = (16, 24, 32, 48, 64)
-MANY = 2 * LOOKS[0]  # of fewer all are taken, and looked at once
+LOOKS = (1 / 4, 3 / 8, 1 / 2, 3 / 4, 1)  # of the pairs
+MANY = 32  # of fewer all are taken, and looked at once
 KEPT_FOR_LATER = 0.2
-POWER = 3
 
 
-def looks_until(most: int, split: int = 1) -> tuple[int, ...]:
-    """Return after how many pairs to look: five times up to 64, then after every further 64, and at the end.
-
-    Where each pair was split into shorter ones, the looks are as far apart in time as they were.
-    """
-    whole = most // split
-    if whole < MANY:
-        return (most,)
-    later = range(2 * LOOKS[-1], whole, LOOKS[-1])
-    return (*(n * split for n in (*LOOKS, *later) if n < whole), most)
+def looks_until(most: int) -> tuple[int, ...]:
+    """Return after how many pairs to look."""
+    return tuple(round(share * most) for share in LOOKS) if most >= MANY else (most,)
 
 
 def alpha_of(attempt: int, alpha: float) -> float:
@@ -294,45 +256,3 @@ def alpha_of(attempt: int, alpha: float) -> float:
     if attempt == 1:
         return alpha * (1 - KEPT_FOR_LATER)
     return alpha * KEPT_FOR_LATER * 6 / (math.pi * (attempt - 1)) ** 2  # the sum of 1/n^2 is pi^2/6
-
-
-def spent(fraction: float, one_sided: float) -> float:
-    """Return how much of a one-sided error may have been spent at a fraction of the samples."""
-    return one_sided * min(fraction, 1.0) ** POWER
-
-
-@lru_cache(maxsize=4096)
-def rank_at(n: int, most: int, alpha: float, before: int = 0, split: int = 1) -> int:
-    """Return k: the interval from the k-th least to the k-th greatest of `n` values; 0 where there is none yet.
-
-    `before` values came from earlier attempts; the present one looks after so many more as `looks_until` says. An end
-    at a number that is no look, for want of time, is the last look and may spend the rest.
-    """
-    looks = [before + look for look in looks_until(most, split)]
-    past = [look for look in looks if look < n]
-    fractions = [look / looks[-1] for look in past] + [n / looks[-1] if n in looks else 1.0]
-    return _ranks((*past, n), tuple(fractions), alpha / 2)[-1]
-
-
-@lru_cache(maxsize=1024)
-def _ranks(looks: tuple[int, ...], fractions: tuple[float, ...], one_sided: float) -> tuple[int, ...]:
-    """Return the rank at each look: walk the number of values below the median, and stop where it is too small."""
-    chances, at, used = [1.0], 0, 0.0  # chances[i]: i values below so far, and no look has stopped
-    ranks = []
-    for look, fraction in zip(looks, fractions, strict=True):
-        chances = _further(chances, look - at)
-        at, k = look, 0
-        allowed = spent(fraction, one_sided)
-        while k < look // 2 and used + chances[k] <= allowed:
-            used += chances[k]
-            chances[k] = 0.0
-            k += 1
-        ranks.append(k)
-    return tuple(ranks)
-
-
-def _further(chances: list[float], steps: int) -> list[float]:
-    for _ in range(steps):
-        padded = [0.0, *chances, 0.0]
-        chances = [(padded[i] + padded[i + 1]) / 2 for i in range(len(padded) - 1)]
-    return chances

@@ -29,7 +29,6 @@ class Machine(Model):
     cores: int
     quota: str = ""
     throttled_s: float | None = None
-    pressure_s: float | None = None
 
 
 class Gpu(Model):
@@ -46,7 +45,6 @@ def observe() -> Machine:
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         quota=next((text for path in QUOTAS if (text := _text(path))), ""),
         throttled_s=_throttled(),
-        pressure_s=pressure(),
     )
 
 

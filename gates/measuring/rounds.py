@@ -3,11 +3,10 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Literal
 
 from gates.measuring.bench import START_S, Launch
 from gates.measuring.samples import Collected, Device, Ended, Metric, Ran, Samples
-from gates.measuring.taken import Clock
 from gates.task.measurement import Measurement
 
 COPY = "a second copy of "
@@ -20,39 +19,27 @@ FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured: how each arm is started with a hash seed, and for how long.
+    """What is measured, as it is asked for, and how each arm is started with a hash seed; a start has a limit."""
 
-    `talks` is whether the arms are workers that take steps when asked; else they are commands timed from start to end.
-    """
-
+    asked: Measurement
     arms: Mapping[str, Callable[[int], Launch]]
-    talks: bool = True
-    threads: int = 1
-    budget_s: float = 120.0
-    restarts: int = 6
-    most: int = 64
-    clock: Clock = "wall"
-    start_s: float = START_S
+    limit_s: float = START_S
     segment_s: float | None = None
-
-    @classmethod
-    def of(cls, asked: Measurement, arms: Mapping[str, Callable[[int], Launch]], limit_s: float) -> Self:
-        """Return the plan of a measurement that a task asks for; a start takes so long at most."""
-        return cls(
-            arms=arms,
-            talks=not any(arm.time for arm in asked.arms.values()),
-            threads=asked.threads,
-            budget_s=asked.budget_s,
-            restarts=asked.restarts,
-            most=asked.pairs,
-            clock=asked.clock,
-            start_s=asked.timeout_s or min(limit_s, MOST_START_S),
-        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the arms; the first is the baseline."""
         return tuple(self.arms)
+
+    @property
+    def talks(self) -> bool:
+        """Return whether the arms are workers that take steps when asked, and not commands that are timed."""
+        return not any(arm.time for arm in self.asked.arms.values())
+
+    @property
+    def start_s(self) -> float:
+        """Return how long a start may take."""
+        return self.asked.timeout_s or min(self.limit_s, MOST_START_S)
 
 
 def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were a
 LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
 
-TOLD = ("restarts", "copies", "cpu_copies", "halves", "stretch", "switches", "whole")  # as it was gathered
+TOLD = ("pairs", "restarts", "copies", "cpu_copies", "halves", "stretch", "switches", "whole")  # as it was gathered
 
 Settled = Callable[[Samples, Taken], bool]
 
@@ -59,9 +59,9 @@ class Session:
     """The state of one measurement while it goes on."""
 
     def __init__(self, plan: Plan, bench: Bench) -> None:
-        self._plan, self._bench = plan, bench
+        self._plan, self._asked, self._bench = plan, plan.asked, bench
         self._began = time.monotonic()
-        self._most = plan.most
+        self._most = plan.asked.pairs
         self._split = 1
         self._got = Gathered(plan.names)
         self._hellos: dict[str, Hello] = {}
@@ -70,7 +70,7 @@ class Session:
         self._gpu: Gpu | None = None
         self._source = random.SystemRandom()
         self._running: _Running | None = None
-        self._block = max(1, min(FIRST_BLOCKS, plan.most) // plan.restarts)
+        self._block = max(1, min(FIRST_BLOCKS, self._most) // plan.asked.restarts)
 
     @property
     def pairs(self) -> int:
@@ -86,7 +86,7 @@ class Session:
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            is_look = self._got.pairs in looks_until(self._most, self._split)
+            is_look = self._got.pairs in looks_until(self._most)
             if is_look and settled(self._samples(), self._taken("decided")):
                 ended = "decided" if self._got.pairs < self._most else ended
                 break
@@ -132,11 +132,11 @@ class Session:
 
     @property
     def _patience(self) -> float:
-        return max(5.0, self._plan.budget_s)
+        return max(5.0, self._asked.budget_s)
 
     @property
     def _left_s(self) -> float:
-        return self._plan.budget_s - (time.monotonic() - self._began)
+        return self._asked.budget_s - (time.monotonic() - self._began)
 
     def _spent(self) -> bool:
         """Return whether the time is up: so that the next round would end after it."""
@@ -152,7 +152,7 @@ class Session:
         running = self._running
         if running is None or running.left > 0:
             return
-        few = running.number < min(LEAST_RESTARTS, self._plan.restarts)
+        few = running.number < min(LEAST_RESTARTS, self._asked.restarts)
         left_s = self._left_s - running.round_s if few else self._left_s / 2
         if self._starting_s / running.number > left_s:
             running.left = self._most
@@ -166,7 +166,7 @@ class Session:
             return
         begun = time.monotonic()
         number = running.number + 1 if running else 1
-        later = 1 if number <= self._plan.restarts else 2
+        later = 1 if number <= self._asked.restarts else 2
         self._running = self._started(number, self._block * later)
         self._starting_s += time.monotonic() - begun
         if number == 1:
@@ -198,7 +198,7 @@ class Session:
 
     def _split_pairs(self, longest_s: float) -> None:
         """Take several short pairs in the place of each, as many as the longest step lets there be."""
-        if self._device.type != "cpu" or self._plan.most < MANY or len(self._plan.names) == 1:
+        if self._device.type != "cpu" or self._asked.pairs < MANY or len(self._plan.names) == 1:
             return  # a level is that of long segments: what comes with each switch is not its own
         fitting = int(self._segment_s / (LEAST_STEPS * longest_s))
         self._split = max(1, min(SPLIT, fitting))
@@ -209,7 +209,7 @@ class Session:
         """Take steps until their time settles; return the seconds of one."""
         times: list[float] = []
         unit, begun, settled = 1, time.monotonic(), False
-        most_s = self._plan.budget_s / (4 * self._plan.restarts * (len(self._plan.names) + 1))
+        most_s = self._asked.budget_s / (4 * self._asked.restarts * (len(self._plan.names) + 1))
         while len(times) < MOST_WARMUPS and not settled:
             times.append(worker.run(unit, discard=0, timeout_s=self._patience).step_s)
             unit = max(1, min(1000, math.ceil(LEAST_UNIT_S / times[-1])))
@@ -226,7 +226,7 @@ class Session:
         if running.round_s * LEAST > self._left_s:
             needed = running.round_s * LEAST + time.monotonic() - self._began
             raise ArmFailed(
-                f"{LEAST} pairs take about {needed:.0f} s, the budget is {self._plan.budget_s:g} s; raise budget_s"
+                f"{LEAST} pairs take about {needed:.0f} s, the budget is {self._asked.budget_s:g} s; raise budget_s"
             )
 
     def _end_processes(self) -> None:
@@ -258,13 +258,19 @@ class Session:
 
     def _samples(self) -> Samples:
         hello = self._hellos.get(self._plan.names[0])
-        settings = {"threads": str(self._plan.threads), "clock": self._plan.clock}
+        settings = {"threads": str(self._asked.threads), "clock": self._asked.clock}
         return self._got.samples(self._device, hello.environment if hello else {}, settings)
 
     def _taken(self, ended: End) -> Taken:
-        got, plan = self._got, self._plan
+        got, asked = self._got, self._asked
         told: dict[str, object] = {
+            **asked.model_dump(include={"threads", "clock", "budget_s"}),
             **{name: getattr(got, name) for name in TOLD},
+            "baseline": self._plan.names[0],
+            "planned_starts": asked.restarts,
+            "most": self._most,
+            "split": self._split,
+            "ended": ended,
             "digests": {arm: sorted(values) for arm, values in got.digests.items()},
             "waiting": None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
             "before": self._before,
@@ -273,10 +279,7 @@ class Session:
             "measured_s": self._measured_s,
             "started_s": self._starting_s,
         }
-        asked = {"threads": plan.threads, "clock": plan.clock, "budget_s": plan.budget_s}
-        paired = {"most": self._most, "split": self._split, "pairs": got.pairs, "ended": ended}
-        starts = {"baseline": plan.names[0], "planned_starts": plan.restarts}
-        return Taken.model_validate({**asked, **paired, **starts, **told})
+        return Taken.model_validate(told)
 
 
 def _settled(times: list[float]) -> bool:

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
 from gates.measuring.samples import Metric, Samples
-from gates.model import Model
+from gates.model import CommandRecord, Model
 
 NAME = Path(".gates", "attempts.jsonl")
 
@@ -87,16 +87,13 @@ class Ledger:
 
 def pooled(name: str, now: Metric, earlier: Sequence[Attempt]) -> tuple[Metric, tuple[Attempt, ...]]:
     """Return the samples of a metric of all attempts on a machine that was fit, the earlier ones first."""
-    used = tuple(one for one in earlier if not one.unfit and _fits(one.metrics.get(name), now))
+    fit = (one for one in earlier if not one.unfit and name in one.metrics)
+    used = tuple(one for one in fit if one.metrics[name].arms.keys() == now.arms.keys())
     arms = {
         arm: (*(value for one in used for value in one.metrics[name].arms[arm]), *values)
         for arm, values in now.arms.items()
     }
     return now.model_copy(update={"arms": arms}), used
-
-
-def _fits(then: Metric | None, now: Metric) -> bool:
-    return then is not None and set(then.arms) == set(now.arms)
 
 
 Clock = Literal["wall", "cpu", "either"]
@@ -168,8 +165,8 @@ class MeasurementRun(Model):
 
     id: str
     device: str
-    process: ProcessRun | None
-    samples: Samples | None
+    process: ProcessRun | None = None
+    samples: Samples | None = None
     problem: str = ""
     raw: str | None = None
     taken: Taken | None = None
@@ -189,3 +186,7 @@ class MeasurementRun(Model):
         if self.taken:
             return round(self.taken.measured_s + self.taken.started_s, 3)
         return self.process.duration_s if self.process else 0
+
+    def recorded(self, purpose: str, argv: tuple[str, ...]) -> CommandRecord:
+        """Return the record of its command."""
+        return CommandRecord(purpose=purpose, argv=argv, ended=self.ended, duration_s=self.duration_s)

@@ -5,13 +5,12 @@ what asks git for a version finds one. No work tree is registered, no index or b
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.project.history import run_git
+from gates.project.history import ask, run_git
 
 TIMEOUT_S = 300
 OWN = ("-c", "gc.auto=0", "-c", "core.autocrlf=input", "-c", "advice.detachedHead=false")
@@ -31,13 +30,13 @@ def give_history(repository: Path, copy: Path) -> None:
 
     A folder that is no top of a work tree has none to give. Raises `EvidenceUnavailable` with what git says.
     """
-    if not (repository / ".git").exists() or _run(repository, "rev-parse", "--show-prefix").stdout.strip():
+    if not (repository / ".git").exists() or _said(repository, "rev-parse", "--show-prefix").strip():
         return
-    head = os.fsdecode(_run(repository, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
+    head = os.fsdecode(_said(repository, "symbolic-ref", "--quiet", "HEAD")).strip()
     _borrow(repository, copy, "refs", head.removeprefix("refs/heads/"))
     if not head:
         (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
-    index = _run(repository, "ls-files", "--stage", "-z").stdout
+    index = _said(repository, "ls-files", "--stage", "-z")
     run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
 
 
@@ -61,15 +60,12 @@ def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None
 
 
 def _ask(folder: Path, *words: str) -> str:
-    done = _run(folder, *words)
-    if done.returncode != 0:
-        said = [line for line in done.stderr.decode(errors="backslashreplace").splitlines() if line.strip()]
-        raise EvidenceUnavailable(f"`git {words[0]}` cannot lay out a copy: {said[-1] if said else 'no word'}")
-    return os.fsdecode(done.stdout).strip("\n")
+    why = f"`git {words[0]}` cannot lay out a copy"
+    return os.fsdecode(ask(folder, *words, why=why, options=OWN, timeout_s=TIMEOUT_S))
 
 
-def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
-    return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S)
+def _said(folder: Path, *words: str) -> bytes:
+    return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S).stdout
 
 
 ENVIRONMENTS = {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}

@@ -40,8 +40,9 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def is_under(path: str, folder: str) -> bool:
-    """Return whether a path is a folder or file, or lies in it."""
-    return folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/")
+    """Return whether a path or a node id is a file, folder, class or test, or lies in it."""
+    folder = folder.rstrip("/")
+    return folder in {".", path} or path.startswith((f"{folder}/", f"{folder}::", f"{folder}["))
 
 
 def is_among(path: str, entries: Iterable[str]) -> bool:

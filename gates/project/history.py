@@ -53,7 +53,7 @@ class History:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        told = _ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
+        told = ask(root, "rev-parse", "--is-inside-work-tree", "--show-prefix", why=NOWHERE)
         inside, _, prefix = told.partition(b"\n")
         if inside != b"true":
             raise EvidenceUnavailable("the project is not in the work tree of a git repository")
@@ -100,7 +100,7 @@ class History:
     def differing(self, commit: str) -> list[str]:
         """Return the files of a commit that are others in the work tree, or gone, as git's own filters see them."""
         asked = ("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--relative", commit)
-        told = _ask(self._root, *asked, why=f"the work tree cannot be compared with {commit[:12]}")
+        told = ask(self._root, *asked, why=f"the work tree cannot be compared with {commit[:12]}")
         return [path for path in os.fsdecode(told).split("\0") if path]
 
     def read(self, blobs: Iterable[Blob]) -> dict[str, bytes]:
@@ -130,7 +130,7 @@ class History:
 
 @lru_cache(maxsize=8)
 def _tree(root: Path, commit: str) -> dict[str, Blob]:
-    rows = _ask(root, "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed")
+    rows = ask(root, "ls-tree", "-r", "-z", "--full-tree", commit, why=f"the files of {commit[:12]} cannot be listed")
     found = {}
     for row in rows.split(b"\0"):
         head, tab, path = row.partition(b"\t")
@@ -140,9 +140,9 @@ def _tree(root: Path, commit: str) -> dict[str, Blob]:
     return found
 
 
-def _ask(root: Path, *words: str, why: str) -> bytes:
+def ask(root: Path, *words: str, why: str, options: Sequence[str] = (), timeout_s: float = TIMEOUT_S) -> bytes:
     """Return what git says, without its last line's end; raise `EvidenceUnavailable` where it says no."""
-    done = run_git(root, words)
+    done = run_git(root, words, options=options, timeout_s=timeout_s)
     if done.returncode != 0:
         raise EvidenceUnavailable(
             OWNER if b"dubious ownership" in done.stderr else f"{why} ({_last_line(done.stderr)})"

@@ -1,13 +1,13 @@
 """What nobody read: paths of a task that lead nowhere, files that are no Python."""
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
+from gates.check import About
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Outcome, Revision, RuleText
+from gates.model import Finding, Location, Revision, RuleText
 from gates.project.files import holds_a_file, is_byproduct
 from gates.task.task import Task
 from gates.task.yaml_source import meant
@@ -71,33 +71,24 @@ def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
 
 def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:
     """Say of each path under `implementation` and `tests` that leads to no file that nothing of it was seen."""
+    about = About(rule="GT006", check="paths", expected="a file, or a folder with files")
     for key, path, line, column in task.spots:
         if key in KEYS and (why := leads_nowhere(path, root)):
             place = Location(path=task.path, line=line)
-            about = partial(Finding, rule="GT006", check="paths", location=place, subject=path)
-            said = partial(about, outcome=Outcome.UNKNOWN, expected="a file, or a folder with files", actual=why)
-            fix = "Fix the path, write the file, or take the path out."
             message = f"{key!r} names {path!r} ({place}:{column}), and {why}."
-            yield said(message=message, impact="Nothing of what it means was looked at.", remediation=fix)
+            own = about.but(location=place, subject=path, impact="Nothing of what it means was looked at.")
+            yield own.unknown(message, "Fix the path, write the file, or take the path out.", actual=why)
 
 
-def not_read(tree: SourceTree | None) -> Iterable[Finding]:
+def not_read(tree: SourceTree | None) -> Iterator[Finding]:
     """Say of each file of the implementation that could not be read that no check knows what it does."""
     unparsed = tree.unparsed if tree else ()
+    about = About(rule="GT007", check="read", expected="Python that can be read")
+    about = about.but(impact="What it does was seen by no check that reads code.")
     for number, text in enumerate(unparsed[:NAMED], 1):
         found = PLACE.fullmatch(text)
         path, why = (found["path"], found["why"]) if found else (text, text)
         place = Location(path=path, line=int(found["line"])) if found else None
         more = f" {len(unparsed) - NAMED} more were not." if number == NAMED < len(unparsed) else ""
-        yield Finding(
-            rule="GT007",
-            check="read",
-            outcome=Outcome.UNKNOWN,
-            location=place,
-            subject=path,
-            expected="Python that can be read",
-            actual=why,
-            message=f"{path} is part of the implementation and could not be read: {why}.{more}",
-            impact="What it does was seen by no check that reads code.",
-            remediation=OF_UNREAD,
-        )
+        message = f"{path} is part of the implementation and could not be read: {why}.{more}"
+        yield about.unknown(message, OF_UNREAD, location=place, subject=path, actual=why)

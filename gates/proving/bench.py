@@ -15,7 +15,7 @@ from typing import Any
 from gates.child import process
 from gates.child.asking import HERE
 from gates.child.guardian import every
-from gates.child.trying.keeping import Copy, lines_in
+from gates.child.trying.keeping import RESULTS, Copy, lines_in
 from gates.config import Context
 from gates.evidence.lines.executed_lines import modules_of
 from gates.project.copies import copy_project, relocated
@@ -60,29 +60,30 @@ class Bench:
     ) -> list[Told]:
         """Try faults in all copies at once until the time is up; return what came of those that were tried."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
-        (scratch / "claims").mkdir()
-        (scratch / "faults.json").write_text(json.dumps(faults), encoding="utf-8")
-        copies = [self._copy(number, root, scratch) for number, root in enumerate(self._copies)]
-        paths = {"faults": scratch / "faults.json", "claims": scratch / "claims", "pristine": self.pristine}
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
         imported = {"modules": list(modules_of(self._task, self.look)), "packages": self.packages}
-        plan = {**{name: str(path) for name, path in paths.items()}, **limits, **imported}
+        common = {**limits, **imported, "pristine": str(self.pristine)}
         longest = max((fault["limit_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
-        results = [Path(copy["results"]) for copy in copies]
+        plans, jobs = list[Told](), len(self._copies)
+        for number, root in enumerate(self._copies):
+            own = scratch / str(number)
+            (own / "tmp").mkdir(parents=True)
+            plans.append({**common, "root": str(root), "scratch": str(own), "faults": faults[number::jobs]})
+        results = [scratch / str(number) / RESULTS for number in range(jobs)]
         with every(
             TELL_S, lambda: say(f"{sum(len(lines_in(path)) for path in results)} of {len(faults)} mutants tried")
         ):
-            process.side_by_side(lambda copy: self._work({**plan, **copy}, limit_s), copies)
+            process.side_by_side(lambda plan: self._work(plan, limit_s), plans)
         return [line for path in results for line in lines_in(path)]
 
     def _work(self, plan: Told, limit_s: float) -> None:
-        """Let a worker try faults in its copy until none is left."""
-        asked = Path(plan["scratch"], "plan.json")
-        asked.write_text(json.dumps(plan), encoding="utf-8")
-        argv = [self.look.python, "-m", "gates_probe.trying.work", str(asked)]
-        env = {**plan["env"], "TMPDIR": plan["temporary"]}
-        process.run(argv, cwd=Path(plan["root"]), timeout_s=limit_s, log=asked.with_name("run"), env=env)
+        """Let a worker try the faults of a plan in its copy."""
+        root, own = Path(plan["root"]), Path(plan["scratch"])
+        (own / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+        argv = [self.look.python, "-m", "gates_probe.trying.work", str(own / "plan.json")]
+        env = {**self.env(root), "TMPDIR": str(own / "tmp")}
+        process.run(argv, cwd=root, timeout_s=limit_s, log=own / "run", env=env)
 
     @contextmanager
     def faulty(self, files: Mapping[str, str]) -> Iterator[Context]:
@@ -93,13 +94,6 @@ class Bench:
             yield replace(self.look, evidence=self._fresh(f"other-{secrets.token_hex(4)}"))
         finally:
             self._looked.restore()
-
-    def _copy(self, number: int, root: Path, scratch: Path) -> Told:
-        own = scratch / str(number)
-        (own / "tmp").mkdir(parents=True)
-        paths = {"root": root, "scratch": own, "temporary": own / "tmp", "results": own / "results.jsonl"}
-        told = {name: str(path) for name, path in paths.items()}
-        return {**told, "env": self.env(root), "arguments": ["--maxfail=1", f"--rootdir={root}"]}
 
     def env(self, root: Path) -> dict[str, str]:
         """Return what the environment of a copy has: variables that name places of the project name its places.

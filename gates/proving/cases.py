@@ -2,10 +2,9 @@
 
 import ast
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
@@ -13,66 +12,72 @@ from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, TestOutcome
+from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
 from gates.model import Location
 from gates.proving.bench import Bench, Told
+from gates.proving.proof import CriterionProof, End, TriedFault
 from gates.proving.source import Fault, Text, distinct, mutants, spread
-from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
+from gates.words import printable
 
 STARTUP_S, LEAST_S = 0.5, 5.0
 SESSION_S = 0.2  # what pytest takes for no test at all
 COPIES = 2
+SAMPLE = 40  # faults of one criterion
+FAILED = BAD | {TestOutcome.NOT_RUN}
+Asked = tuple[Fault, list[str]]  # and the tests that have to notice it
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """How the bound tests end without a fault, and which lines each of them runs (`None` where that is not known).
+    """A test run without a fault, and which lines each of its tests ran (`None` where that is not known)."""
 
-    `bad` failed or did not come to their end, `left_out` were skipped or expected to fail.
-    """
+    run: PytestRun | None
+    lines: ExecutedLines | None
 
-    seconds: dict[str, float] = field(default_factory=dict)
-    bad: dict[str, str] = field(default_factory=dict)
-    left_out: frozenset[str] = frozenset()
-    peak_bytes: int = 0
-    around_s: float = STARTUP_S
-    lines: ExecutedLines | None = None
-    problem: str = ""
-    note: str = ""
+    @cached_property
+    def seconds(self) -> dict[str, float]:
+        """Return how long each test took."""
+        return {test.id: test.duration_s for test in self.run.tests} if self.run else {}
 
-    @classmethod
-    def of(cls, run: PytestRun, lines: ExecutedLines | None) -> Self:
-        """Return what a whole test run says of its tests."""
-        seconds = {test.id: test.duration_s for test in run.tests}
-        bad = {test.id: f"fails: {test.id}: {test.reason}" for test in run.tests if test.outcome in BAD}
-        bad |= {test.id: f"{test.id} did not run" for test in run.tests if test.outcome is TestOutcome.NOT_RUN}
-        return cls(
-            seconds=seconds,
-            bad=bad,
-            left_out=frozenset(test.id for test in run.tests if not test.passed) - bad.keys(),
-            peak_bytes=run.process.peak_memory_bytes or 0,
-            around_s=max(STARTUP_S, run.process.duration_s - sum(seconds.values())),
-            lines=lines,
-            problem=_broken_off(run),
-        )
+    @property
+    def around_s(self) -> float:
+        """Return what the run took beside its tests."""
+        return max(STARTUP_S, (self.run.process.duration_s if self.run else 0) - sum(self.seconds.values()))
 
-    def asked(self, name: str, fault: Fault, tests: list[str]) -> Told:
-        """Return what a worker is asked: to try a fault by some tests."""
-        ways, limit_s = [{"text": fault.text}], self.limit_s(tests)
-        return {"id": name, "file": fault.location.path, "ways": ways, "tests": tests, "limit_s": limit_s}
+    @property
+    def peak_bytes(self) -> int:
+        """Return the most memory that the run held."""
+        return (self.run and self.run.process.peak_memory_bytes) or 0
 
     def limit_s(self, tests: Iterable[str]) -> float:
         """Return how long some tests may take with a fault in."""
         return max(LEAST_S, 5 * (self.around_s + sum(self.seconds.get(test, 0) for test in tests)))
 
-    def workers(self, tests: Sequence[Sequence[str]]) -> int:
+    def workers(self, tests: Iterable[Sequence[str]]) -> int:
         """Return how many workers pay for their start, in which each imports all anew; each fault has its tests."""
-        work_s = sum(2 * (SESSION_S + sum(self.seconds.get(test, 0) for test in own)) for own in tests)
-        return max(1, min(COPIES, len(tests), os.cpu_count() or 1, int(1 + work_s / (2 * self.around_s))))
+        works_s = [2 * (SESSION_S + sum(self.seconds.get(test, 0) for test in own)) for own in tests]
+        return max(1, min(COPIES, len(works_s), os.cpu_count() or 1, int(1 + sum(works_s) / (2 * self.around_s))))
+
+    def tried(
+        self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
+    ) -> dict[str, Told]:
+        """Let tests look at each fault that has a name, until the time is up; return what came of those."""
+        asked = [
+            {
+                "id": name,
+                "file": fault.location.path,
+                "ways": [{"text": fault.text}],
+                "tests": tests,
+                "limit_s": self.limit_s(tests),
+            }
+            for name, (fault, tests) in faults.items()
+        ]
+        lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
+        return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
     @cached_property
-    def starters(self) -> list[str]:
+    def _starters(self) -> list[str]:
         """Return the tests in which lines may have run unseen: other processes ran, or the tracer was taken away."""
         return named_tests([*self.lines.children, *self.lines.lost]) if self.lines else []
 
@@ -90,7 +95,7 @@ class Baseline:
         found = self.contexts(place)
         if found is None or (self.lines and self.lines.doubts):
             return [*tests]
-        return [test for test in tests if f"{TEST}{test}" in found or test in self.starters] or [*tests]
+        return [test for test in tests if f"{TEST}{test}" in found or test in self._starters] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:
         """Return whether some lines of a function ran outside of tests, and in none of these."""
@@ -98,28 +103,18 @@ class Baseline:
         return any(not name.startswith(TEST) for name in found) and found.isdisjoint(f"{TEST}{test}" for test in tests)
 
 
-def observe(task: Task, bench: Bench) -> tuple[PytestRun | None, Baseline]:
-    """Run the tests of a task without a fault, noting which lines each of them runs."""
+def observe(task: Task, bench: Bench) -> tuple[Baseline, str]:
+    """Run the tests of a task in a copy, noting which lines each of them runs; say why where that is not known."""
     paths = tuple(dict.fromkeys([*task.tests, *(path for c in task.criteria for path in c.tests)]))
     if not paths:
-        return None, Baseline()
+        return Baseline(None, None), ""
     with bench.faulty({}) as look:
         wider, folder = task.model_copy(update={"tests": paths}), look.folder("pytest").evidence
         run = PytestRun.once(wider, look, folder, env=bench.env(look.root))
     try:  # what tests wrote into the code is undone by now
-        return run, Baseline.of(run, ExecutedLines.collect(wider, look))
+        return Baseline(run, ExecutedLines.collect(wider, look)), ""
     except EvidenceUnavailable as error:
-        note = f"{error}: every test of a criterion is run for each of its mutants"
-        return run, replace(Baseline.of(run, None), note=note)
-
-
-def _broken_off(run: PytestRun) -> str:
-    """Say how the tests ended before their end, and which of them was being run."""
-    if run.collect_errors:
-        return f"{run.collect_errors[0].id}: {run.collect_errors[0].message.splitlines()[-1]}"
-    during = f" while running {run.running[0]}" if run.running else ""
-    ended = f"the tests did not come to their end: {run.process.ended}{during}"
-    return "" if run.process.exit_code in {0, 1, 5} else ended
+        return Baseline(run, None), f"{error}: every test of a criterion is run for each of its mutants"
 
 
 def statements(file: Text) -> list[Location]:
@@ -133,129 +128,143 @@ def statements(file: Text) -> list[Location]:
     return found
 
 
-def around(file: Text, place: Location) -> Location:
-    """Return the lines of the smallest statements that some lines lie in: of what is run, a record has the first."""
-    lines = [number for each in statements(file) if each.meets(place) for number in (each.line, each.last_line)]
-    numbers = [number for number in lines if number]
-    return Location(path=file.path, line=min(numbers), last_line=max(numbers)) if numbers else place
-
-
-SAMPLE = 40  # faults of one criterion
-
-
-@dataclass
+@dataclass(frozen=True)
 class Case:
-    """A criterion and all that its proof rests on. `own` is in the order of the tests' collection.
+    """A criterion before any fault was tried, and the faults that are to be."""
 
-    `unrun` counts the statements of its code that none of its tests runs.
-    """
+    proof: CriterionProof
+    faults: tuple[Asked, ...] = ()
 
-    criterion: Criterion
-    own: list[str]
-    problem: str = ""
-    notes: list[str] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    tests: dict[str, list[str]] = field(default_factory=dict)
-    sampled: int = 0
-    unrun: int = 0
+    def named(self) -> dict[str, Asked]:
+        """Return the faults by a name that no fault of another criterion has."""
+        return {f"{self.proof.id} {fault.id}": (fault, tests) for fault, tests in self.faults}
 
-    @property
-    def can_be_tried(self) -> bool:
-        """Return whether there is something to notice and nothing in the way."""
-        return not self.problem and bool(self.own)
+    def after(self, ends: Mapping[str, Told]) -> CriterionProof:
+        """Return the proof with what came of the faults, as far as they were tried."""
+        return self.proof.model_copy(
+            update={
+                "faults": tuple(
+                    TriedFault(
+                        id=fault.id,
+                        title=fault.title,
+                        location=fault.location,
+                        diff=fault.diff,
+                        tests=tuple(map(printable, tests)),
+                        end=End(told.get("end", End.NOT_TRIED)),
+                        by=printable(told.get("by", "")),
+                        message=printable(told.get("message", "")),
+                        seconds=told.get("seconds", 0),
+                    )
+                    for name, (fault, tests) in self.named().items()
+                    for told in [ends.get(name, {})]
+                )
+            }
+        )
 
 
 class Trial:
     """Makes the cases of a task from what was seen of it without a fault."""
 
-    def __init__(self, task: Task, bench: Bench, run: PytestRun | None, baseline: Baseline) -> None:
+    def __init__(self, task: Task, bench: Bench, baseline: Baseline) -> None:
         self._task = task
         self._bench = bench
-        self._run = run
         self._baseline = baseline
         self._tree = SourceTree.collect(task, bench.look)
         self._files: dict[str, Text] = {}
 
-    def case(self, criterion: Criterion) -> Case:
+    def case(self, criterion: Criterion, least: float) -> Case:
         """Return a criterion with its evidence, looked at without a fault, and its faults."""
-        bound = [test.id for test in tests_of(self._task, criterion, self._run)]
-        own = [test for test in bound if test not in self._baseline.left_out]
-        case = Case(criterion, own)
-        if left := len(self._baseline.left_out.intersection(bound)):
-            case.notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
-        case.problem = self._problem(case)
-        if case.can_be_tried:
-            self._make(case)
-            if not case.faults and not self.passed_by(case):
-                case.problem = self._nothing_made(case)
-        return case
+        bound = tests_of(self._task, criterion, self._baseline.run)
+        own = [test for test in bound if test.passed or test.outcome in FAILED]
+        notes, problem, passed_by, sampled = list[str](), self._problem(own), False, 0
+        faults: list[Asked] = []
+        if left := len(bound) - len(own):
+            notes.append(f"{left} of its {len(bound)} tests were skipped or expected to fail: they notice nothing")
+        if own and not problem:
+            ids, unseen = [test.id for test in own], self._unseen(own)
+            every = self._statements(criterion, notes)
+            run = self._run(every, ids, unseen)
+            if unrun := len(every) - len(run):
+                notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
+            made, sampled = distinct(spread(criterion.id, self._mutants(run)), SAMPLE)
+            faults = [(fault, self._baseline.noticing(self._around(fault.location), ids)) for fault in made]
+            passed_by = bool(unrun and not faults and not unseen)
+            if not faults and not passed_by:
+                problem = "no mutant could be made: no live code that a mutant changes is bound to it"
+                problem = f"no mutant could be made where its tests run its code ({unseen})" if unrun else problem
+        proof = CriterionProof(
+            id=criterion.id,
+            text=criterion.text,
+            level=criterion.level,
+            location=self._task.place(criterion),
+            killed_at_least=least,
+            tests=len(own),
+            shown_otherwise=bool(criterion.measures or self._task.shown_by(criterion)),
+            problem=problem,
+            notes=tuple(dict.fromkeys(notes)),
+            sampled=sampled,
+            passed_by=passed_by,
+        )
+        return Case(proof, tuple(faults))
 
-    def passed_by(self, case: Case) -> bool:
-        """Return whether the tests of a criterion are seen to run none of its code."""
-        return bool(case.unrun and case.own and not case.faults and not self._unseen(case))
+    def _unseen(self, own: Iterable[TestRecord]) -> str:
+        """Return what may have run code unseen in some tests, or nothing."""
+        lines = self._baseline.lines
+        return lines.doubt(test.id for test in own) if lines else "lines were not noted"
 
-    def _unseen(self, case: Case) -> str:
-        """Return what may have run code unseen in the tests of a criterion, or nothing."""
-        return self._baseline.lines.doubt(case.own) if self._baseline.lines else "lines were not noted"
+    def _problem(self, own: Sequence[TestRecord]) -> str:
+        """Return what keeps some tests from proving anything, or nothing."""
+        run, failing = self._baseline.run, next((test for test in own if test.outcome in FAILED), None)
+        foreign = self._baseline.lines.foreign if self._baseline.lines else ()
+        if run and run.collect_errors:
+            error = run.collect_errors[0]
+            return f"cannot be proved: {error.id}: {error.message.splitlines()[-1]}"
+        if run and run.process.exit_code not in {0, 1, 5}:
+            during = f" while running {run.running[0]}" if run.running else ""
+            return f"cannot be proved: the tests did not come to their end: {run.process.ended}{during}"
+        if failing:
+            end = f"fails: {failing.id}: {failing.reason}" if failing.outcome in BAD else f"{failing.id} did not run"
+            return f"cannot be proved, its own evidence {end}"
+        return (
+            f"cannot be proved: its tests import {foreign[0]}, not the copy of the project" if own and foreign else ""
+        )
 
-    def _nothing_made(self, case: Case) -> str:
-        if not case.unrun:
-            return "no mutant could be made: no live code that a mutant changes is bound to it"
-        return f"no mutant could be made: none of its tests is seen to run its code, and {self._unseen(case)}"
-
-    def file(self, path: str) -> Text:
-        """Return a file of the implementation without a fault."""
+    def _file(self, path: str) -> Text:
         if path not in self._files:
             self._files[path] = Text.read(self._bench.pristine, path)
         return self._files[path]
 
-    def _problem(self, case: Case) -> str:
-        failing = [self._baseline.bad[test] for test in case.own if test in self._baseline.bad]
-        foreign = self._baseline.lines.foreign if self._baseline.lines else ()
-        if self._baseline.problem:
-            return f"cannot be proved: {self._baseline.problem}"
-        if failing:
-            return f"cannot be proved, its own evidence {failing[0]}"
-        if case.own and foreign:
-            return f"cannot be proved: its tests import {foreign[0]}, not the copy that mutants are put into"
-        return ""
-
-    def _make(self, case: Case) -> None:
+    def _statements(self, criterion: Criterion, notes: list[str]) -> list[Location]:
+        """Return the statements of a criterion's code; note what cannot be read."""
         places: list[Location] = []
-        for binding in case.criterion.code:
+        for binding in criterion.code:
+            rule = self._tree.rule(binding.rule) if binding.rule else None
+            found = [site.location for site in rule.sites if site.ok] if rule else [*self._tree.ways(binding)]
             try:
-                places += self._places(binding)
+                for place in found:
+                    self._file(place.path)
+                places += found
             except (SyntaxError, OSError, UnicodeDecodeError) as error:
-                case.notes.append(f"no mutants were made of {binding.name}: {error}")
-        case.faults, case.sampled = distinct(spread(case.criterion.id, self._mutants(case, places)), SAMPLE)
-        for fault in case.faults:
-            place = around(self.file(fault.location.path), fault.location)
-            case.tests[fault.id] = self._baseline.noticing(place, case.own)
+                notes.append(f"no mutants were made of {binding.name}: {error}")
+        files = [self._file(path) for path in dict.fromkeys(place.path for place in places)]
+        return [each for file in files for each in statements(file) if any(map(each.meets, places))]
 
-    def _places(self, binding: CodeBinding) -> list[Location]:
-        rule = self._tree.rule(binding.rule) if binding.rule else None
-        places = [site.location for site in rule.sites if site.ok] if rule else [*self._tree.ways(binding)]
-        for place in places:
-            self.file(place.path)  # one that cannot be read is said here
-        return places
-
-    def _seen_to_run(self, case: Case, every: list[Location]) -> list[Location]:
+    def _run(self, every: list[Location], own: Iterable[str], unseen: str) -> list[Location]:
         """Return the statements that tests run; all, where none is seen to and other processes may."""
-        told = [self._baseline.contexts(each) for each in every]
-        own = {f"{TEST}{test}" for test in case.own}
-        if not own or (not any(own & (found or set()) for found in told) and self._unseen(case)):
+        told, tests = [self._baseline.contexts(each) for each in every], {f"{TEST}{test}" for test in own}
+        if unseen and not any(tests & (found or set()) for found in told):
             return every
-        return [each for each, found in zip(every, told, strict=True) if found is None or own & found]
+        return [each for each, found in zip(every, told, strict=True) if found is None or tests & found]
 
-    def _mutants(self, case: Case, places: list[Location]) -> Iterator[Fault]:
-        """Yield the mutants in the lines of the criterion's symbols that its tests run."""
-        files = [self.file(path) for path in dict.fromkeys(place.path for place in places)]
-        every = [each for file in files for each in statements(file) if any(map(each.meets, places))]
-        run = self._seen_to_run(case, every)
-        case.unrun = len(every) - len(run)
-        if case.unrun:
-            unrun = f"{case.unrun} statements of its code are run by none of its tests; no mutant was made there"
-            case.notes.append(unrun)
-        for file in files:
-            lines = {line for each in run if each.path == file.path for line in each.lines}
-            yield from mutants(file, lines)
+    def _mutants(self, run: Iterable[Location]) -> Iterator[Fault]:
+        """Yield the mutants in the lines of some statements."""
+        lines: dict[str, set[int]] = {}
+        for each in run:
+            lines.setdefault(each.path, set()).update(each.lines)
+        for path, numbers in lines.items():
+            yield from mutants(self._file(path), numbers)
+
+    def _around(self, place: Location) -> Location:
+        """Return the lines of the statements that some lines lie in: of what is run, a record has the first."""
+        numbers = [line for each in statements(self._file(place.path)) if each.meets(place) for line in each.lines]
+        return Location(path=place.path, line=min(numbers), last_line=max(numbers)) if numbers else place

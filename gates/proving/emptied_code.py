@@ -98,7 +98,7 @@ class EmptiedCode(Derived):
         if run is None or not run.complete or tree is None:  # without lines each test is asked for all symbols
             raise EvidenceUnavailable("what the tests run was not seen")
         begun = time.monotonic()
-        trial = _Trial(task, context, Baseline.of(run, lines))
+        trial = _Trial(task, context, Baseline(run, lines))
         subjects = [*trial.subjects(run, tree, seen.get(CalledCode))]
         held = _held(seen.earlier, subjects, {*run.taken})
         tried = [subject for subject in subjects if subject.tries]

@@ -96,7 +96,7 @@ def test_all_looks_at_restarts_together_keep_the_error() -> None:
     for _ in range(1500):
         medians = [source.gauss(0, 1) for _ in range(11)]
         reach = [
-            quantile(design.look_level(0.05), n - 1) * statistics.stdev(medians[:n]) / n**0.5 for n in (4, 6, 7, 9, 11)
+            quantile(design.level(64, 0.05), n - 1) * statistics.stdev(medians[:n]) / n**0.5 for n in (4, 6, 7, 9, 11)
         ]
         wrong += any(abs(statistics.fmean(medians[:n])) > r for n, r in zip((4, 6, 7, 9, 11), reach, strict=True))
     assert wrong / 1500 < 0.05

@@ -1,27 +1,31 @@
 """Attempts stand in the ledger however they end: decided, failed or killed."""
 
 import multiprocessing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from arming import a_folder, a_plan
 from building import awaited
 from taking import an_attempt
 
-from gates.evidence._timed import BEGUN, KILLED, attempt, counted
-from gates.measuring.bench import ArmFailed
-from gates.measuring.taken import NAME, Attempt, Ledger
+from gates.evidence.measurements import BEGUN, KILLED, attempt, counted, timed
+from gates.measuring.taken import NAME, Attempt, Ledger, MeasurementRun
 
 WORK: dict[str, Any] = {"call": "steps:work"}
 
 
-def attempted(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> tuple[Attempt, ...]:
-    """Attempt to measure; return the earlier attempts."""
+def measured(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> MeasurementRun:
     root, logs = a_folder(tmp_path / "p"), tmp_path / "logs"
     logs.mkdir(exist_ok=True)
-    plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"most": 6, "restarts": 1, **how})
-    return attempt(plan, (), "k", root, logs)[2].attempts
+    plan = a_plan(root, {"old": WORK, "new": new or WORK}, **{"pairs": 6, "restarts": 1, **how})
+    run = MeasurementRun(id="bench", device="any")
+    return attempt(run, (), "k", root, partial(timed, run, plan, (), logs))
+
+
+def attempted(tmp_path: Path) -> tuple[Attempt, ...]:
+    """Attempt to measure; return the earlier attempts."""
+    return measured(tmp_path).earlier.attempts
 
 
 def lines(tmp_path: Path) -> list[tuple[str, int]]:
@@ -36,10 +40,8 @@ def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: P
 
 
 def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path: Path) -> None:
-    with pytest.raises(ArmFailed, match="exit code 9"):
-        attempted(tmp_path, {"call": "steps:dies", "args": [60_000]}, most=64)
-    with pytest.raises(ArmFailed, match="no step today"):
-        attempted(tmp_path, {"call": "steps:raises"})
+    assert "exit code 9" in measured(tmp_path, {"call": "steps:dies", "args": [60_000]}, pairs=64).problem
+    assert "no step today" in measured(tmp_path, {"call": "steps:raises"}).problem
     (begun, failed, _, none) = lines(tmp_path)
     assert (begun, failed[0], none) == ((BEGUN, 0), "failed", ("failed", 0))
     assert failed[1] > 0
@@ -48,7 +50,7 @@ def test_an_attempt_that_an_arm_ended_is_one_unless_it_came_to_no_pair(tmp_path:
 
 
 def test_an_attempt_that_is_killed_is_one(tmp_path: Path) -> None:
-    run = multiprocessing.get_context("fork").Process(target=attempted, args=(tmp_path, {"call": "steps:hangs"}))
+    run = multiprocessing.get_context("fork").Process(target=measured, args=(tmp_path, {"call": "steps:hangs"}))
     run.start()
     ledger = tmp_path / "p" / NAME
     awaited(lambda: ledger.exists() and ledger.read_bytes().endswith(b"\n"))

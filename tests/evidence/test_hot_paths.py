@@ -39,7 +39,7 @@ def test_all_that_is_planted_is_found_with_its_line_and_stopped(tmp_path: Path) 
         "synchronisations": marked("waits"),
     }  # fmt: skip
     (run,) = paths.runs
-    assert (len(run.steps), run.device) == (20, "cpu")
+    assert (len(run), paths.device) == (20, "cpu")
 
 
 def test_wait_for_workers_is_found_at_the_loop(tmp_path: Path) -> None:
@@ -56,12 +56,12 @@ def test_sound_training_has_no_finding(tmp_path: Path) -> None:
 def test_interpreter_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
     paths = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(tmp_path / "python")))
-    assert "cannot be started" in paths.seen[0].runs[0].problem
+    assert "cannot be started" in paths.seen[0].problem
 
 
 def test_interpreter_without_torch_is_a_problem(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"pkg/__init__.py": ""})
     python = written(tmp_path, {"python": "#!/bin/sh\necho \"E: No module named 'torch'\" >&2\nexit 1\n"}) / "python"
     python.chmod(0o755)
-    (run,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(python))).seen[0].runs
-    assert run.problem == "the project's interpreter has no torch"
+    (seen_of_it,) = HotPaths.collect(a_hot_task(), replace(a_context(root), python=str(python))).seen
+    assert seen_of_it.problem == "the project's interpreter has no torch"

@@ -43,7 +43,7 @@ def test_leak_of_a_megabyte_is_found_with_its_line(tmp_path: Path, name: str, fo
     assert finding.outcome is F
     assert str(finding.location) == marked("planted_plain.py", after="def encode" if "cache" in name else
                                            "class Link" if "chain" in name else f"def {name}")  # fmt: skip
-    assert (run.last.form, run.first.epochs, run.last.epochs) == (form, 20, 60)
+    assert (run.form, run.longer, run.epochs) == (form, True, 60)
 
 
 def test_list_of_losses_with_their_graphs_is_found_with_its_line(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_queue_that_is_filling_is_no_leak(tmp_path: Path) -> None:
     body = f"{queue}; KEPT[0].extend([bytes(1 << 17) for _ in range(4)])"
     run, finding = look(tmp_path, body)
     assert finding.outcome is U
-    assert f"a deque of at most 300 is filling ({4 * run.last.epochs} of 300)" in finding.message
+    assert f"a deque of at most 300 is filling ({4 * run.epochs} of 300)" in finding.message
 
 
 def test_memory_of_a_library_alone_is_unknown(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_memory_of_a_library_alone_is_unknown(tmp_path: Path) -> None:
 )
 def test_what_keeps_nothing_passes(tmp_path: Path, body: str) -> None:
     run, finding = look(tmp_path, body)
-    assert (finding.outcome, run.last.form) == (P, "called"), finding.message
-    assert {rung.name for rung in run.last.rungs} == {"python", "private"}
+    assert (finding.outcome, run.form) == (P, "called"), finding.message
+    assert {rung.name for rung in run.rungs} == {"python", "private"}
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_interpreter_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     context = a_context(root)
     task = a_leaking_task()
     leaks = Leaks.collect(task, type(context)(**{**vars(context), "python": str(tmp_path / "none")}))
-    assert "cannot be started" in leaks.seen[0].first.problem
+    assert "cannot be started" in leaks.seen[0].problem
 
 
 FAKE = """

@@ -11,7 +11,7 @@ from gates.check import EvidenceSet
 from gates.criteria import decide
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import TestOutcome, TestRecord
+from gates.evidence.tests.test_records import Out, TestOutcome, TestRecord
 from gates.model import Decision, Finding, Outcome, Severity
 from gates.stages import BUSINESS_LOGIC, EXECUTION
 from gates.task.task import Task
@@ -335,15 +335,16 @@ def test_what_was_left_out_beside_good_tests_is_listed_and_contradicts_nobody(be
         "tests/test_unit.py": True, "tests/test_a.py": False,
     }  # fmt: skip
     assert beside.outcome("EX003") is Outcome.UNKNOWN
-    assert beside.run.uncollected == ("tests/test_ignored.py",)
+    assert [one.id for one in beside.run.out(Out.UNCOLLECTED)] == ["tests/test_ignored.py"]
     assert {test.id.split("::")[0] for test in beside.run.tests if not test.passed} == {
         "tests/test_subtests.py", "tests/test_unit.py",
     }  # fmt: skip
 
 
 def test_class_whose_name_keeps_it_from_being_collected_is_named(beside: Seen) -> None:
-    assert [(one.id, one.certain) for one in beside.run.unplanned] == [("tests/test_a.py::EnsureTests::test_it", False)]
-    assert "'EnsureTests'" in beside.run.unplanned[0].why
+    stray = beside.run.out(Out.UNPLANNED)
+    assert [(one.id, one.doubted) for one in stray] == [("tests/test_a.py::EnsureTests::test_it", False)]
+    assert "'EnsureTests'" in stray[0].why
 
 
 def test_report_that_is_a_pipe_does_not_hang(tmp_path: Path) -> None:
@@ -362,7 +363,7 @@ def test_tests_left_out_by_a_mark_are_listed_and_stand_for_nothing(tmp_path: Pat
     (left_out,) = seen.of("EX003")
     assert (left_out.outcome, "test_bad" in left_out.message) == (Outcome.UNKNOWN, True)
     assert (seen.outcome("EX001"), seen.decision) == (Outcome.PASSED, Decision.PASS)
-    assert [(test.id, test.by_mark) for test in seen.run.deselected] == [("tests/test_one.py::test_bad", True)]
+    assert [(t.id, t.doubted) for t in seen.run.out(Out.DESELECTED)] == [("tests/test_one.py::test_bad", False)]
     (open_,) = [f for f in BUSINESS_LOGIC.judge(TASK, all_evidence(TASK, seen.run)) if f.rule == "BL002"]
     assert (open_.outcome, open_.actual) == (Outcome.UNKNOWN, "deselected")
 

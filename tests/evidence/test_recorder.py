@@ -13,8 +13,8 @@ from building import PATIENCE_S, ROOT, a_process, a_task, clean, evidence
 from recording import read_journal
 
 from gates.checks.training_steps import judge as _recorded
-from gates.checks.training_steps.collect import Recording, StepRecording
-from gates.evidence.recorded_step import Recorded, runtime_orders
+from gates.evidence.recorded_orders import runtime_orders
+from gates.evidence.recorded_step import Recorded, Recording, StepRecording
 from gates.model import Finding, Outcome
 from gates.scan.loading import load_rules
 
@@ -69,7 +69,7 @@ def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
     again = folder / f"{name}-overflow.jsonl"
     plain = as_run(folder / f"{name}.jsonl", good=good or again.exists())
     overflow = as_run(again, good=good) if again.exists() else None
-    step = StepRecording(index=0, name=name, plain=plain, overflow=overflow, orders=runtime_orders(load_rules()))
+    step = StepRecording(name=name, plain=plain, overflow=overflow, orders=runtime_orders(load_rules()))
     task = a_task(training_steps=[{"call": f"x:{name}", "line": 7}])
     return list(_recorded.judge(task, evidence(Recording(how="forks", steps=(step,)))))
 

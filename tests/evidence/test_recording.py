@@ -10,7 +10,7 @@ from building import ROOT, a_context, a_task, evidence, written
 from recording import SECRET, an_attempt, read_journal
 
 from gates.checks.training_steps import judge as _recorded
-from gates.checks.training_steps.collect import Recording, StepRecording, step_to_overflow
+from gates.evidence.recorded_step import Recording, StepRecording, step_to_overflow
 from gates.model import Outcome
 
 STEP = "import os, sys, time, torch\n\n\ndef few(*args):\n    {}\n"

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from building import a_measure
-from taking import NEW, OLD, PAIRS, a_taken, an_attempt, some_samples
+from taking import NEW, OLD, PAIRS, a_run_of, a_taken, an_attempt, some_samples
 
-from gates.measuring.answers import Source, estimated, outcome, settled
+from gates.measuring.answers import estimated, outcome, settled
 from gates.measuring.interval import NotEnough
+from gates.measuring.taken import MeasurementRun
 from gates.model import Outcome
 from gates.task.task import Measure
 
@@ -19,14 +20,14 @@ def asked(**changes: Any) -> Measure:
     return Measure.model_validate(a_measure(**changes))
 
 
-def a_source(**changes: Any) -> Source:
-    return Source(some_samples(), a_taken(**changes))
+def a_source(**changes: Any) -> MeasurementRun:
+    return a_run_of(some_samples(), a_taken(**changes))
 
 
 def test_a_clear_answer_settles_it_and_an_open_one_does_not() -> None:
     assert settled([asked()], a_source())
     assert settled([asked(at_least=2.5)], a_source())
-    noisy = Source(some_samples(new=NOISY), a_taken())
+    noisy = a_run_of(some_samples(new=NOISY), a_taken())
     assert not settled([asked(at_least=1.85)], noisy)
     assert settled([asked()], noisy)
     assert not settled([asked(), asked(at_least=1.85)], noisy)
@@ -54,14 +55,14 @@ CONSTANT = [2.0] * 10_000
 )
 def test_times_that_are_all_the_same_were_not_measured(old: list[float], new: list[float]) -> None:
     with pytest.raises(NotEnough, match=r"all \d+ samples of \w+ are 2 s, which no clock gives"):
-        estimated(asked(), Source(some_samples(old=old, new=new)))
+        estimated(asked(), a_run_of(some_samples(old=old, new=new)))
 
 
 def test_memory_and_counts_may_all_be_the_same() -> None:
     held = some_samples(peak_memory_bytes=([100.0] * 48, [50.0] * 48), losses=([2.0] * 48, [1.0] * 48))
     held.metrics["losses"].__dict__["unit"] = "nats"
     for of in ("peak_memory_bytes", "losses"):
-        assert estimated(asked(of=of), Source(held)).value == 2.0
+        assert estimated(asked(of=of), a_run_of(held)).value == 2.0
 
 
 def test_a_few_starts_settle_nothing_where_more_were_asked_for() -> None:
@@ -69,13 +70,13 @@ def test_a_few_starts_settle_nothing_where_more_were_asked_for() -> None:
     assert not settled([asked()], a_source(restarts=two, planned_starts=3))
     assert settled([asked()], a_source(restarts=two, planned_starts=2))
     assert settled([asked()], a_source(planned_starts=6))
-    again = Source(some_samples(), a_taken(restarts=two, planned_starts=3), (an_attempt(),))
+    again = a_run_of(some_samples(), a_taken(restarts=two, planned_starts=3), (an_attempt(),))
     assert settled([asked()], again)
 
 
 def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
-    source = Source(some_samples(new=NOISY), a_taken())
-    tried = Source(some_samples(new=NOISY), a_taken(), (an_attempt(new=NOISY), an_attempt(new=NOISY)))
+    source = a_run_of(some_samples(new=NOISY), a_taken())
+    tried = a_run_of(some_samples(new=NOISY), a_taken(), (an_attempt(new=NOISY), an_attempt(new=NOISY)))
     first, third = estimated(asked(), source), estimated(asked(), tried)
     assert (first.n, third.n) == (PAIRS, 3 * PAIRS)
     assert first.level == pytest.approx(0.96)
@@ -84,21 +85,21 @@ def test_earlier_attempts_add_their_pairs_and_leave_less_error() -> None:
 
 def test_pairs_that_were_split_and_whole_ones_are_not_put_together() -> None:
     whole, split = an_attempt(missed=("ratio",)), an_attempt(split=4)
-    seen = estimated(asked(), Source(some_samples(), a_taken(split=4), (whole, split)))
+    seen = estimated(asked(), a_run_of(some_samples(), a_taken(split=4), (whole, split)))
     assert seen.n == 2 * PAIRS
     assert seen.level == pytest.approx(1 - 0.01 * 6 / (2 * math.pi) ** 2)
 
 
 def test_starts_of_different_attempts_are_different_starts() -> None:
     shifted = [v * 1.2 for v in NEW]
-    alike = estimated(asked(), Source(some_samples(), a_taken(), (an_attempt(),)))
-    apart = estimated(asked(), Source(some_samples(), a_taken(), (an_attempt(new=shifted),)))
+    alike = estimated(asked(), a_run_of(some_samples(), a_taken(), (an_attempt(),)))
+    apart = estimated(asked(), a_run_of(some_samples(), a_taken(), (an_attempt(new=shifted),)))
     assert apart.high - apart.low > alike.high - alike.low
 
 
 def test_memory_has_one_value_for_each_start_and_no_looks() -> None:
     held = some_samples(old=OLD, new=NEW, peak_memory_bytes=([100.0 + i for i in range(6)], [50.0] * 6))
-    seen = estimated(asked(of="peak_memory_bytes"), Source(held, a_taken()))
+    seen = estimated(asked(of="peak_memory_bytes"), a_run_of(held, a_taken()))
     assert (seen.n, seen.low, seen.high) == (6, 2.0, 2.1)
 
 
@@ -107,4 +108,4 @@ def test_an_interval_is_as_wide_as_what_was_rounded_away(digits: int, expected: 
     levels = {7: 0.0306, 5: 0.0201}
     old, new = ([round(at * (1 + i * k % 16 / 1000), digits) for i in range(16)] for k, at in levels.items())
     measure = asked(at_least=1.5)
-    assert outcome(measure, Source(some_samples(old=old, new=new))) is expected
+    assert outcome(measure, a_run_of(some_samples(old=old, new=new))) is expected

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from arming import STEPS, a_plan
 from building import a_measure, written
-from taking import NEW, OLD, PAIRS, a_taken, some_samples
+from taking import NEW, OLD, PAIRS, a_run_of, a_taken, some_samples
 
-from gates.measuring.answers import Source, estimated, outcome, unfit
+from gates.measuring.answers import estimated, outcome, unfit
 from gates.measuring.session import measure
+from gates.measuring.taken import MeasurementRun
 from gates.model import Outcome
 from gates.task.task import Measure
 
@@ -20,10 +21,12 @@ CPU: Any = {"step_cpu_time_s": (OLD, NEW)}
 U, P = Outcome.UNKNOWN, Outcome.PASSED
 
 
-def seen_by(old: float, new: float, measure: Measure = RATIO, *, clock: str = "wall", wall: Any = NEW) -> Source:
+def seen_by(
+    old: float, new: float, measure: Measure = RATIO, *, clock: str = "wall", wall: Any = NEW
+) -> MeasurementRun:
     """Workers that say 2.0 and 1.0 seconds; the gate's clock says so many times as much."""
     whole = {"old": (old,) * PAIRS, "new": (new,) * PAIRS}
-    return Source(some_samples(new=wall, **(CPU if clock == "cpu" else {})), a_taken(whole=whole, clock=clock))
+    return a_run_of(some_samples(new=wall, **(CPU if clock == "cpu" else {})), a_taken(whole=whole, clock=clock))
 
 
 @pytest.mark.parametrize("way", [1.0, 1.3, 4.0])
@@ -40,14 +43,14 @@ def test_work_that_is_not_timed_decides_nothing(hidden: float) -> None:
 
 def test_one_disturbed_pair_hides_no_work_that_is_not_timed() -> None:
     whole = {"old": (1.0,) * (PAIRS - 1) + (1.0 + PAIRS,), "new": (1.9,) * PAIRS}
-    assert outcome(RATIO, Source(some_samples(), a_taken(whole=whole, restarts=(1,) * PAIRS))) is U
+    assert outcome(RATIO, a_run_of(some_samples(), a_taken(whole=whole, restarts=(1,) * PAIRS))) is U
 
 
 @pytest.mark.parametrize("caught_up", [2, 3, 5, 15])
 def test_work_that_is_put_off_for_long_decides_nothing(caught_up: int) -> None:
     whole = tuple(1.0 + caught_up * (i % (caught_up + 1) == caught_up) for i in range(PAIRS))
     taken = a_taken(whole={"old": (1.0,) * PAIRS, "new": whole}, restarts=(1,) * PAIRS)
-    assert outcome(RATIO, Source(some_samples(), taken)) is U
+    assert outcome(RATIO, a_run_of(some_samples(), taken)) is U
 
 
 def test_what_changes_no_verdict_is_let_through() -> None:
@@ -97,10 +100,10 @@ def test_arm_that_only_seems_fast_is_found_out(arm: str, most: int, pause: float
         "old": {"call": "steps:work", "args": [8_000]},
         "new": {"call": f"arms:{arm}", "args": [8_000, pause]},
     }
-    plan = a_plan(root, arms, most=most, restarts=1, segment_s=0.030)
+    plan = a_plan(root, arms, pairs=most, restarts=1, segment_s=0.030)
     samples, taken = measure(plan, tmp_path / "log", lambda *_: False)
     assert (taken.split, taken.pairs) == (split, most * split)
     whole = {name: statistics.median(values) for name, values in taken.whole.items()}
     assert whole["new"] > 0.8 * whole["old"]  # what the worker times says half of it
     asked = Measure.model_validate(a_measure(at_least=1.3))
-    assert outcome(asked, Source(samples, taken)) is not P
+    assert outcome(asked, a_run_of(samples, taken)) is not P

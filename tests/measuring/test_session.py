@@ -23,7 +23,7 @@ def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: 
 
 
 def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
-    samples, taken = taken_of(tmp_path, TWO, most=12, restarts=3)
+    samples, taken = taken_of(tmp_path, TWO, pairs=12, restarts=3)
     times = samples.metrics["step_time_s"]
     assert {len(values) for values in times.arms.values()} == {12}
     assert times.paired
@@ -61,7 +61,7 @@ def test_pairs_of_short_steps_are_split_and_as_far_apart_in_time_as_others(tmp_p
 
 
 def test_one_arm_has_no_other_to_take_turns_with_and_its_pairs_stay_whole(tmp_path: Path) -> None:
-    _, taken = taken_of(tmp_path, {"a": NAPS["amp"]}, most=32, restarts=2)
+    _, taken = taken_of(tmp_path, {"a": NAPS["amp"]}, pairs=32, restarts=2)
     assert (taken.split, taken.pairs, len(taken.copies)) == (1, 32, 4)
 
 
@@ -82,9 +82,9 @@ def test_it_ends_with_its_budget(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("starts", [2, 3])
 def test_a_dear_start_is_made_where_it_fits_until_there_are_enough_to_differ(starts: int, tmp_path: Path) -> None:
-    session = Session(a_plan(a_folder(tmp_path), TWO, budget_s=1e6, restarts=4), None)  # type: ignore[arg-type]  # no process
+    session = Session(a_plan(a_folder(tmp_path), TWO, budget_s=8e4, restarts=4), None)  # type: ignore[arg-type]  # no process
     session._running = running = _Running(starts, left=0, round_s=1.0)
-    session._starting_s = starts * 0.8e6
+    session._starting_s = starts * 6.4e4
     session._end_block_where_due()
     assert running.left == (0 if starts < 3 else session._most)  # it goes on where there were enough
 
@@ -97,7 +97,7 @@ def test_a_budget_for_less_than_an_interval_is_refused_at_once(tmp_path: Path) -
 
 def test_commands_are_timed_in_turn_each_in_its_own_process(tmp_path: Path) -> None:
     arms = {"a": {"time": ["python", "-c", "pass"]}, "b": {"time": ["python", "-c", "import time; time.sleep(0.05)"]}}
-    samples, taken = taken_of(tmp_path, arms, most=6, talks=False)
+    samples, taken = taken_of(tmp_path, arms, pairs=6)
     times = samples.metrics["run_time_s"].arms
     assert min(times["b"]) > 0.05
     assert len(times["a"]) == 6
@@ -107,7 +107,7 @@ def test_commands_are_timed_in_turn_each_in_its_own_process(tmp_path: Path) -> N
 
 def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
     arms = {"a": {"call": "steps:holds", "args": [8]}, "b": {"call": "steps:holds", "args": [32]}}
-    samples, _ = taken_of(tmp_path, arms, most=6, restarts=3)
+    samples, _ = taken_of(tmp_path, arms, pairs=6, restarts=3)
     peaks = samples.metrics["peak_memory_bytes"].arms
     assert len(peaks["a"]) == 3
     assert min(peaks["b"]) > (30 << 20)
@@ -117,7 +117,7 @@ def test_peak_memory_is_that_of_the_steps(tmp_path: Path) -> None:
 def test_a_command_that_fails_says_what_it_wrote_last(tmp_path: Path) -> None:
     arms = {"app": {"time": ["python", "-c", "import sys; sys.exit('no such table: users')"]}}
     with pytest.raises(ArmFailed) as failed:
-        taken_of(tmp_path, arms, most=6, talks=False)
+        taken_of(tmp_path, arms, pairs=6)
     assert str(failed.value) == "app ended with exit code 1 (the last line written is 'no such table: users')"
 
 
@@ -131,4 +131,4 @@ def test_a_device_that_is_gone_at_the_next_start_leaves_no_samples(tmp_path: Pat
     (root / "w.py").write_text(code, encoding="utf-8")
     arms = {name: {"run": ["python", "w.py"]} for name in ("a", "b")}
     with pytest.raises(ArmFailed, match=r"different devices: a on cpu \(a cpu\), the first on cuda \(a cpu\)$"):
-        measure(a_plan(root, arms, most=12, restarts=3), tmp_path / "log", lambda _samples, _taken: False)
+        measure(a_plan(root, arms, pairs=12, restarts=3), tmp_path / "log", lambda _samples, _taken: False)

@@ -13,7 +13,7 @@ P, F, U = Outcome.PASSED, Outcome.FAILED, Outcome.UNKNOWN
 LINE = Location(path="pkg/a.py", line=7)
 ASKED: dict[str, Any] = {"call": "pkg.a:train", "criteria": ["AC1"], "failure_rate": 0.15}
 TRACKER: dict[str, Any] = {"shared": "pkg.a:Tracker", "use": "pkg.a:log", "read": "pkg.a:count", "workers": 4}
-DIFFERED = Differed(number=3, forced=False, expected="1", found="2, expected 1")
+DIFFERED = Differed(forced=False, expected="1", found="2, expected 1")
 
 
 def seen(**changes: Any) -> Together:

@@ -11,7 +11,7 @@ from gates.child.process import Stream
 from gates.criteria import decide
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import CollectError, Deselected, TestOutcome
+from gates.evidence.tests.test_records import CollectError, LeftOut, Out, TestOutcome
 from gates.model import Decision, Finding, Level, Location, Outcome, Severity
 from gates.stages import EXECUTION as GATE
 
@@ -80,9 +80,9 @@ def test_run_that_cannot_be_believed_passes_nothing(case: str) -> None:
         assert seen["EX002"] is U
 
 
-def left_out(*, by_mark: bool) -> Deselected:
+def left_out(*, by_mark: bool) -> LeftOut:
     where = Location(path="tests/test_core.py", line=9)
-    return Deselected(id="tests/test_core.py::test_slow", location=where, criteria=("T1/AC1",), by_mark=by_mark)
+    return LeftOut(id="tests/test_core.py::test_slow", location=where, how=Out.DESELECTED, doubted=not by_mark)
 
 
 def test_long_lists_are_cut_and_still_fail() -> None:
@@ -94,7 +94,7 @@ def test_long_lists_are_cut_and_still_fail() -> None:
 
 
 def test_deselected_test_leaves_the_suite_open() -> None:
-    (finding,) = findings(a_run(deselected=(left_out(by_mark=False),)))["EX001"]
+    (finding,) = findings(a_run(left_out=(left_out(by_mark=False),)))["EX001"]
     assert (finding.outcome, finding.level) == (U, Level.MUST)
     assert "test_slow" in finding.message
 

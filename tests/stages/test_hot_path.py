@@ -7,7 +7,7 @@ from building import evidence
 from hot_steps import ALL, a_hot_run, a_hot_task, a_read, a_step, hot
 
 from gates.check import EvidenceSet
-from gates.checks.hot_path import CHECK, HotPaths, HotRun, HotStep
+from gates.checks.hot_path import CHECK, HotPaths, HotSeen, HotStep
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.task.task import Task
 
@@ -39,8 +39,8 @@ def test_sound_steps_pass_for_their_criterion() -> None:
     ("seen", "said"),
     [
         (None, "it was not run: it was not collected"),
-        (hot(HotRun()), "no optimizer of torch stepped"),
-        (hot(HotRun(steps=(a_step(),) * 7)), "it made 7 steps, and at least 7 after the first 2 are needed"),
+        (hot(HotSeen()), "no optimizer of torch stepped"),
+        (hot(HotSeen(runs=((a_step(),) * 7,))), "it made 7 steps, and at least 7 after the first 2 are needed"),
         (hot(a_hot_run([a_step()] * 9, problem="no such module")), "no such module"),
         (hot(a_hot_run([a_step()] * 9, problem="stopped at the time limit")), "time limit"),
         (hot(a_hot_run([a_step()] * 9), a_hot_run([a_step()] * 9, problem="E: x")), "E: x"),

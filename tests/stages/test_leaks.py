@@ -7,7 +7,7 @@ from building import evidence
 from leaking import ALLOCATED, MB, a_holder, a_leaking_task, a_watch, growing, leaked, level
 
 from gates.check import EvidenceSet
-from gates.checks.leaks import CHECK, Filling, Leaks, Watched
+from gates.checks.leaks import CHECK, Filling, LeakRun, Leaks
 from gates.model import Finding, Level, Location, Outcome, Severity
 from gates.words import shown, sparkline
 
@@ -100,7 +100,7 @@ def test_tolerance_of_the_task_counts() -> None:
         (a_watch(12), "12 epochs do not tell"),
     ],
 )
-def test_what_was_not_seen_is_unknown_with_its_reason(watched: Watched, said: str) -> None:
+def test_what_was_not_seen_is_unknown_with_its_reason(watched: LeakRun, said: str) -> None:
     finding = found(leaked(watched), tolerance_bytes=10)
     assert finding.outcome is U
     assert said in finding.message

@@ -7,8 +7,8 @@ from building import a_measure, evidence, samples
 from building import measured as handed_over
 from taking import NEW, OLD, PAIRS, a_machine, a_taken, a_timed_task, an_attempt, seen, some_samples
 
-from gates.checks.measures.answers import MORE_STARTS
 from gates.evidence.measurements import Measurements
+from gates.measuring.answers import MORE_STARTS
 from gates.measuring.machine import Gpu
 from gates.model import Finding, Level, Outcome, Severity
 from gates.stages import PERFORMANCE as GATE

@@ -1,11 +1,10 @@
 """Training steps, judged by what was recorded of them."""
 
 import ast
-from pathlib import Path
 from typing import Any
 
 import pytest
-from building import a_criterion, a_process, a_record, a_run, a_task, all_evidence, evidence
+from building import ROOT, a_criterion, a_process, a_record, a_run, a_task, all_evidence, evidence
 from recording import (
     ORDER,
     a_recorded,
@@ -21,10 +20,9 @@ from recording import (
 
 from gates.check import EvidenceSet
 from gates.checks.training_steps import judge as _recorded
-from gates.checks.training_steps.collect import Recording
 from gates.criteria import stand
-from gates.evidence import recorded_step
-from gates.evidence.recorded_step import Absent, Attempt, Compared, Happened, Logged, Overflowed, Recorded, Spoiled
+from gates.evidence.recorded_orders import Happened
+from gates.evidence.recorded_step import Absent, Attempt, Compared, Logged, Overflowed, Recorded, Recording, Spoiled
 from gates.model import Finding, Level, Outcome, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE
@@ -286,7 +284,7 @@ MODELS = (Recorded, Happened, Attempt, Compared, Overflowed, Logged, Absent, Spo
 
 
 def test_all_that_is_recorded_is_judged() -> None:
-    files = [*Path(_recorded.__file__).parent.glob("*.py"), Path(recorded_step.__file__)]
+    files = [*(ROOT / "gates/checks/training_steps").glob("*.py"), *(ROOT / "gates/evidence").glob("recorded_*.py")]
     nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
     read = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert {field for model in MODELS for field in model.model_fields} - read == set()

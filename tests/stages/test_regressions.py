@@ -7,7 +7,8 @@ from regressing import a_regressing_task, compared, sides, taken
 from gates.check import EvidenceSet
 from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import BASE, judge
-from gates.model import Finding, Outcome
+from gates.criteria import unseen
+from gates.model import Finding, Outcome, Status
 from gates.task.task import Task
 
 F, P, U, N = Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE
@@ -62,6 +63,9 @@ def test_where_there_is_nothing_to_compare_no_limit_applies_and_no_gain_is_seen(
         (finding,) = judged(seen, a_regressing_task(limit))
         assert finding.outcome is expected
         assert why in finding.message
+        seen_of_it = [one for one in unseen(a_regressing_task(limit), [finding], [Status.UNVERIFIED]) if expected is N]
+        assert all(why in one.message for one in seen_of_it)
+        assert bool(seen_of_it) is (expected is N)
     (section,) = BASE.page(a_regressing_task(), evidence(seen))
     assert "main (bbbbbbbbbbbb)" in str(section)
 

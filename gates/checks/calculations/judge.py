@@ -208,11 +208,10 @@ def _raised(case: Case, run: CallRun) -> Judged:
 
 
 def _returned(case: Case, run: CallRun, made: CallRun | None) -> Judged:
-    actual, wrong = _as_text(run.returned), [*_wrong(case, run, made)]
-    certain = [one for one in wrong if not isinstance(one, Unseen)]
     if run.again is not None:
-        return _twice(case, run, run.again, made, wrong=bool(certain))
-    if wrong and not certain:
+        return _twice(case, run, run.again, made)
+    actual, wrong = _as_text(run.returned), [*_wrong(case, run, made)]
+    if wrong and all(isinstance(one, Unseen) for one in wrong):
         return Outcome.UNKNOWN, actual, f"was not judged: it returned {wrong[0]}"
     if wrong:
         more = f" and {len(wrong) - SHOWN} more differences" if len(wrong) > SHOWN else ""
@@ -221,18 +220,16 @@ def _returned(case: Case, run: CallRun, made: CallRun | None) -> Judged:
     return Outcome.PASSED, actual, f"returned {actual}, as stated."
 
 
-def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None, *, wrong: bool) -> Judged:
+def _twice(case: Case, run: CallRun, again: CallRun, made: CallRun | None) -> Judged:
     """Judge a call that came to something else when it was made again: within the tolerance both times, it passes."""
-    actual = _as_text(run.returned)
-    ends = {Ended.RETURNED: _as_text(again.returned), Ended.RAISED: f"raised {_error(again)}"}
-    other = ends.get(again.ended, again.problem)
+    first, other = _judged(case, run.model_copy(update={"again": None}), made, ""), _judged(case, again, made, "")
     returned = again.ended is Ended.RETURNED
-    wrong = wrong or (returned and any(not isinstance(one, Unseen) for one in _wrong(case, again, made)))
+    wrong = first[0] is Outcome.FAILED or (returned and other[0] is Outcome.FAILED)
     if returned and not wrong:
-        return _returned(case, run.model_copy(update={"again": None}), made)
-    told = f"returned {actual}, and called again with the same input {other}; expected {_wanted(case, made)}"
+        return first
+    told = f"returned {first[1]}, and called again with the same input {other[1]}; expected {_wanted(case, made)}"
     # where it only cannot be called twice, nothing wrong was seen
-    return Outcome.FAILED if wrong else Outcome.UNKNOWN, f"{actual}, then {other}", told
+    return Outcome.FAILED if wrong else Outcome.UNKNOWN, f"{first[1]}, then {other[1]}", told
 
 
 def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:

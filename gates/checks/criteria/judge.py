@@ -9,10 +9,11 @@ from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.checks.criteria.traced import judge_code, page
 from gates.evidence.called_code import CalledCode
 from gates.evidence.source_tree import CodeRules, SourceTree
-from gates.evidence.tests.bound_tests import is_under, tests_of
+from gates.evidence.tests.bound_tests import tests_of
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, Deselected, TestRecord
+from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import meant
@@ -103,19 +104,13 @@ def judge_tests(task: Task, criterion: Criterion, evidence: EvidenceSet, *, aske
 def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) -> Iterator[Finding]:
     """Name what speaks for the criterion and was deselected, skipped as a whole, or never collected."""
     marker = f"{task.id}/{criterion.id}"
-    unseen = [
-        *((test.id, test.location, "deselected", test.criteria) for test in run.deselected),
-        *((skip.id, skip.location, f"skipped as a whole: {skip.message}", ()) for skip in run.collect_skips),
-        *((path, Location(path=path), "never collected", ()) for path in run.uncollected),
-        *((one.id, one.location, f"never planned: {one.why}", one.criteria) for one in run.unplanned),
-    ]
-    ours = [row for row in unseen if marker in row[3] or any(is_under(row[0], path) for path in criterion.tests)]
-    ours = [row for row in ours if not any(row[0] != other and is_under(row[0], other) for other, *_ in ours)]
-    for name, location, why, _ in ours[:NAMED]:
-        message = f"{name} is bound to {criterion.id} and was {why}."
+    own = [e for e in run.left_out if marker in e.criteria or any(is_under(e.id, path) for path in criterion.tests)]
+    own = [each for each in own if not any(each.id != other.id and is_under(each.id, other.id) for other in own)]
+    for each in own[:NAMED]:
+        message = f"{each.id} is bound to {criterion.id} and was {each.said}."
         fix = "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing."
-        yield about.unknown(message, fix, subject=name, location=location, actual=why.split(":")[0])
-    known = [*(test.id for test in run.tests), *(row[0] for row in ours)]
+        yield about.unknown(message, fix, subject=each.id, location=each.location, actual=each.how.value)
+    known = [*(test.id for test in run.tests), *(each.id for each in own)]
     for path in [path for path in criterion.tests if not any(is_under(name, path) for name in known)]:
         fix = f"Put {path} back, add it to 'tests' of the task, or have the criterion name what took its place."
         fix = "Fix the run first." if run.collect_errors or not run.tests else fix
@@ -180,7 +175,7 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str]]:
     """Yield the markers that bind nothing: what each is about, its place, what is wrong with it and what to do."""
     known, own = {f"{task.id}/{criterion.id}" for criterion in task.criteria}, f"{task.id}/"
-    tests: list[TestRecord | Deselected] = [*run.tests, *run.deselected]
+    tests: list[TestRecord | LeftOut] = [*run.tests, *run.out(Out.DESELECTED)]
     for (test, name), place in {(t.id, name): t.location for t in tests for name in t.criteria}.items():
         formed, ours = FORM.fullmatch(name), name.startswith(own)
         # of this task's, others than asked for are not looked at (--only); of other tasks `gates trace` speaks

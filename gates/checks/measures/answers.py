@@ -1,7 +1,7 @@
 """A measure answered from the samples that fit it: on the device asked for, or with the reason why not."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 
@@ -10,63 +10,15 @@ from gates.check import EvidenceSet
 from gates.checks.measures.collect import Regressions, arm_of
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
-from gates.measuring import answers
-from gates.measuring.answers import ALPHA, Source, correct
+from gates.measuring.answers import ALPHA, Answer, answered, correct, outcome
 from gates.measuring.fitness import differing
-from gates.measuring.interval import Estimate, NotEnough, compare
-from gates.measuring.samples import Samples
+from gates.measuring.interval import Estimate, compare
 from gates.measuring.taken import MeasurementRun
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Measure, Task
-from gates.words import shown
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
-BYTES = "bytes"
-BARE = {"none", "1"}  # of what has no unit
-STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
-DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
-SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
-MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the samples say to one measure: the number where there is one, or else the problem.
-
-    `unfit` is why the machine could not give that number, `clock` the metric that answered in the place of the one
-    asked for, `remedy` what to do where it is not what is done about noise.
-    """
-
-    outcome: Outcome
-    run: MeasurementRun | None
-    seen: Estimate | None = None
-    problem: str = ""
-    unfit: tuple[str, ...] = ()
-    clock: str = ""
-    remedy: str = ""
-
-    def shown(self, measure: Measure) -> str:
-        """Return the number with its interval, and with its unit where it is no part of something."""
-        if self.seen is None:
-            return "not measured"
-        unit = self.unit(measure)
-        if unit == BYTES:
-            value, low, high = (shown(number, BYTES) for number in (self.seen.value, self.seen.low, self.seen.high))
-            return f"{value} [{low}, {high}]"
-        return f"{self.seen} {unit}".rstrip()
-
-    def unit(self, measure: Measure) -> str:
-        """Return the unit of the number; nothing for a ratio and a reduction, and where none is told."""
-        metric = self.samples.metrics.get(self.clock or measure.of) if self.samples else None
-        if metric is None or measure.kind in {"ratio", "reduction"} or metric.unit in BARE:
-            return ""
-        return BYTES if metric.unit == "B" else metric.unit
-
-    @property
-    def samples(self) -> Samples | None:
-        """Return the samples that the number was computed from."""
-        return self.run.samples if self.run and self.seen else None
 
 
 Answered = tuple[Criterion, int, Measure, Answer]
@@ -88,13 +40,13 @@ def answers_of(task: Task, evidence: EvidenceSet) -> Iterator[Answered]:
     """Yield every measure with its answer; failures that block share the error among them, and alone are none."""
     asked = [*targets_of(task)]
     found = [compared(task, m, evidence) if m.against_base else answer(m, evidence) for _, _, m in asked]
-    decided = {Outcome.PASSED, Outcome.FAILED}
+    clear = {Outcome.PASSED, Outcome.FAILED}
     must = [level_of(criterion, measure) is Level.MUST for criterion, _, measure in asked]
-    family = [i for i, got in enumerate(found) if must[i] and got.outcome in decided]
-    judged = [partial(answers.outcome, asked[i][2], source_of(found[i].run)) for i in family]
-    for i, outcome in zip(family, correct(judged, ALPHA), strict=True):
-        if found[i].outcome is Outcome.FAILED and outcome is Outcome.UNKNOWN:
-            found[i] = replace(found[i], outcome=outcome, problem=SHARED)
+    family = [i for i, got in enumerate(found) if must[i] and got.outcome in clear]
+    judged = [partial(outcome, asked[i][2], found[i].run) for i in family]
+    for i, decided in zip(family, correct(judged, ALPHA), strict=True):
+        if found[i].outcome is Outcome.FAILED and decided is Outcome.UNKNOWN:
+            found[i] = replace(found[i], outcome=decided, problem=SHARED)
     for (criterion, i, measure), got in zip(asked, found, strict=True):
         yield criterion, i, measure, got
 
@@ -118,7 +70,7 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
     if run and run.samples and measure.on not in {"any", run.samples.device.type}:
         there = run.samples.device.type
         return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
-    got = told_by(run, measure, run.problem if run else seen.problem)
+    got = answered(measure, run, run.problem if run else seen.problem)
     if got.seen and run and run.taken and arm_of(task, measure)[0].same_result and (why := differing(run.taken)[0]):
         return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE)
     return got
@@ -127,41 +79,13 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
     """Answer a measure by itself: by what was measured here, and by the bundles of other machines that fit."""
     run, problem = _run_for(measure, evidence)
-    told = told_by(run, measure, problem)
-    others = [told_by(other, measure) for other in from_elsewhere([measure], evidence)]
+    told = answered(measure, run, problem)
+    others = [answered(measure, other) for other in from_elsewhere([measure], evidence)]
     if others:
         return _merged(measure, [told, *others])
     if run is not None and run.samples is not None:
         return told
     return replace(told, problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
-
-
-def told_by(run: MeasurementRun | None, measure: Measure, problem: str = "", alpha: float = ALPHA) -> Answer:
-    """Return what one run says; without good samples from the right device that is unknown."""
-    if run is None or run.samples is None:
-        return Answer(Outcome.UNKNOWN, run, problem=problem)
-    source = source_of(run)
-    try:
-        seen = answers.estimated(measure, source, alpha)
-    except NotEnough as error:
-        return Answer(Outcome.UNKNOWN, run, problem=str(error))
-    absent = [name for name in measure.when if name not in run.samples.device.capabilities]
-    if absent:
-        return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
-    used = source.metric(measure)
-    clock = used if used != measure.of else ""
-    reasons = answers.unfit(measure, source, seen)
-    if reasons or run.earlier.problem:
-        return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
-    if few := answers.few_starts(source):
-        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
-    found, first = answers.decided(measure, source, seen), answers.missed_before(measure, source)
-    alone = compare(seen, *measure.bound)
-    if found is alone:
-        return Answer(found, run, seen, clock=clock)
-    if alone is Outcome.PASSED:
-        return Answer(found, run, seen, DISAGREE.format(first), clock=clock, remedy=SETTLE)
-    return Answer(found, run, seen, STAYS.format(first), clock=clock)
 
 
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
@@ -173,7 +97,7 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
     for run in sorted((got.run for got in told if got.run and got.run.samples), key=attrgetter("elsewhere")):
         each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), run)
     failing = [got for got in told if got.outcome is Outcome.FAILED]
-    shared = [told_by(run, measure, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
+    shared = [answered(measure, run, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
     return min(failing or shared, key=partial(_rank, measure))
 
 
@@ -183,13 +107,6 @@ def _rank(measure: Measure, got: Answer) -> tuple[object, ...]:
     limit = measure.bound[1]
     near = min(abs(got.seen.low - limit), abs(got.seen.high - limit)) if got.seen else 0.0
     return order.index(got.outcome), -near, got.samples.model_dump_json() if got.samples else ""
-
-
-def source_of(run: MeasurementRun | None) -> Source:
-    """Return where the numbers of a run with samples come from."""
-    assert run is not None
-    assert run.samples is not None
-    return Source(run.samples, run.taken, run.earlier.attempts)
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:
@@ -211,7 +128,7 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
     """Return the runs of bundles that answer some of the measures: of its kind of device, made for it, not stale."""
-    runs = [run for one in _handed_in(evidence) if one.standing is Standing.FITS for run in one.runs]
+    runs = (run for one in _handed_in(evidence) for run in one.runs)
     return tuple(run.run for run in runs if any(speaks_to(run, measure) for measure in measures))
 
 
@@ -222,12 +139,11 @@ def speaks_to(run: SeenRun, measure: Measure) -> bool:
 
 def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
-    reasons = [
-        f"{handed.path} is stale: {handed.why}" if run.changed else f"{handed.path} was made for another limit"
-        for handed in _handed_in(evidence)
-        for run in handed.runs
-        if _speaks(run, measure) and not speaks_to(run, measure)
-    ]
+    reasons = []
+    for one in _handed_in(evidence):
+        told = [run for run in one.runs if _speaks(run, measure) and not speaks_to(run, measure)]
+        stale = (f"{one.path} is stale: {one.why}", f"{one.path} was made for another limit")
+        reasons += [stale[not run.changed] for run in told]
     refused = [f"{one.path} is refused: {one.why}" for one in _handed_in(evidence) if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
 

@@ -14,12 +14,11 @@ from gates.child import process
 from gates.child.guardian import remove
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence._timed import attempt, attempts_key
 from gates.evidence.bundles import named_files
+from gates.evidence.measurements import attempt, attempts_key, kept, timed
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
 from gates.measuring.rounds import Plan
 from gates.measuring.taken import MeasurementRun, digest_of
-from gates.model import CommandRecord
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
@@ -216,10 +215,7 @@ def _measured(task: Task, history: History, baseline: Baseline, context: Context
         groups.setdefault((one.id, arm, device), []).append(asked)
     runs = tuple(_run(sides, measures) for measures in groups.values())
     where = ("on", baseline.commit[:12], "and", "here")
-    commands = tuple(
-        CommandRecord(purpose=f"{r.id} against the base", argv=(r.id, *where), ended=r.ended, duration_s=r.duration_s)
-        for r in runs
-    )
+    commands = tuple(run.recorded(f"{run.id} against the base", (run.id, *where)) for run in runs)
     return {"runs": runs, "lent": tuple(map(printable, shared)), "commands": commands}
 
 
@@ -260,16 +256,13 @@ def _run(sides: Sides, measures: Sequence[Measure]) -> MeasurementRun:
     one = cut_short(measurement, sides.task).model_copy(update={"arms": {arm: measurement.arms[arm]}})
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
-    run = MeasurementRun(id=f"{one.id}/{arm}", device=device, process=None, samples=None)
+    run = MeasurementRun(id=f"{one.id}/{arm}", device=device)
     launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
     key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, sides.baseline.code))
+    plan = Plan(one, launches, sides.context.timeout_s)
     try:
-        plan = Plan.of(one, launches, sides.context.timeout_s)
         _refuse_other_code(sides, one.arms[arm], plan, logs)
-        samples, taken, earlier = attempt(plan, measures, key, sides.context.root, logs)
     except ArmFailed as error:
         return run.model_copy(update={"problem": printable(str(error))})
-    path = logs.with_suffix(".json")
-    path.write_text(samples.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
-    told = {"samples": samples, "taken": taken, "earlier": earlier, "raw": f"{FOLDER}/{path.name}"}
-    return run.model_copy(update=told)
+    way = partial(timed, run, plan, measures, logs)
+    return kept(attempt(run, measures, key, sides.context.root, way), logs.with_suffix(".json"))

@@ -5,10 +5,11 @@ from typing import Never
 
 from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
-from gates.checks.measures.answers import Answer, answers_of, level_of, speaks_to, targets_of
+from gates.checks.measures.answers import answers_of, level_of, speaks_to, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
+from gates.measuring.answers import Answer
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity

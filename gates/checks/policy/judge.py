@@ -6,7 +6,7 @@ The bar of today beside that of the base: task file, settings, tests, rules, wor
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -30,6 +30,7 @@ from gates.words import printable
 
 RULE_ID = re.compile(r"^id:\s*[\"']?([\w.-]+)", re.MULTILINE)
 WORKFLOWS = ".github/workflows"
+YAML = (".yaml", ".yml")
 RUNS_GATES = re.compile(r"^.*\bgates\s+run\b.*$", re.MULTILINE)
 
 
@@ -59,53 +60,52 @@ class Goalposts(Evidence):
         found = base_of(history, context.base)
         was = task_at_base(task.id, task.path, context.root, found.commit)
         states = TwoStates(history, found.commit, context.root)
-        moves, unread, is_new = _compared(task, context, was, states)
+        unread = [was.unread] if was.unread else []
+        moves = tuple(_compared(task, context, was, states, unread))
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
             commit=found.commit,
             mode=Mode(context.goalposts or was.settings.goalposts),
             policy=context.policy,
-            is_new=is_new,
-            moves=tuple(moves),
-            unread=tuple(dict.fromkeys(map(printable, unread))),
+            is_new=was.task is None and not unread,
+            moves=moves,
+            unread=tuple(dict.fromkeys(map(printable, (*unread, *states.skipped)))),
         )
 
 
-def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates) -> tuple[list[Move], list[str], bool]:
-    """Return what is lower now, what could not be compared, and whether the task is new."""
-    before, unread = was.task, [was.unread] if was.unread else []
-    now = _task_now(task, context, unread)
-    moves: list[Move] = []
-    had_unread = bool(unread)
-    asked = [one for one in (before, now) if one]
-    test_paths = tuple(path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests)))
-    code = [path for one in asked for path in one.implementation]
-    beside = states.changed((*test_paths, "conftest.py"), "")
-    old, new = ({path: text for path, text in side.items() if not is_code(path, code)} for side in beside)
-    sides = {"at the base": old, "now": new}
-    broken = [(path, when) for when, side in sides.items() for path in side if not _can_be_read(path, side[path])]
-    unread += [f"{path} {when}: it is no Python" for path, when in broken]
-    for path in [path for path in old if path not in states.gone]:
-        if path not in new:
-            unread.append(f"{path} (no plain file now)")
-        if path not in new or (path, "now") in broken:
-            del old[path]  # it cannot be read now: nothing of it counts as gone
+def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, unread: list[str]) -> Iterator[Move]:
+    """Yield what is lower now, and add to `unread` what could not be compared."""
+    before, now = was.task, _task_now(task, context, unread)
+    asked, was_read = [one for one in (before, now) if one], not unread
+    old, new = _beside(asked, states, unread)
     fate = tests.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
     if before and now:
-        moves += task_file.compare(before, now, fate)
-    elif before and not had_unread:
-        moves.append(moved(Part.BAR, f"task {before.id}", "asked for", "removed", None))
-    moves += tests.compare(old, new, fate)
-    moves += tests.compare_settings(*states.named(tests.WATCHED))
-    for when, side in zip(("at the base", "now"), states.named(tests.WATCHED), strict=True):
-        unread += [f"{path}: {why} {when}" for path, why in tests.unreadable(side).items()]
+        yield from task_file.compare(before, now, fate)
+    elif before and was_read:
+        yield moved(Part.BAR, f"task {before.id}", "asked for", "removed", None)
+    yield from tests.compare(old, new, fate)
+    yield from tests.compare_settings(*states.named(tests.WATCHED), unread)
     known = {task.path, before.path if before else ""}
-    lost = [p for p in sorted(states.gone - known) if is_under(p, was.settings.tasks) and p.endswith(spec.SUFFIXES)]
-    moves += [moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None) for path in lost]
-    moves += _workflows(states)
-    moves += _overridden(was.settings.rules, states)
-    return moves, [*unread, *states.skipped], before is None and not unread
+    for path in sorted(states.gone - known):
+        if is_under(path, was.settings.tasks) and path.endswith(spec.SUFFIXES):
+            yield moved(Part.CHANGED, f"task file {path}", "asked for", "deleted", None)
+    yield from _workflows(states)
+    yield from _overridden(was.settings.rules, states)
+
+
+def _beside(asked: Sequence[Task], states: TwoStates, unread: list[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return what differs of the tests and the files beside them, then and now, without what cannot be read."""
+    paths = [path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
+    code = [path for one in asked for path in one.implementation]
+    both = states.changed((*paths, "conftest.py"), "")
+    old, new = ({path: text for path, text in side.items() if not is_code(path, code)} for side in both)
+    unread += [f"{path} at the base: it is no Python" for path in old if not _can_be_read(path, old[path])]
+    broken = [path for path in new if not _can_be_read(path, new[path])]
+    unread += [f"{path} now: it is no Python" for path in broken]
+    unread += [f"{path} (no plain file now)" for path in old if path not in new and path not in states.gone]
+    left = {path for path in old if path in states.gone or (path in new and path not in broken)}
+    return {path: text for path, text in old.items() if path in left}, new
 
 
 def _can_be_read(path: str, content: bytes) -> bool:
@@ -128,15 +128,12 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
 
 def _workflows(states: TwoStates) -> Iterator[Move]:
     """Name the lines of workflows that ran the gates and do so no longer as they did."""
-    old, new = states.changed((WORKFLOWS,), ("yml", "yaml"))
-    kept = {line for content in new.values() for line in _gate_lines(content)}
-    for path, content in old.items():
-        for line in _gate_lines(content):
-            if line not in kept:
-                after = next(
-                    (now for now in _gate_lines(new.get(path, b"")) if now not in _gate_lines(content)), "removed"
-                )
-                yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
+    old, new = ({path: _gate_lines(text) for path, text in side.items()} for side in states.changed((WORKFLOWS,), YAML))
+    kept = {line for lines in new.values() for line in lines}
+    for path, lines in old.items():
+        after = next((line for line in new.get(path, ()) if line not in lines), "removed")
+        for line in (each for each in lines if each not in kept):
+            yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
 
 
 def _replaces(rule: bytes) -> bool:
@@ -151,17 +148,14 @@ def _gate_lines(content: bytes) -> list[str]:
 
 def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
     """Name the project's own rules and templates that are new in place of others, changed, or gone."""
-    folders = (rules_folder, TEMPLATES)
-    old, new = states.changed(folders, "")
+    old, new = states.changed((rules_folder, TEMPLATES), "")
     for path in sorted(old.keys() | new.keys()):
-        before, after = ("there" if path in files else "none" for files in (old, new))
-        if path not in old and path.endswith((".yaml", ".yml")) and not _replaces(new[path]):
+        if path not in old and path.endswith(YAML) and not _replaces(new[path]):
             continue  # one more rule asks for more
-        changed = "changed" if path in old and path in new else after
+        before, after = "there" if path in old else "none", "none" if path not in new else "there"
+        what = f"{'template' if path.endswith('.j2') else 'code rule'} {path}"
         place = Location(path=path) if path in new else None
-        yield moved(
-            Part.SETTINGS, f"{'template' if path.endswith('.j2') else 'code rule'} {path}", before, changed, place
-        )
+        yield moved(Part.SETTINGS, what, before, "changed" if before == after else after, place)
 
 
 NAMED = 50

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gates.checks.policy.tests import NOTHING, Fate, Move, Part, moved
 from gates.model import Level, Location, Model
+from gates.project.files import is_under
 from gates.task.measurement import Waiver
 from gates.task.task import Criterion, EntryPoint, Measure, Task
 from gates.task.types import Located
@@ -86,7 +87,7 @@ def _values(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
     elif key == "on":
         yield where.move(Part.BAR if new in {"any", "cpu"} else Part.CHANGED, "seen on", old, new)
     elif key == "in" and isinstance(old, str):
-        wider = new is None or _covers(str(new), old)
+        wider = new is None or is_under(old, str(new))
         yield where.move(Part.BAR if wider else Part.CHANGED, key, old, new or "anywhere")
     elif key.endswith(AT_LEAST) or key in UPPER | TOLERANCES:
         yield from _limits(key, old, new, where)
@@ -113,17 +114,13 @@ def _limits(key: str, old: object, new: object, where: Where) -> Iterator[Move]:
 
 def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
     """Name the paths that are bound no longer, save for those that a wider path covers."""
-    lost = [path for path in old if not any(_covers(other, path) for other in new)]
+    lost = [path for path in old if not any(is_under(path, other) for other in new)]
     gained = len([path for path in new if path not in old])
     for path in lost:
-        replaced = fate.is_found_again(path, lambda test: any(_covers(other, test) for other in new))
+        replaced = fate.is_found_again(path, lambda test: any(is_under(test, other) for other in new))
         if not replaced and path.split("::")[0] in fate.gone and gained > 0:
             replaced, gained = True, gained - 1
         yield where.move(Part.CHANGED if replaced else Part.BAR, f"{key} {path}", "bound", "removed")
-
-
-def _covers(wide: str, path: str) -> bool:
-    return wide == "." or path == wide or path.startswith((f"{wide.rstrip('/')}/", f"{wide}::"))
 
 
 def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, fate: Fate) -> Iterator[Move]:

@@ -118,29 +118,28 @@ HARMLESS = ("markers", "minversion", "required_plugins", "cache_dir", "log_")
 Table = dict[str, Any]
 
 
-def compare_settings(before: Files, after: Files) -> Iterator[Move]:
-    """Yield each setting of what is seen of the tests and lets them pass that is another now, file by file."""
-    bad = {*unreadable(before), *unreadable(after)}  # these are named as not compared
-    for path in [each for each in WATCHED if each not in bad]:
-        old, new = (_settings(path, files[path]) if path in files else None for files in (before, after))
+def compare_settings(before: Files, after: Files, unread: list[str]) -> Iterator[Move]:
+    """Yield each setting of what is seen of the tests and lets them pass that is another now, file by file.
+
+    A file of settings that cannot be read is added to `unread`.
+    """
+    for path in WATCHED:
+        sides: list[Table | None] = []
+        for when, files in (("at the base", before), ("now", after)):
+            try:
+                sides.append(_settings(path, files[path]) if path in files else None)
+            except (ValueError, configparser.Error) as error:
+                unread.append(f"{path}: {' '.join(str(error).split())[:200]} {when}")
+        if len(sides) < 2:
+            continue
+        old, new = sides
         if path != "pyproject.toml" and (old is None) != (new is None) and (old or new or path.endswith("pytest.ini")):
             state = ("none", "there") if old is None else ("there", "none")  # the first file with settings alone counts
             yield moved(Part.SETTINGS, f"the settings in {path}", *state, Location(path=path))
         for name in sorted({**(old or {}), **(new or {})}):
-            was, now = (_shown_value(side[name]) if side and name in side else "default" for side in (old, new))
+            was, now = (_shown_value(side[name]) if side and name in side else "default" for side in sides)
             if was != now:
                 yield moved(Part.SETTINGS, name, was, now, Location(path=path))
-
-
-def unreadable(files: Files) -> dict[str, str]:
-    """Return the files of settings that cannot be read, and why."""
-    found = {}
-    for path, content in files.items():
-        try:
-            _settings(path, content)
-        except (ValueError, configparser.Error) as error:
-            found[path] = " ".join(str(error).split())[:200]
-    return found
 
 
 def _settings(path: str, content: bytes) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gates.check import About
 from gates.child.probing import advice_on
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD
+from gates.evidence.tests.test_records import BAD, Out
 from gates.model import Finding, Location
 
 LOG = "pytest/run.stdout.txt"
@@ -64,13 +64,13 @@ def _believed(run: PytestRun) -> Iterator[Finding]:
         fix = "Read the end of the log: a plugin (such as a coverage limit) failed the run."
         yield SUITE.failed(f"pytest ended with exit code 1 though no test failed: {last}", fix, actual=ended.ended)
         return
-    if unexplained := [test for test in run.deselected if not test.by_mark]:
+    if unexplained := [test for test in run.out(Out.DESELECTED) if test.doubted]:
         message = f"{len(unexplained)} tests were deselected and not seen, first {unexplained[0].id}."
         fix = "Remove -k or --deselect from the pytest configuration, or name exact 'tests' in the task."
         facts = {"actual": f"{len(unexplained)} tests deselected", "location": unexplained[0].location}
         yield SUITE.unknown(message, fix, **facts)
         return
-    unplanned = [test for test in run.unplanned if test.certain]
+    unplanned = [test for test in run.out(Out.UNPLANNED) if test.doubted]
     for test in unplanned[:NAMED]:
         own = SUITE.but(actual="written, not planned", subject=test.id, location=test.location)
         fix = "Give the test a name of its own, or find what hides it from pytest."

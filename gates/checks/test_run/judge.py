@@ -8,7 +8,7 @@ from gates.checks.test_run.belief import LOG, NAMED, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.bound_tests import more
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, TestOutcome, TestRecord
+from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.task import Task
@@ -150,15 +150,15 @@ def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, st
     run_it = "Run it where it can run."
     for test in aside[:NAMED]:
         yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
-    for skip in run.collect_skips:
-        yield skip.id, f"{skip.id} was skipped as a whole: {skip.message}", skip.location, run_it
-    for path in run.uncollected[:NAMED]:
+    for skip in run.out(Out.SKIPPED):
+        yield skip.id, f"{skip.id} was {skip.said}", skip.location, run_it
+    for file in run.out(Out.UNCOLLECTED)[:NAMED]:
         advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
-        yield path, f"{path} looks like tests, and pytest collected none of it.", Location(path=path), advice
-    for one in [test for test in run.unplanned if not test.certain][:NAMED]:
+        yield file.id, f"{file.id} looks like tests, and pytest collected none of it.", file.location, advice
+    for one in [test for test in run.out(Out.UNPLANNED) if not test.doubted][:NAMED]:
         message = f"{one.id} is written as a test and was not planned: {one.why}."
         yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
-    by_mark = [test for test in run.deselected if test.by_mark]
+    by_mark = [test for test in run.out(Out.DESELECTED) if not test.doubted]
     if by_mark:
         message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
         advice = "Run them where they can run: remove -m, or run them in a task of their own."

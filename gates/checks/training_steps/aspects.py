@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 
 from gates.check import Said
-from gates.checks.training_steps.collect import StepRecording
 from gates.checks.training_steps.orders import absent, judge_last_values, judge_norms, judge_windows, unseen
-from gates.evidence.recorded_step import BACKWARD, Compared, Happened, Recorded
+from gates.evidence.recorded_orders import BACKWARD, Happened
+from gates.evidence.recorded_step import Compared, Recorded, StepRecording
 from gates.model import Level, Outcome
 from gates.task.probes import Need
 

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator
 from gates.check import About, Check, EvidenceSet, Said, about_criterion, for_criteria
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
-from gates.checks.training_steps.collect import Recording, StepRecording
 from gates.checks.training_steps.orders import absent, judge_logged, judge_mean, judge_order, unseen
-from gates.evidence.recorded_step import Overflowed, Recorded
+from gates.evidence.recorded_step import Overflowed, Recorded, Recording, StepRecording
 from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
@@ -43,7 +42,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
     missing = len(step.plain.attempts) - len(run.attempts)
-    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
+    if run.whole and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
         told = f"After an overflow no step was taken any more, where {missing} follow without one."
         impact = "One overflow, normal in float16, ends the training without a word."
         fix = "Clear the gradients of a step that is left out: they stay infinite in the next window."
@@ -140,7 +139,7 @@ RULES = (
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
 ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "run": ("runs to its end", aspects.judge_run, Level.MUST),
-    "order": ("calls in the right order", lambda step, _needs: judge_order(step.plain, step.orders), Level.MUST),
+    "order": ("calls in the right order", judge_order, Level.MUST),
     "precision": ("computes in the precision that it scales for", aspects.judge_precision, Level.MUST),
     "gradients": ("steps with the true gradients", aspects.judge_gradients, Level.MUST),
     "parameters": ("keeps its parameters in float32", aspects.judge_parameters, Level.MUST),
@@ -174,7 +173,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each training step by its aspects, and from these each criterion that it stands for."""
     recording = evidence.get(Recording)
     for i, step in enumerate(task.training_steps):
-        seen = recording.step(i) if recording else None
+        seen = recording.steps[i] if recording and i < len(recording.steps) else None
         found = [finding for aspect in _aspects(step) for finding in _judged(task, i, step, aspect, seen, evidence)]
         yield from found
         for criterion in task.criteria_of(step):

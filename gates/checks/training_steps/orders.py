@@ -1,20 +1,10 @@
 """What calls and logs of a training step show: their order, windows, the loss scale, norms, last values."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from gates.check import Said
-from gates.checks.training_steps.collect import StepRecording
-from gates.evidence.recorded_step import (
-    BACKWARD,
-    ENDS,
-    Attempt,
-    Breach,
-    Happened,
-    Recorded,
-    RuntimeOrder,
-    broken_in,
-    pairs,
-)
+from gates.evidence.recorded_orders import BACKWARD, ENDS, Breach, Happened, broken_in, pairs
+from gates.evidence.recorded_step import Attempt, Recorded, StepRecording
 from gates.model import Level, Outcome, Severity
 from gates.task.probes import Need
 
@@ -41,10 +31,11 @@ def absent(why: str, *, needed: bool) -> Said:
     return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 
 
-def judge_order(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Said]:
+def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     """Judge the calls of each scaler with each of its optimizers; a line is told of once, and a rule once a file."""
     told: set[tuple[str, str]] = set()
-    for breach in broken_in(run, orders):
+    run = step.plain
+    for breach in broken_in(run.events, step.orders, whole=run.whole):
         where = breach.place.location
         keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
         if not keys & told:

@@ -3,23 +3,19 @@
 import dataclasses
 import functools
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.amp.autocast_mode import autocast
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
-from .observing import Scene, has_gradient, held, safely
+from .observing import Outermost, Scene, has_gradient, held, safely
 
 Call = Callable[..., Any]
 Before = Callable[..., None]
-WRAPPERS = {"_FabricModule", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
-RAISED = object()
 
 
 def nothing(*_args: object, **_kwargs: object) -> None:
@@ -46,9 +42,9 @@ def around(
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         own = key or (name, id(args[0]) if args and isinstance(owner, type) else 0)
-        if scene.paused or own in scene.active:
+        if scene.here.paused or own in scene.here.active:
             return original(*args, **kwargs)
-        scene.active.add(own)
+        scene.here.active.add(own)
         args = tuple(map(_listed, args))
         kwargs = {word: _listed(value) for word, value in kwargs.items()}
         try:
@@ -58,7 +54,7 @@ def around(
                 safely(scene.journal, name, lambda: after(result, *args, **kwargs), None)
             return result
         finally:
-            scene.active.discard(own)
+            scene.here.active.discard(own)
 
     setattr(owner, name, wrapped)
 
@@ -84,7 +80,7 @@ def around_all(scene: Scene, root: Any, put: Mapping[str, tuple[Before, Before |
 
 
 class Calls:
-    """Wraps the calls of optimizers' helpers: clipping, clearing, schedules, autocast."""
+    """Wraps the calls around a step: of outermost modules, clipping, clearing, schedules, autocast."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -94,6 +90,21 @@ class Calls:
         around_all(scene, LRScheduler, {"step": (self._advance, None), "__init__": (nothing, None)})
         around(scene, autocast, "__enter__", functools.partial(self._tell, "autocast_enter"))
         around(scene, autocast, "__exit__", functools.partial(self._tell, "autocast_exit"))
+        Outermost(self._before, self._after)
+
+    def _looks(self) -> bool:
+        """Return whether a call of a module builds a graph of the project's."""
+        here = self._scene.here
+        return not here.paused and torch.is_grad_enabled() and ("backward", 0) not in here.active
+
+    def _before(self, module: nn.Module) -> None:
+        if self._looks():
+            self._scene.journal.tell("forward")
+            self._scene.let_know("before_call", module)
+
+    def _after(self, module: nn.Module, *told: object) -> None:
+        if self._looks():
+            self._scene.let_know("after_call", module, *told)
 
     def _clips(self) -> None:
         """Wrap each clip in both places where it can be had, as one and the same function."""
@@ -126,7 +137,7 @@ class Calls:
         self._scene.let_know("cleared", optimizers)
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
-        if ("__init__", id(scheduler)) not in self._scene.active:  # its constructor takes a first step
+        if ("__init__", id(scheduler)) not in self._scene.here.active:  # its constructor takes a first step
             optimizer = getattr(scheduler, "optimizer", None)
             known = [self._scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
             self._scene.journal.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
@@ -136,44 +147,6 @@ class Calls:
     def _tell(self, word: str, context: autocast, *_args: object) -> None:
         if context._enabled:  # noqa: SLF001  # torch has no other way to ask; one that is turned off is none
             self._scene.journal.tell(word)
-
-
-class Forwards:
-    """Tells the observers of each outermost call of a module that builds a graph."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._inside = threading.local()
-        register_module_forward_pre_hook(self._before)
-        register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
-
-    def _looks(self, module: nn.Module) -> bool:
-        if torch.compiler.is_compiling():  # nothing of ours may come into a compiled graph
-            return False
-        if type(module).__name__ in WRAPPERS:  # what they wrap is the model
-            return False
-        return not self._scene.paused and torch.is_grad_enabled() and ("backward", 0) not in self._scene.active
-
-    def _before(self, module: nn.Module, _args: object) -> None:
-        if not self._looks(module):
-            return
-        self._inside.depth = getattr(self._inside, "depth", 0) + 1
-        if self._inside.depth > 1:
-            return
-        self._inside.outermost = module
-        scene = self._scene
-        scene.journal.tell("forward")
-        scene.let_know("before_call", module)
-
-    def _after(
-        self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object = RAISED
-    ) -> None:
-        if not self._looks(module) or not getattr(self._inside, "depth", 0):
-            return
-        self._inside.depth -= 1
-        if self._inside.depth or self._inside.outermost is not module or output is RAISED:
-            return
-        self._scene.let_know("after_call", module, args, kwargs, output)
 
 
 MOST_KEYS = 64

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.compiler import is_compiling
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..asking import HERE, Place, Places, Teller, leave, named, program
-from .observing import Journal, as_location, held, is_looking, returned_by
+from ..asking import HERE, Place, Places, Teller, as_location, leave, named, program
+from .observing import Journal, Outermost, held, returned_by
 from .waiting import Feeding, Loaders, Sampling
 
 Call = Callable[..., Any]
@@ -75,19 +74,17 @@ class HostReads:
 
     def listen(self) -> None:
         """Begin to count, for the rest of the process."""
-        for name in METHODS:
-            if hasattr(Tensor, name):
-                setattr(Tensor, name, self._counting(getattr(Tensor, name), name.strip("_")))
-        for name in FUNCTIONS:
-            setattr(torch, name, self._counting(getattr(torch, name), name))
+        for owner, names in ((Tensor, METHODS), (torch, FUNCTIONS)):
+            for name in names:
+                self._count_calls(owner, name, name.strip("_"))
         for kind in ("cuda", "xpu", "mps", "accelerator"):
             for name in WAITS:
                 self._count_calls(getattr(torch, kind, None), name, f"{kind}.{name}")
         torch.cuda.memory.empty_cache = torch.cuda.empty_cache
         for kind in ("Event", "Stream"):
             self._count_calls(getattr(torch.cuda, kind), "synchronize", f"cuda.{kind}.synchronize")
-        Tensor.to = self._moving(Tensor.to)  # type: ignore[method-assign]
-        Tensor.__getitem__ = self._counting(Tensor.__getitem__, "mask", _is_mask)  # type: ignore[method-assign]
+        self._count_calls(Tensor, "to", "to", _leaves_device)
+        self._count_calls(Tensor, "__getitem__", "mask", _is_mask)
 
     def hear_cuda(self) -> None:
         """Have CUDA itself tell of what makes the host wait; once it is there, so that it is not begun too early."""
@@ -106,40 +103,24 @@ class HostReads:
 
         warnings.showwarning = show
 
-    def _count_calls(self, owner: Any, name: str, word: str) -> None:  # noqa: ANN401
-        if hasattr(owner, name):
-            setattr(owner, name, self._counting(getattr(owner, name), word))
-
-    def _counting(self, original: Call, name: str, counts: Callable[..., bool] = lambda *_: True) -> Call:
-        reading = self._reading
+    def _count_calls(self, owner: Any, name: str, word: str, counts: Call = lambda *_, **__: True) -> None:  # noqa: ANN401
+        original, reading = getattr(owner, name, None), self._reading
+        if original is None:
+            return
 
         @functools.wraps(original)
         def read(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             # nothing of ours may come into a compiled graph
-            if is_compiling() or not counts(*args) or reading.inside or is_looking():
+            if is_compiling() or reading.inside or not counts(*args, **kwargs):
                 return original(*args, **kwargs)
             reading.inside = True
             try:
-                self._note(name, args[0] if args else None, sys._getframe(1))  # noqa: SLF001  # as logging does
+                self._note(word, args[0] if args else None, sys._getframe(1))  # noqa: SLF001  # as logging does
                 return original(*args, **kwargs)
             finally:
                 reading.inside = False
 
-        return read
-
-    def _moving(self, original: Call) -> Call:
-        """Count what leaves an accelerator."""
-
-        @functools.wraps(original)
-        def to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-            moved = original(tensor, *args, **kwargs)
-            if is_compiling():
-                return moved
-            if isinstance(moved, Tensor) and moved.device.type == "cpu" != tensor.device.type and not is_looking():
-                self._note("to", tensor, sys._getframe(1))  # noqa: SLF001
-            return moved
-
-        return to
+        setattr(owner, name, read)
 
     def _note(self, call: str, tensor: object, frame: FrameType | None) -> None:
         if self._aside(frame):
@@ -154,6 +135,12 @@ class HostReads:
 def _is_mask(_tensor: Tensor, key: object) -> bool:
     """Return whether an index is a mask: how much it chooses must be known."""
     return isinstance(key, Tensor) and key.dtype is torch.bool
+
+
+def _leaves_device(tensor: Tensor, *args: object, **kwargs: object) -> bool:
+    """Return whether what is moved leaves an accelerator."""
+    given = args[0] if args else kwargs.get("device", kwargs.get("other"))
+    return str(given.device if isinstance(given, Tensor) else given) == "cpu" != tensor.device.type
 
 
 LEAST = 12
@@ -197,8 +184,7 @@ class HotPath:
     def listen(self) -> None:
         """Begin to tell; before the project is imported, so that it takes these calls for torch's own."""
         self._reads.listen()
-        register_module_forward_pre_hook(self._before)
-        register_module_forward_hook(self._after, with_kwargs=True, always_call=True)
+        Outermost(self._before, self._after)
         register_optimizer_step_post_hook(self._stepped)
 
     def _aside(self, frame: FrameType | None) -> bool:
@@ -207,23 +193,16 @@ class HotPath:
             return True
         return self._loaders.own.active or self._feeding.makes_batches(frame)
 
-    def _before(self, module: nn.Module, _args: object) -> None:
+    def _before(self, module: nn.Module) -> None:
         """Note who calls an outermost model, and whether it trains."""
-        if is_compiling():
-            return
         loading = self._loaders.own
-        loading.modules += 1
-        if loading.modules == 1 and not loading.active and next(module.parameters(), None) is not None:
+        if not loading.active and next(module.parameters(), None) is not None:
             loading.called(trains=torch.is_grad_enabled())
             self._feeding.looping(sys._getframe(1))  # noqa: SLF001  # as logging does
 
-    def _after(self, _module: nn.Module, args: object, kwargs: object, _output: object = None) -> None:
-        if is_compiling():
-            return
-        loading = self._loaders.own
-        loading.modules = max(0, loading.modules - 1)
-        if not loading.modules and torch.is_grad_enabled():
-            self._feeding.fed((args, kwargs))
+    def _after(self, _module: nn.Module, *told: object) -> None:
+        if torch.is_grad_enabled():
+            self._feeding.fed(told[:2])
 
     def _stepped(self, optimizer: Optimizer, *_: object) -> None:
         """Take down the step that has ended; begin the next one."""

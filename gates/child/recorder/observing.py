@@ -10,43 +10,17 @@ from pathlib import Path
 from typing import TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.amp import GradScaler
+from torch.compiler import is_compiling
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim import Optimizer
 
-from ..asking import Place, Places, Teller, ended
+from ..asking import Places, Teller, as_location, ended
 
 R = TypeVar("R")
 MOST = 5_000
-ALWAYS = {"overflow", "after_overflow", "problem", "end"}  # however much was told before
-
-
-class _Looking(threading.local):
-    """How deep in looks of the recorder a thread is."""
-
-    depth = 0
-
-
-_looking = _Looking()
-
-
-def is_looking() -> bool:
-    """Return whether what happens now in this thread is the recorder's own doing."""
-    return _looking.depth > 0
-
-
-def unheard(look: Callable[[], R]) -> R:
-    """Return what a look of the recorder comes to."""
-    _looking.depth += 1
-    try:
-        return look()
-    finally:
-        _looking.depth -= 1
-
-
-def as_location(place: Place | None) -> dict[str, object] | None:
-    """Return a place as the evidence has it."""
-    return {"path": place[0], "line": place[1]} if place else None
+ALWAYS = {"overflow", "problem", "end"}  # however much was told before
 
 
 class Journal:
@@ -99,7 +73,7 @@ class Journal:
 def safely(journal: Journal, what: str, look: Callable[[], R], default: R) -> R:
     """Return what a look of the recorder comes to; a fault of the recorder must not become one of the project."""
     try:
-        return unheard(look)
+        return look()
     except Exception as error:  # noqa: BLE001  # noted, and the evidence that it would have given stays missing
         journal.trouble(what, error)
         return default
@@ -113,6 +87,32 @@ def returned_by(run: Callable[[], object]) -> object:
         if leaving.code not in {None, 0}:
             raise
         return None
+
+
+WRAPPERS = {"_FabricModule", "DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"}
+RAISED = object()
+
+
+class Outermost:
+    """Tells of each outermost call of a module, in each thread, before and after it."""
+
+    def __init__(self, before: Callable[[nn.Module], None], after: Callable[..., None]) -> None:
+        self._before, self._after = before, after
+        self._inside = threading.local()
+        register_module_forward_pre_hook(self._enter)
+        register_module_forward_hook(self._leave, with_kwargs=True, always_call=True)
+
+    def _enter(self, module: nn.Module, _args: object) -> None:
+        if not is_compiling() and type(module).__name__ not in WRAPPERS:  # what they wrap is the model
+            self._inside.depth = depth = getattr(self._inside, "depth", 0) + 1
+            if depth == 1:
+                self._before(module)
+
+    def _leave(self, module: nn.Module, args: object, kwargs: object, output: object = RAISED) -> None:
+        if not is_compiling() and type(module).__name__ not in WRAPPERS:
+            self._inside.depth = depth = max(0, getattr(self._inside, "depth", 0) - 1)
+            if not depth and output is not RAISED:
+                self._after(module, args, kwargs, output)
 
 
 SCALED_BY = "gates.scaled_by"
@@ -167,16 +167,6 @@ class Scene:
     scaling: set[int] = field(default_factory=set)
     attempts: int = 0
     here: Thread = field(default_factory=Thread)
-
-    @property
-    def active(self) -> set[tuple[str, int]]:
-        """Return the calls that are under way in this thread, each with the object that it is about."""
-        return self.here.active
-
-    @property
-    def paused(self) -> bool:
-        """Return whether observers are at work in this thread, whose own calls are not told of."""
-        return self.here.paused
 
     def let_know(self, event: str, *told: object) -> None:
         """Let observers know of an event; one that fails does not disturb the others, nor the project."""

@@ -84,7 +84,7 @@ class Reference:
         self._calls.append(kept)
 
     def _brought(self, kept: Kept, index: int, grad: Tensor) -> None:
-        if ("backward", 0) not in self._scene.active:  # `autograd.grad`, which leaves no gradient anywhere
+        if ("backward", 0) not in self._scene.here.active:  # `autograd.grad`, which leaves no gradient anywhere
             return
         true = grad.detach().double() / self._scale
         before = kept.gradients.get(index)

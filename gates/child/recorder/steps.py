@@ -92,7 +92,7 @@ class Steps:
             self._scene.let_know("after_backward", reached)
 
     def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
-        if not any(word == "step" for word, _ in self._scene.active):  # a step unscales by itself what was not
+        if not any(word == "step" for word, _ in self._scene.here.active):  # a step unscales by itself what was not
             self._tell("unscale", scaler, optimizer)
 
     def _tell(self, word: str, scaler: GradScaler, optimizer: Optimizer | None = None, **facts: object) -> None:
@@ -170,7 +170,7 @@ class Steps:
         self._attempt(optimizer, None, skipped=False)
 
     def _within_scaler(self) -> bool:
-        return any(("step", id(scaler)) in self._scene.active for scaler in self._scalers.values())
+        return any(("step", id(scaler)) in self._scene.here.active for scaler in self._scalers.values())
 
 
 def _state(scene: Scene, optimizer: Optimizer, scaler: GradScaler | None) -> dict[str, Any]:

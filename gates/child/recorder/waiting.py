@@ -6,8 +6,9 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import CO_GENERATOR
+from itertools import islice
 from pathlib import Path
 from time import perf_counter, sleep
 from types import CodeType, FrameType
@@ -16,13 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.compiler import is_compiling
+from torch.utils._pytree import tree_iter
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from ..asking import HERE, Place, Places
 
 DEEPEST = 200
-WIDEST = 64
+WIDEST = 256
 NOT_DATA = ("<genexpr>",)
 TORCH = (str(Path(torch.__file__).parent) + os.sep, HERE)
 
@@ -91,26 +93,14 @@ class Feeding:
                     self._given[pointer] = (frame.f_code, thing)  # which is held, so that no other gets its place
 
 
-def pointers(value: Any, depth: int = 3) -> Iterator[tuple[int, object]]:  # noqa: ANN401
+def pointers(value: object) -> Iterator[tuple[int, object]]:
     """Yield where the data of tensors and arrays lie, which no model has made."""
-    if isinstance(value, Tensor):
-        if not value.requires_grad and value.layout is torch.strided:
-            yield _pointer_of(value), value
-    elif isinstance(value, dict) and depth:
-        for each in list(value.values())[:WIDEST]:
-            yield from pointers(each, depth - 1)
-    elif isinstance(value, (list, tuple)) and depth:
-        for each in value[:WIDEST]:
-            yield from pointers(each, depth - 1)
-    elif type(value).__module__ == "numpy" and hasattr(value, "__array_interface__"):
-        yield value.__array_interface__["data"][0], value
-
-
-def _pointer_of(tensor: Tensor) -> int:
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except RuntimeError:  # a tensor without a storage of its own
-        return 0
+    for leaf in islice(tree_iter(value), WIDEST):
+        if isinstance(leaf, Tensor) and not leaf.requires_grad and leaf.layout is torch.strided:
+            with suppress(RuntimeError):  # a tensor without a storage of its own
+                yield leaf.untyped_storage().data_ptr(), leaf
+        elif type(leaf).__module__ == "numpy" and hasattr(leaf, "__array_interface__"):
+            yield leaf.__array_interface__["data"][0], leaf
 
 
 class Loading:
@@ -118,7 +108,6 @@ class Loading:
 
     def __init__(self) -> None:
         self.active = False
-        self.modules = 0  # how deep in modules the thread is
         self._evaluated = False
         self._pending = self._waited = self._all = 0.0
         self._began = perf_counter()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+RESULTS = "results.jsonl"  # what came of the faults of a worker
 CACHES = {"__pycache__", ".pytest_cache", ".hypothesis"}
 LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .keeping import Copy
+from .keeping import RESULTS, Copy
 from .session import run, warm_up
 from .values import HEARD
 
@@ -160,7 +160,12 @@ class Worker:
             "tests": tests,
             "events": str(self._scratch / "events.jsonl"),
             "cache": str(self._scratch / "cache"),
-            "arguments": [*dict.fromkeys(test.split("::")[0] for test in tests), *self._plan["arguments"], *more],
+            "arguments": [
+                *dict.fromkeys(test.split("::")[0] for test in tests),
+                "--maxfail=1",
+                f"--rootdir={self._root}",
+                *more,
+            ],
             **facts,
         }
         most = max(LEAST_BYTES, 3 * int(self._plan["peak_bytes"]))
@@ -201,30 +206,18 @@ def _place(test: str, tests: list[str]) -> int:
 
 
 def work(plan: Told) -> int:
-    """Try the faults that nobody else has taken, until there is none or the time is up."""
-    worker, deadline = Worker(plan), plan["deadline"]
-    faults = json.loads(Path(plan["faults"]).read_text(encoding="utf-8"))
+    """Try faults until there is none left or the time is up, and then ask each test that is to be asked."""
+    worker, deadline, faults = Worker(plan), plan["deadline"], plan["faults"]
     worker.prepare(faults)
-    asked = [(fault, "each") for fault in faults if fault.get("each")]
-    with Path(plan["results"]).open("a", encoding="utf-8") as results:
-        for number, (fault, how) in enumerate([*((fault, "") for fault in faults), *asked]):
+    todo = [(worker.tried, fault) for fault in faults]
+    todo += [(worker.asked_each, fault) for fault in faults if fault.get("each")]
+    with Path(plan["scratch"], RESULTS).open("a", encoding="utf-8") as results:
+        for look, fault in todo:
             if time.time() > deadline:
                 break
-            if not _claimed(Path(plan["claims"]) / str(number)):
-                continue
-            found = (worker.asked_each if how else worker.tried)(fault, deadline)
-            results.write(json.dumps(found) + "\n")
+            results.write(json.dumps(look(fault, deadline)) + "\n")
             results.flush()
     return 0
-
-
-def _claimed(path: Path) -> bool:
-    """Take a fault, unless another worker has."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

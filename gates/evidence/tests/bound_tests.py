@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gates.code.syntax import texts
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestRecord
+from gates.project.files import is_under
 from gates.project.history import TwoStates
 from gates.task.task import Criterion, Task
 
@@ -17,12 +18,6 @@ def tests_of(task: Task, criterion: Criterion, run: PytestRun | None) -> list[Te
         for test in (run.tests if run else ())
         if wanted in test.criteria or any(is_under(test.id, path) for path in criterion.tests)
     ]
-
-
-def is_under(test_id: str, path: str) -> bool:
-    """Return whether a test is a node id, or lies in the file, folder or class that a path names."""
-    path = path.rstrip("/")
-    return test_id == path or test_id.startswith((f"{path}::", f"{path}/", f"{path}["))
 
 
 def moved_tests(paths: Iterable[str], states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:

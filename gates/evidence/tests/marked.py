@@ -3,7 +3,7 @@
 import ast
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache
@@ -12,7 +12,7 @@ from pathlib import Path
 from gates.code.sources import Sources
 from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Context
-from gates.evidence.tests.test_records import Event, Unplanned
+from gates.evidence.tests.test_records import Event, LeftOut, Out
 from gates.model import Location, Model
 from gates.project.files import files_of, is_test_file
 from gates.task.task import Task
@@ -169,45 +169,42 @@ def _fits(name: str, pattern: str) -> bool:
 class Written:
     """The tests that the files of a task hold, beside those that pytest told of."""
 
-    def __init__(self, events: list[Event], context: Context, task: Task) -> None:
-        start = next((event for event in events if event["event"] == "start"), {})
+    def __init__(self, told: Mapping[str, list[Event]], context: Context, task: Task) -> None:
+        start = next(iter(told["start"]), {})
         self._functions = ("test_*", *start.get("functions", ()))
         self._classes = ("Test*", *start.get("classes", ()))
         self._files: Sequence[str] = start.get("files", ())
         self._context = context
         self._criteria = {f"{task.id}/{criterion.id}" for criterion in task.criteria}
         self._paths = files_of(tuple(path for path in task.tests if "::" not in path), context.root)
-        self._sources = Sources(context.root)
-        self._known: dict[str, dict[tuple[str, ...], list[WrittenTest]]] = {}
-        self._real: Callable[[str | Path], str] = cache(os.path.realpath)  # asked for each test, and slow
-        self._told = [event for event in events if event["event"] in {"planned", "deselected"}]
-        self._failed = {event["id"].split("::")[0] for event in events if event["event"] == "collect_failed"}
-        self._skipped = {event["id"]: event["message"] for event in events if event["event"] == "collect_skipped"}
-        self._heard = {event["id"].split("::")[0] for event in events if event.get("id")}
+        self._told = [*told["planned"], *told["deselected"]]
+        self._failed = {event["id"].split("::")[0] for event in told["collect_failed"]}
+        self._skipped = {event["id"]: event["message"] for event in told["collect_skipped"]}
+        self._heard = {event["id"].split("::")[0] for events in told.values() for event in events if event.get("id")}
 
-    def never_collected(self) -> Iterator[str]:
+    def never_collected(self) -> Iterator[LeftOut]:
         """Yield the files that look like tests of the task and of which pytest never collected anything."""
-        shown = (self._context.shown(path) for path in self._paths if is_test_file(path))
-        return (path for path in shown if path not in self._heard)
+        for path in [self._context.shown(path) for path in self._paths if is_test_file(path)]:
+            if path not in self._heard:
+                yield LeftOut(id=path, location=Location(path=path), how=Out.UNCOLLECTED)
 
-    def unplanned(self) -> Iterator[Unplanned]:
+    def unplanned(self) -> Iterator[LeftOut]:
         """Yield the tests that pytest did not plan; of a file that it did not read, those that are marked."""
-        if not any(event["name"] for event in self._told):
-            return
-        names = {(self._real(event["file"]), *event["chain"], event["name"]) for event in self._told}
+        real, sources = cache(os.path.realpath), Sources(self._context.root)  # asked for each test, and slow
+        names = {(real(event["file"]), *event["chain"], event["name"]) for event in self._told}
         lines: dict[str, set[int]] = defaultdict(set)
         for event in self._told:
-            lines[self._real(self._context.root / event["path"])].add(event["line"])
-        for path in self._paths:
-            file, shown = self._real(path), self._context.shown(path)
-            own = self._tests_in(path) if shown not in self._failed else {}
-            for test in (test for tests in own.values() for test in tests):
-                first, last = test.location.line or 1, test.location.last_line or 1
-                planned = (file, *test.chain) in names and not test.hidden
-                if not planned and lines[file].isdisjoint(range(first, last + 1)):
-                    yield from self._said(test, path, shown)
+            lines[real(self._context.root / event["path"])].add(event["line"])
+        for path in self._paths if any(event["name"] for event in self._told) else ():
+            shown = self._context.shown(path)
+            if path.suffix == ".py" and shown not in self._failed:
+                with suppress(Unparsed, RecursionError):
+                    for test in written_in(sources.module(path, ""), self._functions):
+                        planned = (real(path), *test.chain) in names and not test.hidden
+                        if not planned and lines[real(path)].isdisjoint(test.location.lines):
+                            yield from self._said(test, path, shown)
 
-    def _said(self, test: WrittenTest, path: Path, shown: str) -> Iterator[Unplanned]:
+    def _said(self, test: WrittenTest, path: Path, shown: str) -> Iterator[LeftOut]:
         criteria = tuple(dict.fromkeys(m.names for m in test.markers if m.names in self._criteria))
         stray = next((name for name in test.chain[:-1] if not any(_fits(name, p) for p in self._classes)), "")
         read = shown in self._heard and shown not in self._skipped
@@ -220,18 +217,8 @@ class Written:
         counts = read and self._is_test_file(path) and (not stray or "test" in stray.lower())
         if counts or (criteria and not test.promise):
             where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
-            yield Unplanned(id=test.id, location=where, why=why, certain=sure, criteria=criteria)
+            facts = {"why": why, "criteria": criteria, "doubted": sure}
+            yield LeftOut(id=test.id, location=where, how=Out.UNPLANNED, **facts)
 
     def _is_test_file(self, path: Path) -> bool:
         return any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
-
-    def _tests_in(self, path: Path) -> dict[tuple[str, ...], list[WrittenTest]]:
-        """Return the tests of a file by their names; none where it cannot be parsed, which pytest says itself."""
-        file = self._real(path)
-        if file not in self._known:
-            self._known[file] = defaultdict(list)
-            with suppress(Unparsed, RecursionError):
-                module = self._sources.module(path, "") if path.suffix == ".py" and path.is_file() else None
-                for test in written_in(module, self._functions) if module else ():
-                    self._known[file][test.chain].append(test)
-        return self._known[file]

@@ -6,7 +6,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,16 +23,16 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
 from gates.evidence.lines.traced import FOLDER, Taking, not_committed, taking
-from gates.evidence.tests.records import Records, disagreements, rigged, stage_of
+from gates.evidence.tests.marked import Written
+from gates.evidence.tests.records import Records, Told, by_kind, disagreements, rigged, stage_of
 from gates.evidence.tests.test_records import (
     BAD,
     CollectError,
-    Deselected,
-    Event,
+    LeftOut,
+    Out,
     Repeat,
     TestOutcome,
     TestRecord,
-    Unplanned,
     Warned,
 )
 from gates.task.task import Task
@@ -57,15 +57,12 @@ class PytestRun(Derived):
 
     process: ProcessRun
     tests: tuple[TestRecord, ...]
-    deselected: tuple[Deselected, ...]
+    left_out: tuple[LeftOut, ...] = ()
     collect_errors: tuple[CollectError, ...]
-    collect_skips: tuple[CollectError, ...] = ()
-    uncollected: tuple[str, ...] = ()
     warnings: tuple[Warned, ...]
     running: tuple[str, ...]
     disagreements: tuple[str, ...]
     versions: dict[str, str]
-    unplanned: tuple[Unplanned, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
@@ -74,6 +71,10 @@ class PytestRun(Derived):
     repeats: tuple[Repeat, ...] = ()
     taken: tuple[str, ...] = ()
     taken_at: str = ""
+
+    def out(self, how: Out) -> list[LeftOut]:
+        """Return what was left out in one way."""
+        return [each for each in self.left_out if each.how is how]
 
     def count(self, outcome: TestOutcome) -> int:
         """Return how many tests ended in one way."""
@@ -215,14 +216,16 @@ class PytestRun(Derived):
         cls,
         ended: ProcessRun,
         folder: Path,
-        told: tuple[list[Entry], int],
+        answer: tuple[list[Entry], int],
         context: Context,
         task: Task,
         took: Taking | None = None,
     ) -> Self:
         """Read what the witnesses left in a folder and compare it; tests that are taken left nothing there."""
-        events, foreign = told
-        records = Records(events, context, task)
+        events, foreign = answer
+        told = by_kind(events)
+        records, written = Records(told, context), Written(told, context, task)
+        unplanned = written.unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
         tests = tuple(records.tests())
         ran = tuple(test for test in tests if test.id not in taken)
@@ -234,20 +237,17 @@ class PytestRun(Derived):
             tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
             taken=tuple(test.id for test in tests if test.id in taken),
             taken_at=took.at if took else "",
-            deselected=tuple(records.deselected()),
-            collect_errors=tuple(records.collect_events("collect_failed")),
-            collect_skips=tuple(records.collect_events("collect_skipped")),
-            uncollected=tuple(records.written.never_collected()),
-            warnings=tuple(records.warnings()),
+            left_out=(*records.left_out(), *written.never_collected(), *unplanned),
+            collect_errors=tuple(
+                {e["id"]: CollectError(id=e["id"], message=e["message"]) for e in told["collect_failed"]}.values()
+            ),
+            warnings=tuple(dict.fromkeys(records.warnings())),
             running=records.running(),
-            disagreements=(*forged, *disagreements(ended, events, ran, folder, asked=task.tests)),
-            versions={
-                name: str(event[name]) for event in events if event["event"] == "start" for name in ("python", "pytest")
-            },
-            unplanned=tuple(records.written.unplanned()) if ended.exit_code in {0, 1, 5} else (),
-            canaries=tuple(rigged(events)),
-            worker_errors=tuple(dict.fromkeys(_worker_errors(events))),
-            untracked=untracked_data(events, task, context),
+            disagreements=(*forged, *disagreements(ended, told, ran, folder, asked=task.tests)),
+            versions={name: str(event[name]) for event in told["start"] for name in ("python", "pytest")},
+            canaries=rigged(told),
+            worker_errors=tuple(dict.fromkeys(_worker_errors(told))),
+            untracked=untracked_data(told, task, context),
             stage=stage_of(events),
             stack=_stack(folder / "stacks.txt"),
         )
@@ -274,10 +274,10 @@ def _command(task: Task, context: Context, folder: Path) -> list[str]:
     return [*argv, "-o", f"cache_dir={folder / 'cache'}"]
 
 
-def _worker_errors(events: list[Event]) -> Iterator[str]:
+def _worker_errors(told: Told) -> Iterator[str]:
     """Yield what ended each worker of pytest-xdist, with its place: the first exception of its traceback."""
-    for event in events:
-        lines = str(event.get("error", "")).splitlines() if event["event"] == "worker_down" else []
+    for event in told["worker_down"]:
+        lines = str(event.get("error", "")).splitlines()
         raised = next((at for at, line in enumerate(lines) if RAISED.match(line)), None)
         if raised is not None:
             frames = [found for line in lines[:raised] if (found := FRAME.match(line))]
@@ -301,11 +301,10 @@ def _shown(ended: ProcessRun, folder: Path, context: Context) -> tuple[str, ...]
 HIDDEN = (".", "__")  # caches, as of pytest and Python
 
 
-def untracked_data(events: Iterable[Event], task: Task, context: Context) -> tuple[str, ...]:
+def untracked_data(told: Told, task: Task, context: Context) -> tuple[str, ...]:
     """Return the files beside the task's tests that were read, lay there before the run, and are not committed."""
-    events = list(events)
-    begun = min((event["time"] for event in events if event["event"] == "start"), default=0)
-    read = {path for event in events if event["event"] == "read" for path in event["paths"]}
+    begun = min((event["time"] for event in told["start"]), default=0)
+    read = {path for event in told["read"] for path in event["paths"]}
     tests = [context.root / path.split("::")[0] for path in task.tests]
     folders = [path if path.is_dir() else path.parent for path in tests]
     inside = [path for path in map(Path, sorted(read)) if any(path.is_relative_to(folder) for folder in folders)]

@@ -3,118 +3,99 @@
 import json
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.evidence.tests.marked import Written
 from gates.evidence.tests.test_records import (
     UNAWAITED,
-    CollectError,
-    Deselected,
     Event,
+    LeftOut,
+    Out,
     TestOutcome,
     TestRecord,
     Warned,
-    last_of,
     outcome_of,
 )
 from gates.model import Location
-from gates.task.task import Task
 from gates.words import printable
+
+Told = Mapping[str, list[Event]]
+
+
+def by_kind(events: Iterable[Event]) -> Told:
+    """Return the events of a run by their kind."""
+    told: Told = defaultdict(list)
+    for event in events:
+        told[event["event"]].append(event)
+    return told
 
 
 class Records:
-    """Reads the events of one run; each source file is parsed once."""
+    """Folds the events of one run into records."""
 
-    def __init__(self, events: list[Event], context: Context, task: Task) -> None:
-        self._events = events
+    def __init__(self, told: Told, context: Context) -> None:
+        self._told = told
         self._context = context
-        self.written = Written(events, context, task)
 
     def tests(self) -> Iterator[TestRecord]:
         """Yield a record of each planned test."""
         reports: dict[str, list[Event]] = defaultdict(list)
-        for event in self._events:
-            if event["event"] == "report":
-                reports[event["id"]].append(event)
-        for test_id, plan in last_of(self._events, "planned").items():
+        for event in self._told["report"]:
+            reports[event["id"]].append(event)
+        for test_id, plan in {event["id"]: event for event in self._told["planned"]}.items():
             yield self._record(test_id, plan, reports[test_id])
 
     def _record(self, test_id: str, plan: Event, seen: list[Event]) -> TestRecord:
         telling = next((event for event in seen if event["outcome"] == "failed"), None)
         telling = telling or next((event for event in seen if event["outcome"] in {"skipped", "rerun"}), {})
-        inside = telling.get("path") and telling["line"] > 0 and self._is_inside(telling["path"])
-        crash = Location(path=self._shown(telling["path"]), line=telling["line"]) if inside else None
+        path, line = telling.get("path", ""), telling.get("line", 0)
+        inside = path and line > 0 and (self._context.root / path).is_relative_to(self._context.root)
         return TestRecord(
             id=test_id,
-            location=Location(path=self._shown(plan["path"]), line=max(plan["line"], 1)),
+            location=self._place(plan),
             criteria=tuple(plan["criteria"]),
             near=tuple(map(tuple, plan["near"])),
             outcome=outcome_of(seen),
             duration_s=round(sum(event["duration"] for event in seen), 4),
             message=str(telling.get("message") or telling.get("reason") or ""),
-            crash=crash,
+            crash=self._place(telling) if inside else None,
             subtests_left_out=sum(event["subtest"] and event["outcome"] == "skipped" for event in seen),
             reruns=sum(event["outcome"] == "rerun" for event in seen),
         )
 
-    def collect_events(self, name: str) -> Iterator[CollectError]:
-        """Yield the files and classes that could not be collected, or were skipped as a whole."""
-        for event in last_of(self._events, name).values():
-            yield CollectError(id=event["id"], message=event["message"], line=event.get("line"))
-
-    def deselected(self) -> Iterator[Deselected]:
-        """Yield the tests that were collected and then left out."""
-        for test_id, event in sorted(last_of(self._events, "deselected").items()):
-            yield Deselected(
-                id=test_id,
-                location=Location(path=self._shown(event["path"]), line=max(event["line"], 1)),
-                criteria=tuple(event["criteria"]),
-                by_mark=event["mark"],
-            )
+    def left_out(self) -> Iterator[LeftOut]:
+        """Yield the tests that were collected and then left out, and the files and classes that were skipped."""
+        for name, event in sorted({event["id"]: event for event in self._told["deselected"]}.items()):
+            facts = {"criteria": event["criteria"], "doubted": not event["mark"]}
+            yield LeftOut(id=name, location=self._place(event), how=Out.DESELECTED, **facts)
+        for name, event in {event["id"]: event for event in self._told["collect_skipped"]}.items():
+            where = Location(path=name.split("::")[0], line=event["line"] or None)
+            yield LeftOut(id=name, location=where, how=Out.SKIPPED, why=event["message"])
 
     def warnings(self) -> Iterator[Warned]:
-        """Yield each distinct warning once."""
-        seen = set()
-        for event in self._events:
-            if event["event"] == "warning":
-                where = Location(path=self._shown(event["path"]), line=max(int(event["line"]), 1))
-                category, message = event["category"], event["message"]
-                # of what pytest says of a test itself, that test is known; other warnings are told once
-                about = event["id"] if category.startswith("Pytest") or UNAWAITED in message else ""
-                warned = Warned(category=category, message=message, location=where, test=about)
-                if warned not in seen:
-                    seen.add(warned)
-                    yield warned
+        """Yield each warning."""
+        for event in self._told["warning"]:
+            category, message = event["category"], event["message"]
+            # of what pytest says of a test itself, that test is known; other warnings are told once
+            about = event["id"] if category.startswith("Pytest") or UNAWAITED in message else ""
+            yield Warned(category=category, message=message, location=self._place(event), test=about)
 
     def running(self) -> tuple[str, ...]:
         """Return the tests that began and were never over."""
-        began: dict[str, int] = defaultdict(int)
-        for event in self._events:
-            if event["event"] in {"began", "over"}:
-                began[event["id"]] += 1 if event["event"] == "began" else -1
+        began = Counter(event["id"] for event in self._told["began"])
+        began.subtract(event["id"] for event in self._told["over"])
         return tuple(test_id for test_id, count in began.items() if count > 0)
 
-    def _is_inside(self, path: str) -> bool:
-        return (self._context.root / path).is_relative_to(self._context.root)
-
-    def _shown(self, path: str) -> str:
-        return self._context.shown(self._context.root / path)
-
-
-READ = {"visited", "collect_failed", "collect_skipped"}
+    def _place(self, event: Event) -> Location:
+        return Location(path=self._context.shown(self._context.root / event["path"]), line=max(int(event["line"]), 1))
 
 
 def stage_of(events: list[Event]) -> str:
     """Return, in words, what the run was at when its last event was told."""
     told = {"start", "collecting", "asked", "began", "phase", "over", "end"}
     last = next((event for event in reversed(events) if event["event"] in told), None)
-    reads = next((event for event in reversed(events) if event["event"] == "collecting"), None)
-    begun = any(event["event"] == "began" for event in events)
-    if reads and not begun and not any(e["event"] in READ and e["id"] == reads["id"] for e in events):
-        last = reads
     if last is None:
         return "before pytest was configured, in a plugin or a conftest file"
     if last["event"] in {"began", "phase"}:
@@ -139,14 +120,11 @@ WHAT = {
 
 
 def disagreements(
-    ended: ProcessRun, events: list[Event], tests: tuple[TestRecord, ...], folder: Path, *, asked: tuple[str, ...]
+    ended: ProcessRun, told: Told, tests: tuple[TestRecord, ...], folder: Path, *, asked: tuple[str, ...]
 ) -> Iterator[str]:
     """Name every contradiction between the witnesses of a run that came to its own end."""
     if ended.exit_code not in {0, 1}:
         return
-    told: dict[str, list[Event]] = defaultdict(list)
-    for event in events:
-        told[event["event"]].append(event)
     yield from _ended(ended, told)
     missing = [test.id for test in tests if test.outcome is TestOutcome.NOT_RUN]
     if missing:
@@ -161,13 +139,13 @@ def disagreements(
         yield f"{lost['count']} tests were collected and then dropped without a word, first {lost['ids'][0]}"
     if {event["pid"] for event in told["ran"]} - {event["pid"] for event in told["canaries"]}:
         yield "tests were called, but not by the harness that our own tests of it were to try"
-    yield from _uncalled(events, tests)
-    yield from _rewritten(events)
+    yield from _uncalled(told, tests)
+    yield from _rewritten(told)
     yield from _against_json(folder / "report.json", ended, tests)
     yield from _against_junit(folder / "junit.xml", told, tests)
 
 
-def _ended(ended: ProcessRun, told: dict[str, list[Event]]) -> Iterator[str]:
+def _ended(ended: ProcessRun, told: Told) -> Iterator[str]:
     """Name what contradicts the end of the process, of its workers and forks."""
     ends = [event for event in told["end"] if not event["worker"]]
     if not ends:
@@ -189,9 +167,9 @@ def _ended(ended: ProcessRun, told: dict[str, list[Event]]) -> Iterator[str]:
         yield "the end of one session was told more than once: a fork of the process went on with it"
 
 
-def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _uncalled(told: Told, tests: tuple[TestRecord, ...]) -> Iterator[str]:
     """Name tests that passed though nobody called their function."""
-    planned, ran = last_of(events, "planned"), last_of(events, "ran")
+    planned, ran = ({event["id"]: event for event in told[kind]} for kind in ("planned", "ran"))
     for test in tests:
         passed = test.outcome is TestOutcome.PASSED
         if passed and planned[test.id]["plain"] and not ran.get(test.id, {}).get("called"):
@@ -199,30 +177,23 @@ def _uncalled(events: list[Event], tests: tuple[TestRecord, ...]) -> Iterator[st
             return
 
 
-def _rewritten(events: list[Event]) -> Iterator[str]:
+def _rewritten(told: Told) -> Iterator[str]:
     """Name tests whose exceptions outnumber the reports that admit them; a rerun, an xfail and a subtest do."""
     raised: dict[tuple[str, str], list[str]] = defaultdict(list)
-    inner: dict[tuple[str, str], str] = {}
-    admitted: Counter[tuple[str, str]] = Counter()
-    expected: Counter[tuple[str, str]] = Counter()
-    excused: Counter[tuple[str, str]] = Counter()
-    for event in events:
-        key = (event.get("id", ""), event.get("when", ""))
-        if event["event"] == "raw":
-            raised[key].append(event["error"])
-            expected[key] += event["expected"]
-        elif event["event"] == "ran" and event.get("error"):
-            inner[event["id"], "call"] = event["error"]
-        elif event["event"] == "report" and (event["outcome"] in {"failed", "rerun"} or event["xfail"]):
-            admitted[key] += 1
-            excused[key] += event["xfail"]
-    inner_only = inner.keys() - raised.keys()
-    for key, error in inner.items():
-        raised[key] = raised[key] or [error]
-    for key, errors in raised.items():
+    expected, admitted, excused = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for event in told["raw"]:
+        raised[event["id"], event["when"]].append(event["error"])
+        expected[event["id"], event["when"]] += event["expected"]
+    inner = {(event["id"], "call"): event["error"] for event in told["ran"] if event.get("error")}
+    inner = {key: error for key, error in inner.items() if key not in raised}
+    for event in told["report"]:
+        if event["outcome"] in {"failed", "rerun"} or event["xfail"]:
+            admitted[event["id"], event["when"]] += 1
+            excused[event["id"], event["when"]] += event["xfail"]
+    for key, errors in {**raised, **{key: [error] for key, error in inner.items()}}.items():
         if len(errors) > admitted[key]:
             yield f"{key[0]} raised {errors[0]} in its {key[1]}, but its report does not say so"
-        elif excused[key] > expected[key] and key not in inner_only:
+        elif excused[key] > expected[key] and key not in inner:
             yield f"{key[0]} raised {errors[0]}, which only its report calls an expected failure"
 
 
@@ -252,7 +223,7 @@ def _broken(outcome: str) -> str:
     return "failed" if outcome == "error" else outcome
 
 
-def _against_junit(path: Path, told: dict[str, list[Event]], tests: tuple[TestRecord, ...]) -> Iterator[str]:
+def _against_junit(path: Path, told: Told, tests: tuple[TestRecord, ...]) -> Iterator[str]:
     """Compare counts: JUnit mangles names, and lists subtests and teardown errors as cases of their own."""
     cases = bad = 0
     try:
@@ -273,15 +244,14 @@ def _against_junit(path: Path, told: dict[str, list[Event]], tests: tuple[TestRe
         yield f"the JUnit file has {cases} cases, the plan {planned}"
 
 
-def rigged(events: list[Event]) -> Iterator[str]:
+def rigged(told: Told) -> tuple[str, ...]:
     """Say of each canary that was called what it is not who said what; one that could not be run says nothing."""
-    seen = set()
-    for event in events:
-        for said in event["said"] if event["event"] == "canaries" else ():
-            text = _contradiction(said)
-            if text and not said["unable"] and text not in seen:
-                seen.add(text)
-                yield f"{text} ({event['when']} the tests)"
+    found: dict[str, str] = {}
+    for event in told["canaries"]:
+        for said in [said for said in event["said"] if not said["unable"]]:
+            if text := _contradiction(said):
+                found.setdefault(text, f"{text} ({event['when']} the tests)")
+    return tuple(found.values())
 
 
 def _contradiction(said: Event) -> str:

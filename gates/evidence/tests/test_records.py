@@ -1,6 +1,5 @@
 """What a test run is told in: one record a test, and the events that the witness plugin wrote."""
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -81,17 +80,32 @@ class TestRecord(Model):
         return next(iter(self.message.strip().splitlines()), "no reason given")
 
 
-class Unplanned(Model):
-    """A test function that is written in a file of the task's tests and was neither planned nor deselected, and why.
+class Out(StrEnum):
+    """How a test, or a file of tests, came not to run."""
 
-    `certain` says that by all that can be read pytest should have collected it; `criteria`, what markers give it to.
+    DESELECTED = "deselected"
+    SKIPPED = "skipped as a whole"
+    UNCOLLECTED = "never collected"
+    UNPLANNED = "never planned"
+
+
+class LeftOut(Model):
+    """A test that did not run, or a file or class of tests, and why; `criteria` are those that markers give it to.
+
+    What is `doubted` should have run, by all that can be read: no mark expression (`-m`) left it out, say.
     """
 
     id: str
     location: Location
-    why: str
-    certain: bool
+    how: Out
+    why: str = ""
     criteria: tuple[str, ...] = ()
+    doubted: bool = False
+
+    @property
+    def said(self) -> str:
+        """Return how it was left out, in words."""
+        return f"{self.how.value}: {self.why}" if self.why else self.how.value
 
 
 class Repeat(Model):
@@ -104,26 +118,11 @@ class Repeat(Model):
     running: tuple[str, ...] = ()
 
 
-class Deselected(Model):
-    """A test that was collected and then left out, by a mark expression (`-m`) or by something else."""
-
-    id: str
-    location: Location
-    criteria: tuple[str, ...]
-    by_mark: bool
-
-
 class CollectError(Model):
-    """A file or class that pytest could not collect, or skipped as a whole, and why."""
+    """A file or class that pytest could not collect, and why."""
 
     id: str
     message: str
-    line: int | None = None
-
-    @property
-    def location(self) -> Location:
-        """Return the file, with the line where one is known."""
-        return Location(path=self.id.split("::")[0], line=self.line or None)
 
 
 class Warned(Model):
@@ -133,11 +132,6 @@ class Warned(Model):
     message: str
     location: Location
     test: str = ""
-
-
-def last_of(events: Iterable[Event], name: str) -> dict[str, Event]:
-    """Return the last event of a kind for each test."""
-    return {event["id"]: event for event in events if event["event"] == name}
 
 
 def outcome_of(reports: list[Event]) -> TestOutcome:

@@ -333,7 +333,7 @@ PROBLEMS = {
     "leaves badly": "the process died: exit code 3",
     "dies": "the process died: killed by SIGSEGV",
     "hangs": "it did not return within 0.3 s",
-    "endless generator": "what it returned cannot be compared: it yields more than 20000 items",
+    "endless generator": "what it returned cannot be compared: TooMuch: it has more than 20000 parts",
     "no such function": "pkg.core has no 'absent'",
     "no such module": "there is no module 'pkg.absent'",
     "no function": "pkg.core:os.sep is a str, which cannot be called",

@@ -172,7 +172,7 @@ def test_expected_value_that_only_the_project_can_make_is_compared_as_it_was_mad
 
 
 def test_hostile_text_stays_in_one_line() -> None:
-    returned = {"$": "opaque", "type": "X", "text": "a\n\x1b[31m\u202eb"}
+    returned = {"$": "text", "type": "X", "text": "a\n\x1b[31m\u202eb"}
     finding = only(a_table(), a_call(returned=returned))
     assert finding.outcome is FAILED
     assert not {"\n", "\x1b", "\u202e"} & set(finding.message + finding.actual)

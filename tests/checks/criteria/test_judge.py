@@ -7,7 +7,7 @@ from recording import ORDER, a_recorded, happened, recorded
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
 from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, Watchful
-from gates.evidence.tests.test_records import Deselected, TestOutcome, Unplanned
+from gates.evidence.tests.test_records import LeftOut, Out, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
 from gates.stages import BUSINESS_LOGIC as GATE
@@ -177,15 +177,17 @@ def test_marker_binds_a_test_of_another_file() -> None:
 
 
 def test_deselected_test_that_stands_for_a_criterion_leaves_it_open() -> None:
-    hidden = Deselected(id="t.py::test_x", location=Location(path="t.py", line=1), criteria=("T1/AC1",), by_mark=True)
-    assert only(ONE, "BL002", a_run(deselected=(hidden,))).actual == "deselected"
+    where = Location(path="t.py", line=1)
+    hidden = LeftOut(id="t.py::test_x", location=where, how=Out.DESELECTED, criteria=("T1/AC1",))
+    assert only(ONE, "BL002", a_run(left_out=(hidden,))).actual == "deselected"
 
 
 @pytest.mark.parametrize("certain", [True, False])
 def test_test_that_never_ran_because_another_has_its_name_leaves_its_criterion_open(certain: bool) -> None:
-    replaced = Unplanned(id="tests/test_core.py::test_double", location=Location(path="tests/test_core.py", line=3),
-                         why="it is defined again in line 9", certain=certain)  # fmt: skip
-    finding = only(ONE, "BL002", a_run(unplanned=(replaced,)))
+    where = Location(path="tests/test_core.py", line=3)
+    said = {"how": Out.UNPLANNED, "why": "it is defined again in line 9", "doubted": certain}
+    replaced = LeftOut.model_validate({"id": "tests/test_core.py::test_double", "location": where, **said})
+    finding = only(ONE, "BL002", a_run(left_out=(replaced,)))
     assert (finding.outcome, finding.actual, finding.location) == (U, "never planned", replaced.location)
 
 
@@ -319,7 +321,8 @@ def test_measured_criterion_leaves_its_tests_to_the_performance_gate() -> None:
 @pytest.mark.parametrize("bound", ["tests", "tests/test_two.py"])
 def test_file_that_was_never_collected_leaves_its_criterion_open(bound: str) -> None:
     task = a_task(criteria=[a_criterion(tests=[bound])])
-    run = a_run(uncollected=("tests/test_two.py",))
+    file = "tests/test_two.py"
+    run = a_run(left_out=(LeftOut(id=file, location=Location(path=file), how=Out.UNCOLLECTED),))
     (finding, *_) = bl(task, "BL002", run)
     assert (finding.outcome, str(finding.location)) == (Outcome.UNKNOWN, "tests/test_two.py")
     assert "never collected" in finding.message

@@ -283,13 +283,13 @@ SETTINGS = {
 @pytest.mark.parametrize(("before", "after"), SETTINGS)
 def test_settings_of_what_is_seen_are_named_with_both_sides(before: str, after: str) -> None:
     files = [{"pyproject.toml": text.encode()} for text in (before, after)]
-    assert [str(move) for move in tests.compare_settings(*files)] == SETTINGS[before, after]
-    assert [*tests.compare_settings(files[1], files[1])] == []
+    assert [str(move) for move in tests.compare_settings(files[0], files[1], [])] == SETTINGS[before, after]
+    assert [*tests.compare_settings(files[1], files[1], [])] == []
 
 
 def test_new_file_that_overrides_pytests_settings_is_named() -> None:
     old = {"pyproject.toml": b"[tool.pytest.ini_options]\nxfail_strict = true\n"}
-    found = [str(m) for m in tests.compare_settings(old, {**old, "pytest.ini": b"[pytest]\n"})]
+    found = [str(m) for m in tests.compare_settings(old, {**old, "pytest.ini": b"[pytest]\n"}, [])]
     assert found == ["the settings in pytest.ini: none -> there"]
 
 

@@ -31,3 +31,9 @@ def test_loss_that_is_not_finite_is_no_step() -> None:
         step()
     with pytest.raises(BenchmarkFailed, match="arm 'bf16' reached a loss that is not finite"):
         step()
+
+
+def test_smaller_batch_is_a_smaller_step() -> None:
+    step = make_step("fp32", "cpu", 1)
+    assert step.items_per_step * 4 == workload_for(CPU).tokens  # type: ignore[attr-defined]
+    assert step().isfinite()
