@@ -113,11 +113,6 @@ class EvidenceSet:
         """Return what was collected, in the order of collection."""
         return list(self._present.values())
 
-    @classmethod
-    def withheld(cls, reason: str) -> Self:
-        """Return an empty set that gives one reason for everything that is missing."""
-        return cls(why=reason)
-
 
 class RunDate(Evidence):
     """The day on which the run began: waivers end by it, whenever its findings are judged again."""
@@ -141,11 +136,6 @@ def day_of(evidence: EvidenceSet) -> date | None:
     return seen.today if seen else None
 
 
-def nothing_to_tell(_task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
-    """Return no section: the findings say it all."""
-    return iter(())
-
-
 @dataclass(frozen=True)
 class Check:
     """One thing that a task can ask, in `gates/checks/<name>/`, or `<name>.py`: the only place that knows of it.
@@ -166,7 +156,7 @@ class Check:
     uses: tuple[type[Evidence], ...]
     plan: Callable[[Task], Iterable[Planned]]
     judge: Callable[[Task, EvidenceSet], Iterable[Finding]]
-    page: Callable[[Task, EvidenceSet], Iterator[Section]] = nothing_to_tell
+    page: Callable[[Task, EvidenceSet], Iterator[Section]] = lambda _task, _evidence: iter(())
     basis: Basis = Basis.OBSERVED
     row: Row | None = None
     label: str = ""
@@ -174,14 +164,8 @@ class Check:
     def planned(self, task: Task) -> Iterator[Planned]:
         """Return what is to be decided, each with what it rests on and its row of the matrix."""
         for one in self.plan(task):
-            yield one.model_copy(
-                update={
-                    "basis": one.basis or self.basis,
-                    "row": one.row or self.row,
-                    "label": one.label or self.label,
-                    "kind": self.name.replace("_", " ").capitalize(),
-                }
-            )
+            own = {"basis": one.basis or self.basis, "row": one.row or self.row, "label": one.label or self.label}
+            yield one.model_copy(update={**own, "kind": self.name.replace("_", " ").capitalize()})
 
 
 def discover() -> tuple[Check, ...]:

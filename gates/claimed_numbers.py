@@ -53,36 +53,40 @@ def sums(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield what a page computes, or could have."""
     yield from _scores(lines)
     yield from _tables(lines)
-    for line in lines:
-        if line.form not in BLOCKS:
-            for match in EQUATION.finditer(line.text):
-                yield from _equation(line, match)
-            for match in (match for share in SHARES for match in re.finditer(share, line.text, re.IGNORECASE)):
-                yield from _share(line, match)
+    for line in [line for line in lines if line.form not in BLOCKS]:
+        for match in EQUATION.finditer(line.text):
+            if line.text[: match.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
+                steps = [("+", match[1], match[2] or ""), *STEP.findall(match[3])]
+                yield from _computed(line, match, steps, match[5], match[6] or "")
+        for match in (match for share in SHARES for match in re.finditer(share, line.text, re.IGNORECASE)):
+            steps = [("+", match["count"], ""), ("/", match["whole"], "")]
+            yield from _computed(line, match, steps, match["percent"], "%")
+
+
+def _computed(
+    line: Line, match: re.Match[str], steps: Sequence[tuple[str, str, str]], result: str, unit: str
+) -> Iterator[Claim]:
+    """Yield what a line computes; of several units, it is not understood. Results are rounded, or cut."""
+    ops, texts, units = zip(*steps, strict=True)
+    divided, numbers = not {*DIVIDED}.isdisjoint(ops), [float(text) for text in texts]
+    exact = _value(ops, numbers)
+    if len({*units, "" if divided else unit} - {""}) > 1 or exact is None:
+        return
+    scale = 0.01 if divided and "%" not in units and unit == "%" else 1.0
+    slack = 0.0
+    for i, text in enumerate(texts):  # numbers with decimals are rounded ones
+        nudged = numbers[i] + 0.5 * 0.1 ** _decimals(text) * ("." in text)
+        slack += abs((_value(ops, [*numbers[:i], nudged, *numbers[i + 1 :]]) or exact) - exact)
+    if divided or slack or "." in result:
+        slack += scale * 0.1 ** _decimals(result)
+    off = abs(exact - float(result) * scale)
+    answer = off <= 1e-9 or off < slack - 1e-9, f"it is {exact / scale:.6g}{' %' if scale < 1 else ''}"
+    claimed = match[0] + ")" * (match[0].count("(") - match[0].count(")"))
+    yield claim(line, answer, claimed, Span(line.number, *match.span()))
 
 
 def _decimals(text: str) -> int:
     return len(text.partition(".")[2])
-
-
-def _equation(line: Line, match: re.Match[str]) -> Iterator[Claim]:
-    """Yield an equation; one of several units, or inside of a longer one, is not understood."""
-    ops, texts, units = zip(*[("+", match[1], match[2] or ""), *STEP.findall(match[3])], strict=True)
-    divided = not {*DIVIDED}.isdisjoint(ops)
-    named = {*units, "" if divided else match[6] or ""} - {""}
-    numbers = [float(text) for text in texts]
-    exact = _value(ops, numbers)
-    if len(named) > 1 or line.text[: match.start()].rstrip()[-1:] in SIGNS or exact is None:
-        return
-    unit = 0.01 if divided and "%" not in units and match[6] == "%" else 1.0
-    slack = 0.0
-    for i, text in enumerate(texts):  # numbers with decimals are rounded ones
-        nudged = numbers[i] + 0.5 * 10.0 ** -_decimals(text) * ("." in text)
-        slack += abs((_value(ops, [*numbers[:i], nudged, *numbers[i + 1 :]]) or exact) - exact)
-    if divided or slack or "." in match[5]:
-        slack += unit * (10.0 ** -_decimals(match[5]) if "." in match[5] else 0.5)
-    good = abs(exact - float(match[5]) * unit) <= slack + 1e-9
-    yield claim(line, (good, f"it is {exact / unit:.6g}"), match[0], Span(line.number, *match.span()))
 
 
 def _value(ops: Sequence[str], numbers: Sequence[float]) -> float | None:
@@ -96,15 +100,6 @@ def _value(ops: Sequence[str], numbers: Sequence[float]) -> float | None:
         else:
             terms.append(number if op == "+" else -number)
     return sum(terms)
-
-
-def _share(line: Line, match: re.Match[str]) -> Iterator[Claim]:
-    count, whole, percent = match["count"], match["whole"], match["percent"]
-    if float(whole) > 0:
-        exact, digits = 100 * float(count) / float(whole), _decimals(percent)
-        good = abs(exact - float(percent)) < 10.0**-digits + 1e-9
-        answer = good, f"it is {exact:.{digits + 1}f} %"
-        yield claim(line, answer, f"{count}/{whole} is {percent} %", Span(line.number, *match.span()))
 
 
 def _total(line: Line, title: str, parts: Sequence[Part], total: Part) -> Claim:

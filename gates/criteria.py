@@ -235,6 +235,7 @@ def judge_coverage(task: Task, coverage: Coverage) -> Finding:
         outcome = Outcome.FAILED if reachable < coverage.asked else Outcome.UNKNOWN
     waived = coverage.total - coverage.counting
     left_out = f", {waived} waived and left out" if waived else ""
+    counts = ", ".join(f"{count} {status.value}" for status, count in coverage.counts.items() if count)
     verified = f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out}"
     return Finding(
         rule="BL003",
@@ -244,7 +245,7 @@ def judge_coverage(task: Task, coverage: Coverage) -> Finding:
         location=task.place(task),
         expected=f">= {coverage.asked:.0%}",
         actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
-        message=f"{verified} ({coverage.words}); {coverage.asked:.0%} are asked for.",
+        message=f"{verified} ({counts}); {coverage.asked:.0%} are asked for.",
         remediation="Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else "",
         follows=True,
     )

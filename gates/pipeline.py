@@ -5,39 +5,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial
 
-from gates import registry
-from gates.check import Evidence, EvidenceSet, RunDate, day_of, writable
+from gates import criteria, registry
+from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
-from gates.criteria import (
-    cover,
-    decide,
-    decide_gate,
-    judge_coverage,
-    recounted,
-    score_gate,
-    score_task,
-    stand,
-    statuses_of,
-    unneeded,
-    unseen,
-    waive,
-)
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import (
-    Decision,
-    FileDigest,
-    Finding,
-    Outcome,
-    Planned,
-    Revision,
-    RuleText,
-    Severity,
-    TaskIdentity,
-)
+from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
@@ -66,6 +41,9 @@ RULES = (
     ),
     *what_was_read.RULES,
 )
+
+
+UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
 
 
 @dataclass(frozen=True)
@@ -140,10 +118,10 @@ def fold(
     """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
     seen = [finding for gate in gates for finding in gate.findings] + [*findings]
-    statuses = statuses_of(task, seen)
-    coverage = cover(task, statuses)
-    gates = tuple(recounted(gate, judge_coverage(task, coverage)) for gate in gates)
-    findings += (*unneeded(task, gates, day_of(evidence)), *unseen(task, seen, statuses))
+    statuses = criteria.statuses_of(task, seen)
+    coverage = criteria.cover(task, statuses)
+    gates = tuple(criteria.recounted(gate, criteria.judge_coverage(task, coverage)) for gate in gates)
+    findings += (*criteria.unneeded(task, gates, day_of(evidence)), *criteria.unseen(task, seen, statuses))
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
@@ -152,11 +130,11 @@ def fold(
         environment=environment,
         started_at=started_at,
         duration_s=duration_s,
-        verdict=decide(everything),
-        score=score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
+        verdict=criteria.decide(everything),
+        score=criteria.score_task([(gate.name, weights.get(gate.name, 1), gate.score) for gate in gates]),
         findings=findings,
         gates=gates,
-        criteria=tuple(stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
+        criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
         coverage=coverage,
         commands=evidence.commands(),
         evidence=files,
@@ -168,17 +146,17 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
     checks = gate.plan(task)
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
-    findings = waive(task, findings, today or day_of(evidence))
-    coverage = judge_coverage(task, cover(task, statuses_of(task, findings)))
+    findings = criteria.waive(task, findings, today or day_of(evidence))
+    coverage = criteria.judge_coverage(task, criteria.cover(task, criteria.statuses_of(task, findings)))
     if coverage.outcome is Outcome.FAILED:  # whatever the other gates will see
         findings = tuple(coverage if f.rule == coverage.rule else f for f in findings)
-    decision, reasons = decide_gate(findings)
+    decision, reasons = criteria.decide_gate(findings)
     return GateReport(
         name=gate.name,
         title=gate.title,
         stage=gate.stage,
         decision=decision,
-        score=score_gate(checks, findings),
+        score=criteria.score_gate(checks, findings),
         planned=len(checks),
         decided=len({check.id for check in checks} & {finding.check for finding in findings}),
         ran=True,
@@ -209,7 +187,7 @@ def _run_gate(
         first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        withheld = EvidenceSet.withheld(why_not.partition(", because")[0])
+        withheld = EvidenceSet(why=why_not.partition(", because")[0])
         report = _put_off(judge(gate, task, withheld, day_of(evidence)), first)
     else:
         for number, kind in enumerate(gate.uses, start=1):
@@ -238,13 +216,8 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
         return
     off = ", ".join(sorted(planned ^ decided)) or "nothing was planned"
     message = f"The {gate.name} gate did not decide exactly what it planned: {off}."
-    yield _unfounded("GT001", "plan", message, "This is a fault of the gate; report it.", subject=gate.name)
-
-
-def _unfounded(rule: str, check: str, message: str, remedy: str, *, subject: str = "", impact: str = "") -> Finding:
-    """Say of the run as a whole why it can be no pass."""
-    said = partial(Finding, rule=rule, check=check, outcome=Outcome.UNKNOWN, severity=Severity.CRITICAL)
-    return said(message=message, remediation=remedy, subject=subject, impact=impact)
+    about = UNFOUNDED.but(rule="GT001", check="plan", subject=gate.name)
+    yield about.unknown(message, "This is a fault of the gate; report it.")
 
 
 def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
@@ -254,9 +227,8 @@ def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
     changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
     message = f"Files changed during the run: {', '.join(changed[:5])}."
-    impact = "The evidence speaks of no one state of the files."
-    fix = "Run again and leave the files alone; fix tests that write into the source tree."
-    yield _unfounded("GT002", "revision", message, fix, impact=impact)
+    about = UNFOUNDED.but(rule="GT002", check="revision", impact="The evidence speaks of no one state of the files.")
+    yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")
 
 
 def _save(evidence: EvidenceSet, context: Context) -> None:

@@ -1,7 +1,7 @@
 """What one run came to: its gates, criteria, coverage and score, in one value that every format renders."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -119,11 +119,6 @@ class CriterionReport(Model):
     tests: tuple[Trace, ...] = ()
     measures: tuple[Trace, ...] = ()
 
-    @property
-    def unmeasured(self) -> bool:
-        """Return whether tests alone stand for a text that names a quantity or a device; no verdict reads it."""
-        return self.status is Status.PASS and not self.measures and bool(QUANTITY.search(self.text))
-
 
 class Coverage(Model):
     """How many criteria stand where, and the share that the task asks for; the share leaves waived ones out."""
@@ -146,11 +141,6 @@ class Coverage(Model):
         """Return the share of the criteria that are verified, 0 where none counts."""
         return self.counts.get(Status.PASS, 0) / self.counting if self.counting else 0.0
 
-    @property
-    def words(self) -> str:
-        """Return the counts in words, such as `6 PASS, 2 PARTIAL`."""
-        return ", ".join(f"{count} {status.value}" for status, count in self.counts.items() if count)
-
 
 class Since(Model):
     """What is another than in the run before: of criteria, of measured numbers, of the time that gates took."""
@@ -166,7 +156,6 @@ class Excerpt(Model):
     """Some lines of a file of the project around a place that a finding names."""
 
     location: Location
-    first_line: int = Field(ge=1)
     text: str
 
 
@@ -269,18 +258,14 @@ def excerpts(findings: Iterable[Finding], root: Path) -> tuple[Excerpt, ...]:
     places = dict.fromkeys(
         f.location for f in findings if f.outcome is Outcome.FAILED and f.location and f.location.path.endswith(".py")
     )
-    return tuple(found for place in list(places)[:EXCERPTS] for found in _around(place, root))
+    texts = [(place, _around(place, root)) for place in list(places)[:EXCERPTS]]
+    return tuple(Excerpt(location=place, text=text) for place, text in texts if text)
 
 
-def _around(place: Location, root: Path) -> Iterator[Excerpt]:
+def _around(place: Location, root: Path) -> str:
     path = root / place.path
     if place.line is None or not path.is_file() or path.stat().st_size > MOST_BYTES:
-        return
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return ""
     first = max(1, place.line - AROUND)
-    shown = lines[first - 1 : place.line + AROUND]
-    if shown:
-        numbered = (
-            f"{'>' if number == place.line else ' '} {number:4} {line}" for number, line in enumerate(shown, first)
-        )
-        yield Excerpt(location=place, first_line=first, text="\n".join(numbered))
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[first - 1 : place.line + AROUND]
+    return "\n".join(f"{'>' if i == place.line else ' '} {i:4} {line}" for i, line in enumerate(lines, first))

@@ -98,7 +98,7 @@ def sets(task: Task) -> list[EvidenceSet]:
     bad = a_run(a_record(TestOutcome.FAILED), a_record(TestOutcome.SKIPPED, id="t.py::test_s"))
     return [
         EvidenceSet(),
-        EvidenceSet.withheld("not asked for"),
+        EvidenceSet(why="not asked for"),
         evidence(a_run()),
         evidence(measured()),
         evidence(a_tree(task), entries(task)),

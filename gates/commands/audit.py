@@ -12,12 +12,12 @@ from gates.child.guardian import guarded_folder
 from gates.claimed_numbers import counts, sums
 from gates.claims import Claim, Sources, Standing, lines_of, quotes
 from gates.config import Project
-from gates.errors import UsageError
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.project.policy import TEMPLATES
 from gates.render.markdown import page
 from gates.task import loading
-from gates.words import first_of, printable, visible
+from gates.task.yaml_source import text_of
+from gates.words import first_of, visible
 
 NUMBER = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ][\d:.]{1,20}Z?)?|(?<![\w.])\d{1,40}(?:\.\d{1,40}){0,9}(?:e[+-]?\d{1,4})?(?!\w{0,80}\d)"
@@ -66,28 +66,17 @@ def perform(report: Path, project: Project, *, task: str | None, out: Path | Non
     """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
     root = project.root
     shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
-    found = audited(_read(report, shown), Sources(root), _evidence(project, task))
+    found = audited(text_of(report, shown, MAX_BYTES), Sources(root), _evidence(project, task))
     store.write_page(out, _markdown(shown, found, task, root / TEMPLATES))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
     return _text(shown, found), code
 
 
-def _read(path: Path, shown: str) -> str:
-    try:
-        if (size := path.stat().st_size) > MAX_BYTES:
-            raise UsageError(f"{shown}: it has {size} bytes, more than {MAX_BYTES}")
-        return printable(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"{shown}: it cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{shown}: it is not UTF-8") from error
-
-
 def _evidence(project: Project, task: str | None) -> EvidenceSet:
     """Run the tests of the task, where one is named."""
     if task is None:
-        return EvidenceSet.withheld(NO_TASK)
+        return EvidenceSet(why=NO_TASK)
     evidence = EvidenceSet()
     with guarded_folder() as folder:
         evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
@@ -103,11 +92,8 @@ def _text(shown: str, found: Audited) -> str:
     lines = [f"{shown}: {found}", ""]
     for one in found.claims:
         standing, place, said, claimed, seen = (visible(_short(cell)) for cell in _row(shown, one))
-        lines += [
-            f"{standing.upper():<13} {place}  {said}",
-            f"{'':<13} claimed: {claimed}",
-            f"{'':<13} seen:    {seen}",
-        ]
+        lines.append(f"{standing.upper():<13} {place}  {said}")
+        lines += [f"{'':<13} {name:<8} {told}" for name, told in (("claimed:", claimed), ("seen:", seen))]
     return "\n".join(lines) + "\n"
 
 

@@ -157,18 +157,12 @@ def _task(task: Task, report: Report | None) -> list[str]:
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-MODELS: dict[str, tuple[type[Model], str]] = {
-    "result": (Report, "serialization"),
-    "task": (Task, "validation"),
-    "samples": (Samples, "validation"),
-    "bundle": (Bundle, "validation"),
-}
+MODELS: dict[str, type[Model]] = {"result": Report, "task": Task, "samples": Samples, "bundle": Bundle}
 
 
 def schema_of(name: str) -> str:
     """Return the JSON schema of a kind of file, as text."""
-    model, mode = MODELS[name]
-    schema = model.model_json_schema(by_alias=True, mode="serialization" if mode == "serialization" else "validation")
+    schema = MODELS[name].model_json_schema(by_alias=True, mode="serialization" if name == "result" else "validation")
     if name == "task":
         for part in (schema, *schema.get("$defs", {}).values()):
             properties = part.get("properties", {})

@@ -70,14 +70,16 @@ def perform(
         raise UsageError(f"no task id {task!r}: expected a letter, then letters, digits, '.', '_' or '-'")
     if path.exists():
         raise UsageError(f"{shown} is there already; choose another id, or remove it")
-    implementation, tests = _implementation(root), _tests(root)
+    implementation = _implementation(root)
     if not implementation:
         raise UsageError(f"found no Python package or module in {root} to write a task for")
+    tests = _tests(root, implementation)
     code = [*{each.name: each for each in _definitions(root, implementation)}.values()]  # the last of several overloads
-    changed = _changed(root, base)
-    known = [*_test_functions(root, tests)]
-    proposed = _proposed([*criteria, *_items(described)], code, [each for each in code if each.name in changed], known)
-    title = title or _heading(described) or f"What {task} must do"
+    names = _changed(root, base, implementation)
+    changed, known = [each for each in code if each.name in names], [*_test_functions(root, tests)]
+    proposed = [*_proposed([*criteria, *_items(described)], code, changed, known)]
+    headings = filter(None, map(HEADING.match, described.splitlines()))
+    title = title or next((each["text"].strip() for each in headings), "") or f"What {task} must do"
     rules = ["amp"] if any(_uses_torch(tree) for _, tree in _parsed(root, implementation)) else []
     text = _written(task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,36 +104,27 @@ def _summary(shown: str, proposed: Sequence[Proposed]) -> Iterator[str]:
 
 def _proposed(
     given: Sequence[str], code: Sequence[Named], changed: Sequence[Named], tests: Sequence[Named]
-) -> tuple[Proposed, ...]:
-    """Return the criteria that were given, or else one for each changed definition, or for each file of tests."""
-    if not given and changed:
-        groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
-    elif not given:
-        files = dict.fromkeys(test.name.partition("::")[0] for test in tests)
-        groups = [_of_file(file, code, tests) for file in files]
-    else:
+) -> Iterator[Proposed]:
+    """Yield the criteria that were given, or else one for each changed definition, or for each file of tests."""
+    if given:
         groups = [(text, *_meant(text, code, changed, tests)) for text in given]
+    elif changed:
+        groups = [(f"{each.name} does what its tests say", [each], _users([each], tests)) for each in changed]
+    else:
+        groups = [_of_file(file, code, tests) for file in dict.fromkeys(test.name.partition("::")[0] for test in tests)]
     if not groups:
         raise UsageError("nothing to propose: give criteria with --criterion or --from, or write a test first")
-    split = [(NAMED.fullmatch(text), text, symbols, verified) for text, symbols, verified in groups]
-    taken = {named["id"] for named, *_ in split if named}
-    free = (f"AC{number}" for number in count(1) if f"AC{number}" not in taken)
-    return tuple(
-        Proposed(
-            named["id"] if named else next(free),
-            (named["text"] if named else text).strip(),
-            tuple(each.name for each in symbols[:MOST_CODE]),
-            tuple(each.name for each in verified[:MOST_TESTS]),
-        )
-        for named, text, symbols, verified in split
-    )
+    named = [NAMED.fullmatch(text) for text, *_ in groups]
+    free = (f"AC{number}" for number in count(1) if f"AC{number}" not in {found["id"] for found in named if found})
+    for found, (text, symbols, verified) in zip(named, groups, strict=True):
+        code_, tests_ = (tuple(each.name for each in names) for names in (symbols[:MOST_CODE], verified[:MOST_TESTS]))
+        yield Proposed(found["id"] if found else next(free), (found["text"] if found else text).strip(), code_, tests_)
 
 
 def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[str, list[Named], list[Named]]:
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
-    used = Counter(symbol for symbol in code for test in own if _is_used(symbol, test))
-    most = used.most_common(MOST_CODE)
+    most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
     symbols = [_as_imported(symbol, own, code) for symbol, count in most if count >= CLOSE * most[0][1]]
     return f"What {file} says of the code holds", [*dict.fromkeys(symbols)], [Named(file, frozenset())]
 
@@ -153,7 +146,7 @@ def _meant(
     Where these are many, their names decide as well. A test that no criterion names may be weakened unjudged.
     """
     near, few = _nearest(text, code), changed or code
-    symbols = [each for each in near if each in changed] or near or ([*few] if len(few) <= MOST_CODE else [])
+    symbols = [each for each in near if each in changed] or near or [*(few if len(few) <= MOST_CODE else ())]
     users = _users(symbols, tests)
     found = users if len(users) <= MOST_TESTS else _nearest(text, users)
     found = found or users or _nearest(text, tests)
@@ -195,23 +188,14 @@ def _items(text: str) -> list[str]:
     return [found["text"].strip() for line in lines[start or 0 : end] if (found := ITEM.match(line))]
 
 
-def _heading(text: str) -> str | None:
-    found = (HEADING.match(line) for line in text.splitlines())
-    return next((each["text"].strip() for each in found if each), None)
-
-
 def _implementation(root: Path) -> tuple[str, ...]:
     """Return the packages of a project, below `src` where there is one, else its modules."""
     home = root / "src" if (root / "src").is_dir() else root
-    folders = [path for path in sorted(home.iterdir()) if path.is_dir() and _is_code(path)]
+    own = [path for path in sorted(home.iterdir()) if path.is_dir() and path.name.isidentifier()]
+    folders = [p for p in own if not (p.name in ASIDE or (p / "pyvenv.cfg").exists() or _is_of_tests(p))]
     found = [path for path in folders if (path / "__init__.py").is_file()] or [p for p in folders if [*p.glob("*.py")]]
     found = found or [path for path in sorted(home.glob("*.py")) if _is_own(path)]
     return tuple(path.relative_to(root).as_posix() for path in found)
-
-
-def _is_code(folder: Path) -> bool:
-    own = folder.name.isidentifier() and folder.name not in ASIDE and not (folder / "pyvenv.cfg").exists()
-    return own and not _is_of_tests(folder)
 
 
 def _is_of_tests(folder: Path) -> bool:
@@ -224,18 +208,21 @@ def _is_own(path: Path) -> bool:
     return path.stem not in NO_CODE and not is_test_file(path)
 
 
-def _tests(root: Path) -> tuple[str, ...]:
+def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
     """Return the folders or files of a project's tests."""
     table = config.tool_tables(root / "pyproject.toml") if (root / "pyproject.toml").is_file() else {}
     options = table.get("pytest", {}).get("ini_options", {}) if isinstance(table.get("pytest"), dict) else {}
     asked = options.get("testpaths", [])
-    asked = asked.split() if isinstance(asked, str) else asked
-    found = [path for path in asked if (root / path).exists()]
-    found = found or [name for name in ("tests", "test") if (root / name).is_dir()]
-    found = found or [path.name for path in sorted(root.iterdir()) if _is_of_tests(path)]
-    found = found or [path.name for path in sorted(root.glob("*.py")) if is_test_file(path)]
-    inside = (path.parent for path in files_of(_implementation(root), root) if is_test_file(path))
-    return tuple(found or dict.fromkeys(path.relative_to(root).as_posix() for path in inside))
+    beside = sorted(root.iterdir())
+    inside = (path.parent.relative_to(root) for path in files_of(implementation, root) if is_test_file(path))
+    found = (
+        [path for path in (asked.split() if isinstance(asked, str) else asked) if (root / path).exists()]
+        or [name for name in ("tests", "test") if (root / name).is_dir()]
+        or [path.name for path in beside if _is_of_tests(path)]
+        or [path.name for path in beside if is_test_file(path)]
+        or dict.fromkeys(path.as_posix() for path in inside)
+    )
+    return tuple(found)
 
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
@@ -249,25 +236,21 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
-    """Yield the test functions of some files, with the names that they and the top of their file use."""
+    """Yield the test functions of some files, with the names that they and the top of their class use."""
     parsed = [*_parsed(root, paths)]
     usual = {path.parent for path, _ in parsed if is_test_file(path)}
     for path, tree in parsed:
         if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
-            shown = path.relative_to(root).as_posix()
-            imported = _imported(tree)
-            for node in tree.body:
-                held = isinstance(node, ast.ClassDef) and (node.name.startswith("Test") or bool(node.bases))
-                members = node.body if held and isinstance(node, ast.ClassDef) else [node]
-                shared = {name for one in members if not _is_test(one) for name in _names(one, imported)}
-                for one in filter(_is_test, members):
-                    own = getattr(one, "name", "")
-                    steps = (shown, own) if one is node else (shown, getattr(node, "name", ""), own)
-                    yield Named("::".join(steps), _words(" ".join(steps)), _names(one, imported) | shared)
-
-
-def _is_test(node: ast.stmt) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
+            shown, imported = path.relative_to(root).as_posix(), _imported(tree)
+            held = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+            members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
+            for name, node in defined(tree):
+                owner, _, own = name.rpartition(".")
+                if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
+                    tops = [one for one in members.get(owner, ()) if not getattr(one, "name", "").startswith("test")]
+                    used = {used for one in (node, *tops) for used in _names(one, imported)}
+                    test = "::".join([shown, *name.split(".")])
+                    yield Named(test, _words(test), frozenset(used))
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
@@ -291,7 +274,7 @@ def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Modu
                 yield path, ast.parse(path.read_bytes())
 
 
-def _changed(root: Path, asked: str | None) -> set[str]:
+def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> set[str]:
     """Return the definitions whose text differs from that at the base; nothing where there is no base."""
     try:
         history = History(root)
@@ -300,7 +283,7 @@ def _changed(root: Path, asked: str | None) -> set[str]:
         if asked:
             raise UsageError(str(error)) from error
         return set()
-    old, new = TwoStates(history, base.commit, root).changed(_implementation(root), ".py")
+    old, new = TwoStates(history, base.commit, root).changed(implementation, ".py")
     names: set[str] = set()
     for path in new:
         before, now = (texts(content) for content in (old.get(path, b""), new[path]))

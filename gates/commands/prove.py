@@ -49,12 +49,8 @@ def perform(request: ProveRequest, *, say: Callable[[str], None]) -> tuple[str, 
     with guarded_folder() as folder:
         context = request.project.context(folder)
         proof = writable(_prove(task, context, request, say))
-    told = proof.model_dump_json(indent=1, by_alias=True) + "\n"
-    store.write(
-        {out / PAGE: markdown(proof, web, request.project.root / TEMPLATES).encode(), out / PROOF: told.encode()},
-        "the proof",
-        out,
-    )
+    told, page = proof.model_dump_json(indent=1, by_alias=True), markdown(proof, web, request.project.root / TEMPLATES)
+    store.write({out / PAGE: page.encode(), out / PROOF: f"{told}\n".encode()}, "the proof", out)
     return f"{text(proof)}\nproof: {near(out) / PAGE}\n", proof.exit_code
 
 

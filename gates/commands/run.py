@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -165,11 +165,10 @@ def _judged(
 
 def _last(out: Path, task: Task) -> Report | None:
     """Return the report of a task that lies in the folder, if this version can read it."""
-    try:
+    with suppress(UsageError):
         before = store.last(out)
-    except UsageError:
-        return None
-    return before if before and before.task.id == task.id else None
+        return before if before and before.task.id == task.id else None
+    return None
 
 
 def _logged(report: Report, only: str | None) -> LoggedRun:

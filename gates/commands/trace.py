@@ -1,16 +1,294 @@
-"""What `gates trace` does, and the matrix as text and as a Markdown page."""
+"""What `gates trace` does: the traceability matrix, read from task files, tests and implementation alone.
 
+Nothing is run. Criteria with their code and tests, tests and code without a criterion, and the gaps between them.
+"""
+
+import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from gates import store
 from gates.check import writable
+from gates.code.sources import Sources
+from gates.code.symbols import Resolver
+from gates.code.syntax import SourceModule, Unparsed
 from gates.config import Project
+from gates.evidence.lines.executed_lines import FunctionLines, functions_of
+from gates.evidence.tests.marked import WrittenTest, written_in
+from gates.model import Level, Location, Model, TaskIdentity
+from gates.project.files import is_test_file
 from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
-from gates.tracing import Kind, Matrix, Row, collect
+from gates.project.what_was_read import led_nowhere
+from gates.task import loading as spec
+from gates.task.measurement import CodeBinding
+from gates.task.task import Criterion, EntryPoint, Task
+from gates.task.yaml_source import meant
 from gates.words import counted, visible
+
+T = TypeVar("T")
+
+
+class Code(Model):
+    """A binding and one place that it leads to, or why it leads to none."""
+
+    name: str
+    location: Location | None = None
+    problem: str = ""
+
+
+class Row(Model):
+    """A criterion with its code and the tests that stand for it by path, node id or marker.
+
+    `others` is what else stands for it: a word such as `measure`, and a name.
+    """
+
+    task: str
+    id: str
+    text: str
+    level: Level
+    code: tuple[Code, ...] = ()
+    tests: tuple[WrittenTest, ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
+
+
+class Kind(StrEnum):
+    """What a gap is: a reference to nothing, a place that could not be read, or something nobody has bound."""
+
+    DEAD = "dead reference"
+    UNREAD = "not checked"
+    MISSING = "missing"
+
+
+class Gap(Model):
+    """Something that the matrix lacks, where, and what to do."""
+
+    kind: Kind
+    criterion: str = ""
+    message: str
+    location: Location | None = None
+    remediation: str = ""
+
+
+class Matrix(Model):
+    """Everything that can be said of some tasks without running anything."""
+
+    tasks: tuple[TaskIdentity, ...]
+    rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...]
+    loose_tests: tuple[WrittenTest, ...] = ()
+    loose_code: tuple[FunctionLines, ...] = ()
+    tests: int = 0
+    functions: int = 0
+    unread_tasks: int = 0
+
+
+def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
+    """Trace a task, or all; return what is wrong with files, and raise it of the task that was asked for."""
+    known, broken = spec.load_all(project)
+    broken = [] if wanted else broken
+    tasks = [spec.of_project(wanted, project)] if wanted else [*{task.id: task for task in known}.values()]
+    criteria = {f"{task.id}/{criterion.id}" for task in (*known, *tasks) for criterion in task.criteria}
+    sources = Sources(project.root)
+    paths = [path for task in tasks for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
+    tests, unread = _read(sources, paths, written_in)
+    written = _Written(tests)
+    found, more = _read(sources, [path for task in tasks for path in task.implementation], functions_of)
+    public = [(function, Path(function.location.path)) for function in found if function.public]
+    functions = [each for each, path in public if not (is_test_file(path) or path.stem == "conftest")]
+    traced = [found for task in tasks for found in _traced(task, Resolver(task, sources), written, sources)]
+    rows = tuple(row for row, _ in traced)
+    gaps = [*_loose_names(tasks, project), *(gap for _, gaps in traced for gap in gaps)]
+    bound = {test.id for row in rows for test in row.tests}
+    matrix = Matrix(
+        tasks=tuple(TaskIdentity(id=t.id, title=t.title, path=t.path, digest=t.digest) for t in tasks),
+        rows=rows,
+        gaps=(*gaps, *_loose_markers(tests, criteria), *dict.fromkeys([*unread, *more])),
+        loose_tests=tuple(test for test in tests if test.id not in bound and not test.markers),
+        loose_code=tuple(_without_criterion(functions, rows)),
+        tests=len(tests),
+        functions=len(functions),
+        unread_tasks=len(broken),
+    )
+    return matrix, broken
+
+
+def _read(
+    sources: Sources, paths: Iterable[str], look: Callable[[SourceModule], Iterable[T]]
+) -> tuple[list[T], list[Gap]]:
+    """Return what there is in the Python files under some paths, and the files that could not be read."""
+    found, gaps = list[T](), list[Gap]()
+    for path in [path for path in sources.files(tuple(dict.fromkeys(paths))) if path.suffix == ".py"]:
+        name = sources.shown(path)
+        try:
+            found += look(sources.module(path, ".".join(Path(name).parent.parts)))
+        except Unparsed as error:
+            at, _, message = str(error).removeprefix(f"{name}:").partition(": ")
+            place = Location(path=name, line=int(at.split(":")[0]))
+            gaps.append(_gap(Kind.UNREAD, message, "Fix the file.", place))
+        except RecursionError:
+            gaps.append(_gap(Kind.UNREAD, "nested too deeply to be read", "Fix the file.", Location(path=name, line=1)))
+    return found, gaps
+
+
+ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}
+ALONE |= {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase"}
+
+
+class _Written:
+    """The tests that are written, found by path and by marker."""
+
+    def __init__(self, tests: Iterable[WrittenTest]) -> None:
+        self._under: dict[PurePosixPath, list[WrittenTest]] = defaultdict(list)
+        self.marked: dict[str, list[WrittenTest]] = defaultdict(list)
+        for test in sorted(tests, key=lambda test: test.id):
+            place = _place(test.id)
+            for each in (place, *place.parents):
+                self._under[each].append(test)
+            for marker in test.markers:
+                self.marked[marker.names or ""].append(test)
+
+    def at(self, path: str) -> list[WrittenTest]:
+        """Return the tests in a folder, a file or a class, or the one of a node id; parameters are left aside."""
+        return self._under.get(_place(path), [])
+
+
+def _place(test: str) -> PurePosixPath:
+    """Return a node id as a path, as if a file were the folder of its classes, and these of their tests."""
+    return PurePosixPath(test.split("[")[0].replace("::", "/"))
+
+
+def _traced(task: Task, resolver: Resolver, written: _Written, sources: Sources) -> Iterator[tuple[Row, list[Gap]]]:
+    """Yield each criterion of a task with its code and its tests, and what it lacks."""
+    for criterion in task.criteria:
+        found = [test for path in criterion.tests for test in written.at(path)]
+        name, place = f"{task.id}/{criterion.id}", task.place(criterion)
+        tests = {test.id: test for test in [*found, *written.marked[name]]}
+        code = [each for binding in criterion.code for each in _code(task, binding, resolver)]
+        others, gaps = tuple(_others(task, criterion)), [gap for _, gap in code if gap]
+        gaps += [_gone(path, sources) for path in criterion.tests if not written.at(path)]
+        if criterion.level is Level.MUST:
+            shown = bool(tests or criterion.tests or others)
+            gaps += _missing(name, code=bool(code), shown=shown)
+        row = Row(
+            task=task.id,
+            id=criterion.id,
+            text=criterion.text,
+            level=criterion.level,
+            code=tuple(one for one, _ in code),
+            tests=tuple(tests.values()),
+            others=others,
+        )
+        yield row, [g.model_copy(update={"criterion": name, "location": g.location or place}) for g in gaps]
+
+
+def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tuple[Code, Gap | None]]:
+    """Yield each place that a binding leads to, and what is wrong with it."""
+    name = binding.name
+    if binding.rule:
+        yield Code(name=name, problem="applied by `gates run`"), None
+        return
+    places: tuple[Location | None, ...]
+    if binding.pattern:
+        from gates.evidence.source_tree import trace_patterns  # most tasks have none, and need not pay for the engine
+
+        (found,) = trace_patterns([binding], resolver)
+        places, problem, checked = found.places or (None,), found.problem, found.checked
+    else:
+        trace = resolver.trace(binding)
+        missing = ", ".join(use.name for use in trace.uses if not use.lines)
+        problem = trace.problem or (f"does not use {missing}" if missing else "")
+        places, checked = (trace.location,), trace.checked
+    kind, fix = (Kind.DEAD, "Implement it, or fix the binding.") if checked else (Kind.UNREAD, "Fix the file.")
+    for place in places:
+        gap = _gap(kind, f"{name}: {problem}", fix, place or task.place(binding))
+        yield Code(name=name, location=place, problem=problem), gap if problem else None
+
+
+def _others(task: Task, criterion: Criterion) -> Iterator[tuple[str, str]]:
+    """Yield what stands for a criterion beside tests: what it is, and its name."""
+    parts = task.shown_by(criterion)
+    yield from (("measure", measure.name) for measure in criterion.measures)
+    yield from (("entry", part.name) for part in parts if isinstance(part, EntryPoint))
+    for part in [part for part in parts if not isinstance(part, EntryPoint)]:
+        yield "call", f"{part.key.replace('_', ' ')}: {getattr(part, 'name', '') or getattr(part, 'call', '')}"
+
+
+def _gone(path: str, sources: Sources) -> Gap:
+    """Return what is wrong with a path that names no test, unless a class has it from another, which is not read."""
+    file, *names = path.partition("[")[0].split("::")
+    for module in _read(sources, [file], lambda module: [module])[0]:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and (not names or node.name in names):
+                bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+                if any(module.dotted(base) not in ALONE for base in bases):
+                    heir = f"unless {module.path}::{node.name} has it from a class that it extends"
+                    return _gap(Kind.UNREAD, f"{path} names no test, {heir}", "See with `gates run`.")
+    return _gap(Kind.DEAD, f"{path} names no test", "Write the test, or fix the reference.")
+
+
+def _missing(name: str, *, code: bool, shown: bool) -> Iterator[Gap]:
+    """Yield what nobody has bound to a criterion that must be met."""
+    if not code:
+        yield _gap(Kind.MISSING, "no code is bound to it", "Name the symbols that implement it under 'code'.")
+    if not shown:
+        fix = f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").'
+        yield _gap(Kind.MISSING, "no test, measure or entry point verifies it", fix)
+
+
+def _gap(kind: Kind, message: str, fix: str, location: Location | None = None, criterion: str = "") -> Gap:
+    return Gap(kind=kind, criterion=criterion, message=message, location=location, remediation=fix)
+
+
+def _loose_markers(tests: Iterable[WrittenTest], criteria: set[str]) -> Iterator[Gap]:
+    """Yield the markers that name no criterion of any task."""
+    for test, marker in ((each, marker) for each in tests for marker in each.markers):
+        where, such = Location(path=test.location.path, line=marker.line), "the criterion, such as 'T035/AC3'."
+        if marker.names is None:
+            yield _gap(Kind.UNREAD, f"a marker of {test.id} is not written as plain text", f"Write {such}", where)
+        elif not marker.names:
+            yield _gap(Kind.DEAD, f"a marker of {test.id} names no criterion", f"Name {such}", where)
+        elif marker.names not in criteria:
+            message = f"{test.id} is marked for {marker.names!r}, which does not exist{meant(marker.names, criteria)}"
+            yield _gap(Kind.DEAD, message, "Fix the marker's id.", where)
+
+
+def _without_criterion(functions: list[FunctionLines], rows: tuple[Row, ...]) -> Iterator[FunctionLines]:
+    """Yield the functions of which no criterion's code holds a line."""
+    bound: dict[str, list[Location]] = defaultdict(list)
+    for place in (binding.location for row in rows for binding in row.code):
+        if place and place.line:
+            bound[place.path].append(place)
+    for function in functions:
+        if not any(function.location.meets(place) for place in bound[function.location.path]):
+            yield function
+
+
+def _loose_names(tasks: list[Task], project: Project) -> Iterator[Gap]:
+    """Yield a dead reference for each path and each code rule of some tasks that leads nowhere."""
+    asked: list[tuple[str, str, Location]] = []
+    for task in tasks:
+        for loose in led_nowhere(task, project.root):
+            yield _gap(Kind.DEAD, loose.message.removesuffix("."), loose.remediation, loose.location, task.id)
+        said = [(name, line) for key, name, line, _ in task.spots if key == "rules"]
+        asked += [(name, task.id, Location(path=task.path, line=line)) for name, line in said]
+        bound = [(criterion, binding) for criterion in task.criteria for binding in criterion.code]
+        asked += [(one.rule, f"{task.id}/{each.id}", task.place(one)) for each, one in bound if one.rule]
+    if not asked:
+        return
+    from gates.scan.loading import SHIPPED, load_folder, named, unknown  # most tasks need not pay for the engine
+
+    known = load_folder(SHIPPED, SHIPPED.parent.parent)  # examples are tried when a rule is applied
+    known |= load_folder(project.rules, project.root) if project.rules.is_dir() else {}
+    for name, asks, place in asked:
+        there = name in known if "/" in asks else named(name, known)  # a criterion is bound to a rule, never to a tag
+        if not there:
+            problem = unknown(name, known).partition("; known: ")[0]
+            yield _gap(Kind.DEAD, problem, "Fix the name; `gates explain` shows a rule.", place, asks)
+
 
 LISTED = 20
 
@@ -23,15 +301,12 @@ def text(matrix: Matrix, *, whole: bool) -> str:
     gaps = Counter(gap.criterion.split("/")[0] for gap in matrix.gaps)
     lines: list[str] = []
     for task in matrix.tasks:
+        own = rows[task.id]
+        coded, shown = sum(any(c.location for c in r.code) for r in own), sum(bool(r.tests or r.others) for r in own)
+        many = f"{counted(len(own), 'criterion', 'criteria')}, {coded} with code, {shown} with evidence"
         if whole:
-            lines += [f"{task.id}  {task.title}  [{task.path}]", *(line for row in rows[task.id] for line in _row(row))]
+            lines += [f"{task.id}  {task.title}  [{task.path}]", *(line for row in own for line in _row(row))]
         else:
-            own = rows[task.id]
-            traced, stood = (
-                sum(any(c.location for c in r.code) for r in own),
-                sum(bool(r.tests or r.others) for r in own),
-            )
-            many = f"{counted(len(own), 'criterion', 'criteria')}, {traced} with code, {stood} with evidence"
             lines.append(f"{task.id}  {many}, {counted(gaps[task.id], 'gap')}  {task.title}")
     lines += ["", *_totals(matrix), *_gaps(matrix)]
     return "\n".join(visible(line) for line in lines) + "\n"
@@ -85,10 +360,6 @@ def perform(project: Project, task: str | None, *, form: str, out: Path | None) 
     page = "" if store.write_page(out, page) else page
     where = project.settings.tasks
     nothing = [] if matrix.tasks else [f"no task file (*.yaml) in {where!r}; write {where}/ID.yaml"]
-    return page, broken or nothing, 2 if broken else _exit_code(matrix)
-
-
-def _exit_code(matrix: Matrix) -> int:
-    """Return 0 for a matrix without gaps, 1 where a reference leads nowhere, 3 where something is missing or unread."""
     kinds = {gap.kind for gap in matrix.gaps}
-    return 1 if Kind.DEAD in kinds else 3 if kinds or not matrix.rows else 0
+    code = 2 if broken else 1 if Kind.DEAD in kinds else 3 if kinds or not matrix.rows else 0
+    return page, broken or nothing, code

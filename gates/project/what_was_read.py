@@ -10,7 +10,7 @@ from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Revision, RuleText
 from gates.project.files import holds_a_file, is_byproduct
 from gates.task.task import Task
-from gates.task.yaml_source import did_you_mean
+from gates.task.yaml_source import meant
 
 KEYS = ("implementation", "tests")
 GLOB = frozenset("*?[")
@@ -31,12 +31,12 @@ def _near(path: Path, root: Path) -> str:
     """Return `; did you mean 'pkg/more.py'?` where something beside a path, or beside its folder, is called like it."""
     wanted = next(each for each in (path, *path.parents) if each.parent.is_dir())
     beside = [each.name for each in wanted.parent.iterdir() if not is_byproduct(Path(each.name))]
-    hint = did_you_mean(wanted.name, beside)
-    if not hint.startswith("; did") or not wanted.is_relative_to(root):
+    hint = meant(wanted.name, beside)
+    if not hint or not wanted.is_relative_to(root):
         return ""
     name = next(name for name in beside if repr(name) in hint)
-    meant = wanted.with_name(name) / path.relative_to(wanted)
-    return f"; did you mean {meant.relative_to(root).as_posix()!r}?"
+    there = wanted.with_name(name) / path.relative_to(wanted)
+    return f"; did you mean {there.relative_to(root).as_posix()!r}?"
 
 
 NAMED = 5

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
-from gates.report import CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
+from gates.report import QUANTITY, CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
 from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
@@ -287,15 +287,15 @@ def unchecked(report: Report, told: Iterable[Cause] = ()) -> list[tuple[str, str
     What causes explain that a page has `told`, and what only follows from them, is left out.
     """
     known = {finding for cause in told for finding in cause.findings}
-    rows = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran]
-    unknown: list[Finding] = []
+    rows, unknown = [(gate.title, gate.not_run_because) for gate in report.gates if not gate.ran], list[Finding]()
     for found in [gate.findings for gate in report.gates if gate.ran]:
         unknown += [f for f in told_once(found) if f.outcome is Outcome.UNKNOWN and not f.waived]
         unknown += [f for f in found if f.outcome is Outcome.NOT_APPLICABLE and f.actual == "not judged"]
         unknown += [f for f in found if f.outcome is Outcome.PASSED and PARTLY in f.message]
     unknown += [f for f in report.findings if f.outcome is Outcome.UNKNOWN]
     unknown = [f for f in unknown if not (known and (f in known or f.follows))]
-    bare = [criterion.id for criterion in report.criteria if criterion.unmeasured]
+    passed = [one for one in report.criteria if one.status is Status.PASS and not one.measures]
+    bare = [criterion.id for criterion in passed if QUANTITY.search(criterion.text)]
     rows += [(", ".join(bare), "the text names a quantity or a device, and nothing is measured")] if bare else []
     return [*rows, *folded(unknown)]
 

@@ -14,7 +14,7 @@ from gates.errors import UsageError
 from gates.model import Model
 from gates.task import yaml_source
 from gates.task.task import TASK_ID, Measure, Spot, Task
-from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean
+from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, meant
 from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
@@ -56,7 +56,8 @@ def load(path: Path, root: Path) -> Task:
     try:
         task = Task.model_validate({**document.value, **own})
     except ValidationError as error:
-        problems += [_problem(item, document) for item in error.errors() if not _follows(item)]
+        wrong = [item for item in error.errors() if item["type"] != "too_short" or not item["input"]]
+        problems += [_problem(item, document) for item in wrong]  # a list is not empty because its entries are wrong
         raise SourceError(shown_as, document.text, problems) from error
     problems += _loose(task, document)
     if problems:
@@ -144,7 +145,7 @@ def _spots(document: Document) -> Iterator[Spot]:
 def _problem(error: ErrorDetails, document: Document) -> Problem:
     """Turn one complaint of pydantic into a place and a line for people."""
     raw: tuple[str | int, ...] = tuple(error["loc"])
-    key = tuple(part for i, part in enumerate(raw) if _is_real(raw[: i + 1], document))
+    key = tuple(part for i, part in enumerate(raw) if {raw[: i + 1]} & {*document.places, *document.keys})
     found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
     kind = error["type"]
     pair = next((raw[: i + 1] for i, part in enumerate(raw) if part in PAIRS), None)
@@ -168,28 +169,13 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         return Problem(*document.place(key), f"{_what(key)}: expected {form}{found}")
     if kind in {"enum", "literal_error"}:
         words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        return Problem(
-            *document.place(key), f"expected {error['ctx']['expected']}{found}{_near(error['input'], words)}"
-        )
+        hint = meant(str(error["input"]), words)
+        return Problem(*document.place(key), f"expected {error['ctx']['expected']}{found}{hint}")
     if kind == "value_error":
         return Problem(*document.place(key), str(error["ctx"]["error"]))
     message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
     empty = ", found nothing" if error["input"] is None else ""
     return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
-
-
-def _follows(error: ErrorDetails) -> bool:
-    """Return whether a complaint only follows from others: a list is not empty because its entries are wrong."""
-    return error["type"] == "too_short" and bool(error["input"])
-
-
-def _near(word: object, known: list[str]) -> str:
-    hint = did_you_mean(str(word), known)
-    return hint if hint.startswith("; did") else ""
-
-
-def _is_real(key: Key, document: Document) -> bool:
-    return key in document.places or key in document.keys
 
 
 def _what(key: Key) -> str:

@@ -79,7 +79,7 @@ class Document:
 
 def read(path: Path, shown_as: str) -> Document:
     """Read a YAML file; raise `UsageError` with `file:line:col` and what was expected for one that is not."""
-    text = _text(path, shown_as)
+    text = text_of(path, shown_as, MAX_BYTES)
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
         raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
@@ -108,26 +108,31 @@ def as_json(value: object) -> object:
     return found if isinstance(found, bool | int | float) else str(value)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the words `; did you mean 'x'?`, or the list of what is known where nothing is near."""
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the words `; did you mean 'x'?`, or nothing where nothing is near."""
     names = sorted(set(known))
     near = (
         [name for name in names if name.casefold() == word.casefold()]
         or difflib.get_close_matches(word, names, n=1, cutoff=0.6)
         or [name for name in names if word and name.startswith(word)]
     )
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; known: {', '.join(names)}" if names else ""
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _text(path: Path, shown_as: str) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return what may have been meant, or the list of what is known where nothing is near."""
+    names = sorted(set(known))
+    return meant(word, names) or (f"; known: {', '.join(names)}" if names else "")
+
+
+def text_of(path: Path, shown_as: str, most: int) -> str:
+    """Return the text of a file of so many bytes at most; raise `UsageError` where it has none."""
     try:
         if path.is_dir():
             raise UsageError(f"{shown_as}:1:1: expected a task file, found a directory")
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {MAX_BYTES}; split the task")
+        if size > most:
+            raise UsageError(f"{shown_as}:1:1: the file has {size} bytes, expected at most {most}; split it")
         raw = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{shown_as}:1:1: cannot be read: {error.strerror or error}") from error

@@ -23,9 +23,9 @@ def test_what_is_wrong_comes_first_and_what_was_not_understood_is_listed(tmp_pat
     assert "1 contradicted" in lines[0]
     assert "numbers were computed again or found; not understood: lines 3, 4, 8," in lines[0]
     assert lines[2].endswith("r.md:56  Requirements verified: 6/8 (85%)")
-    assert lines[4].endswith("it is 75.0 %")
+    assert lines[4].endswith("it is 75 %")
     page = (project / "page.md").read_text(encoding="utf-8")
-    assert page.index("6/8 is 85 %") < page.index("| unsupported |")
+    assert page.index("6/8 (85%)") < page.index("| unsupported |")
 
 
 def test_what_is_audited_cannot_write_on_the_page(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_what_is_audited_cannot_write_on_the_page(tmp_path: Path) -> None:
 def test_report_that_cannot_be_read_is_a_wrong_use(tmp_path: Path) -> None:
     written(tmp_path, {"r.md": b"\xff\xfe"})
     ended = gates(tmp_path, "audit", "r.md")
-    assert (ended.code, "r.md: it is not UTF-8" in ended.err) == (2, True)
+    assert (ended.code, "r.md:1:1: byte 0xff is not UTF-8" in ended.err) == (2, True)
 
 
 def test_with_a_task_its_tests_answer_the_counts(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_report_tells_each_rung_with_its_course() -> None:
 
 def test_report_tells_of_a_run_without_any_epoch() -> None:
     broken = leaked(a_watch(problem="it is not there", epochs=0, rungs=()))
-    for seen in (evidence(broken), EvidenceSet.withheld("not asked for")):
+    for seen in (evidence(broken), EvidenceSet(why="not asked for")):
         assert len(list(CHECK.page(a_leaking_task(), seen))) == 1
 
 

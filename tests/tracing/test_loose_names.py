@@ -42,8 +42,3 @@ def test_rules_that_there_are_and_folders_of_other_files_are_no_gap(traced: Call
     task = _asking("amp, amp-step-order, mine, house").replace("[pkg]", "[pkg, csrc, pkg/core.py]")
     result = traced({"tasks/T1.yaml": task, "gates-rules/mine.yaml": rule, "csrc/fast.cu": "// fast\n"}, "T1")
     assert (result.exit_code, "; 0 gaps" in result.stdout) == (0, True), result.stdout
-
-
-def test_path_that_is_written_later_is_no_gap_any_more(traced: Callable[..., Result]) -> None:
-    task = {"tasks/T1.yaml": _naming("pkg/more.py")}
-    assert [traced(task, "T1").exit_code, traced({**task, "pkg/more.py": "x = 1\n"}, "T1").exit_code] == [1, 0]

@@ -68,14 +68,6 @@ def test_method_that_holds_what_a_pattern_fits_belongs_to_its_criterion(traced: 
     assert [function["name"] for function in found["loose_code"]] == ["spare"]
 
 
-def test_pattern_is_looked_for_again_where_a_file_changed_or_is_new(traced: Callable[..., Result]) -> None:
-    assert traced({"tasks/T1.yaml": PATTERNS}, "T1").exit_code == 0
-    gone = {"tasks/T1.yaml": PATTERNS, "pkg/core.py": CORE.replace("2 * n", "n + n")}
-    result = traced(gone, "T1")
-    assert "T1/AC1: pattern 2 * $N: no live code of the implementation fits it" in result.stdout
-    assert traced({**gone, "pkg/new.py": "def twice(n):\n    return 2 * n\n"}, "T1").exit_code == 0
-
-
 def test_tests_and_code_without_a_criterion_are_named(traced: Callable[..., Result]) -> None:
     loose = "def test_nothing():\n    assert True\n"
     result = traced({"tests/test_loose.py": loose}, "T1", "--format", "json")
@@ -171,14 +163,6 @@ def test_markdown_is_a_table_in_which_names_are_no_markup(traced: Callable[..., 
     page = (tmp_path / "matrix.md").read_text(encoding="utf-8")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "| AC1 | Double \\| &lt;b>x&lt;/b> | must | `pkg.core:double` `pkg/core.py:1-2` |" in page
-
-
-def test_a_module_that_comes_to_stand_before_another_is_seen(traced: Callable[..., Result], tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    assert traced(None, "T1").exit_code == 0
-    (project / "pkg" / "core").mkdir()
-    (project / "pkg" / "core" / "__init__.py").write_text("x = 1\n", encoding="utf-8")
-    assert "defines no 'double'" in CliRunner().invoke(cli, ["trace", "T1"]).stdout
 
 
 def test_this_projects_own_task_has_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, 
 from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
-from gates.task.yaml_source import did_you_mean
+from gates.task.yaml_source import meant
 from gates.words import counted
 
 NAMED = 50  # so many tests have a finding of their own; the rest share one
@@ -179,9 +179,8 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
         formed, ours = FORM.fullmatch(name), name.startswith(own)
         # of this task's, others than asked for are not looked at (--only); of other tasks `gates trace` speaks
         if name not in known and (not task.only if ours else not formed):
-            hint = did_you_mean(name, known)
             says = "does not exist" if formed else "has not the form TASK/CRITERION"
-            message = f"{test} is marked for {name!r}, which {says}{hint if hint.startswith('; did') else ''}"
+            message = f"{test} is marked for {name!r}, which {says}{meant(name, known)}"
             yield f"{test} {name}", place, message, "Fix the marker's id."
     near = {(t.function, mark, name): t.location for t in run.tests for mark, name in t.near if name in known}
     for (test, mark, name), place in near.items():
@@ -189,13 +188,5 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
         yield f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'
 
 
-CHECK = Check(
-    "criteria",
-    "business-logic",
-    10,
-    RULES,
-    (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode),
-    plan,
-    judge,
-    page,
-)
+USES = (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode)
+CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)

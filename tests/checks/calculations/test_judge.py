@@ -188,7 +188,7 @@ def test_sections_show_every_call() -> None:
             (("yes", "nothing", "double(None)", "TypeError", "raised TypeError: no number"),),
         ),
     ]
-    unseen = [*page(calculating(), EvidenceSet.withheld("no time"))]
+    unseen = [*page(calculating(), EvidenceSet(why="no time"))]
     assert [s.text for s in unseen] == ["0 of 1 as stated. Not run: no time."] * 2
 
 

@@ -63,6 +63,6 @@ def test_long_list_is_cut() -> None:
 
 
 def test_lines_that_were_not_measured_ask_nothing_of_anybody() -> None:
-    *_, finding = judge(TASK, EvidenceSet.withheld("the project measures coverage itself"))
+    *_, finding = judge(TASK, EvidenceSet(why="the project measures coverage itself"))
     assert finding.outcome is Outcome.UNKNOWN
     assert not (finding.blocks or finding.leaves_open or finding.criterion)
