@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from . import asking
@@ -117,12 +117,12 @@ class Calling:
 
     def _watched(self) -> tuple[Told, list[Told] | None]:
         """Call it; return also the project's functions that ran, `None` where another process may have run more."""
-        seen: set[CodeType] = set()
+        seen: set[tuple[str, int]] = set()  # equal code may lie in two files
         children: list[str] = []
 
         def note(frame: FrameType, event: str, _: object) -> None:
             if event == "call":
-                seen.add(frame.f_code)
+                seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
         sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
         sys.setprofile(note)
@@ -132,7 +132,7 @@ class Calling:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
-        ran = [(self._places.shown(code.co_filename), code.co_firstlineno) for code in seen]
+        ran = [(self._places.shown(path), line) for path, line in seen]
         return again, None if children else [{"path": path, "line": line} for path, line in ran if path]
 
     def _once(self) -> Told:
