@@ -215,7 +215,7 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
 def _hollow(about: About, criterion: Criterion, own: Sequence[AskedTest]) -> Iterator[Finding]:
     """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
     for test in [each for each in own if not each.noticed and not each.why]:
-        message = f"{test.test} passes whatever the code of {criterion.id} returns or does: it verifies nothing."
+        message = f"{test.test} still passes with the code of {criterion.id} stubbed out: alone it verifies nothing."
         named = about.but(subject=test.test, location=Location(path=test.test.split("::")[0]))
         fix = "Assert on what the code returns, raises or changes."
         yield named.failed(message, fix, level=Level.ADVISORY, severity=Severity.MEDIUM)

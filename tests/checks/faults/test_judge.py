@@ -91,6 +91,7 @@ def test_a_test_that_notices_nothing_is_named_beside_an_honest_one() -> None:
     seen = EmptiedCode(how="", symbols=(a_symbol(),), tests=(honest, hollow, hollow.model_copy(update={"why": "late"})))
     named, passed = told(TASK, evidence(seen))
     assert (named.outcome, named.subject, named.blocks) == (Outcome.FAILED, hollow.test, False)
+    assert "still passes with the code of AC1 stubbed out" in named.message
     assert passed.outcome is Outcome.PASSED
 
 
