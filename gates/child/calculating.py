@@ -18,7 +18,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from .asking import (
@@ -126,12 +126,12 @@ def called(target: Target, args: list[Any], kwargs: dict[str, Any], limit_s: flo
 
 def _watched(call: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], list[list[Any]] | None]:
     """Make a call; return also the functions that ran, `None` where another process may have run more."""
-    seen: set[CodeType] = set()
+    seen: set[tuple[str, int]] = set()  # equal code may lie in two files
     children: list[str] = []
 
     def note(frame: FrameType, event: str, _: object) -> None:
         if event == "call":
-            seen.add(frame.f_code)
+            seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
     sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
     sys.setprofile(note)
@@ -141,7 +141,7 @@ def _watched(call: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], list[l
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return again, None if children else [[code.co_filename, code.co_firstlineno] for code in seen]
+    return again, None if children else [[*place] for place in seen]
 
 
 def _once(target: Target, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

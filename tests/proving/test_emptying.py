@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -80,6 +81,23 @@ def test_another_value_is_of_the_kind_that_was_heard(
     (tmp_path / "kinds.json").write_text(json.dumps(heard))
     monkeypatch.setenv(values.HEARD, str(tmp_path / "kinds.json"))
     assert tuple(another("f", turn) for turn in (0, 1)) == others
+
+
+def test_the_same_code_in_two_files_is_heard_in_both() -> None:
+    heard: dict[str, str] = {}
+    source = "def version():\n    return 'A'\n"
+    listener = Listener({name: (f"/{name}.py", 1) for name in ("v1", "v2")}, heard.__setitem__)
+    before = sys.getprofile()
+    try:
+        listener.listen()
+        for name in ("v1", "v2"):
+            scope: dict[str, Any] = {}
+            exec(compile(source, f"/{name}.py", "exec"), scope)
+            scope["version"]()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)
+    assert heard == {"v1": "str", "v2": "str"}
 
 
 def test_what_yields_still_does() -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 
 HEARD = "GATES_PROVE_KINDS"  # the variable that says where the kinds are written down
 KINDS: dict[str, tuple[str, str]] = {
@@ -34,7 +34,7 @@ class Listener:
 
     def __init__(self, keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None]) -> None:
         self._keys = {(os.path.realpath(path), line): key for key, (path, line) in keys.items()}
-        self._of: dict[CodeType, str] = {}
+        self._of: dict[tuple[str, int], str] = {}  # equal code may lie in two files
         self._tell = tell
 
     def listen(self) -> None:
@@ -46,11 +46,11 @@ class Listener:
         """Take the end of a call; one that raises gives back nothing, as the interpreter tells it."""
         if event != "return" or value is None:
             return
-        code = frame.f_code
-        if code not in self._of:
-            self._of[code] = self._keys.get((os.path.realpath(code.co_filename), code.co_firstlineno), "")
-        if (key := self._of[code]) and (kind := kind_of(value)):
-            self._of[code] = ""
+        place = path, line = frame.f_code.co_filename, frame.f_code.co_firstlineno
+        if place not in self._of:
+            self._of[place] = self._keys.get((os.path.realpath(path), line), "")
+        if (key := self._of[place]) and (kind := kind_of(value)):
+            self._of[place] = ""
             self._tell(key, kind)
 
 

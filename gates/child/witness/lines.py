@@ -173,7 +173,7 @@ def _written(text: str) -> str:
 def _cached(root: str) -> list[tuple[str, int]]:
     """Return the lines of the project's functions whose results are kept at the end (`functools.cache`)."""
     kept = [one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper]  # noqa: SLF001  # its type
-    codes = {getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in kept if one.cache_info().currsize}
+    codes = [getattr(getattr(one, "__wrapped__", None), "__code__", None) for one in kept if one.cache_info().currsize]
     own = [code for code in codes if isinstance(code, CodeType) and code.co_filename.startswith(root)]
     return sorted({(code.co_filename, line) for code in own for *_, line in code.co_lines() if line})
 
