@@ -1,11 +1,12 @@
 """What the tests imported beside what the commit has: such a run is not of the commit, and says so."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import TASK_FILE, a_context, a_project, a_task, gates, result, written
+from building import LIGHT, TASK_FILE, a_context, a_project, a_task, every_finding, gates, result, written
 
 from gates.evidence.lines.traced import ImportedCode, is_version_file
 
@@ -73,6 +74,21 @@ def test_run_of_what_is_committed_is_of_the_commit(tmp_path: Path) -> None:
     ended = gates(project, "run", "T1")
     assert (ended.code, "not of the commit" in ended.out) == (0, False)
     assert (result(project)["revision"]["dirty"], result(project)["revision"]["strays"]) == (False, [])
+
+
+@pytest.mark.parametrize(("here", "expected"), [("2 * x", 0), ("3 * x", 3)], ids=["equal", "stale"])
+def test_installed_copy_must_be_equal_to_the_tree(here: str, expected: int, tmp_path: Path) -> None:
+    code = "def double(x):\n    return {}\n"
+    written(tmp_path / "installed", {"pkg/__init__.py": "", "pkg/core.py": code.format("2 * x")})
+    project = a_repository(tmp_path / "p", {"src/pkg/__init__.py": "", "src/pkg/core.py": code.format(here)})
+    shutil.rmtree(project / "pkg")
+    task = LIGHT.replace("[pkg]", "[src/pkg]").replace("criteria:", "tests: [tests]\ncriteria:", 1) % "double"
+    path = f"import sys\n\nsys.path.append({str(tmp_path / 'installed')!r})\n"
+    written(project, {"tasks/T1.yaml": f"{task}    tests: [tests/test_core.py]\n", "tests/conftest.py": path})
+    committed(project)
+    assert gates(project, "run", "T1").code == expected
+    stale = [f["message"] for f in every_finding(project) if f["rule"] == "EX001" and f["outcome"] == "unknown"]
+    assert [f"{tmp_path}/installed/pkg/core.py" in message for message in stale] == [True] * bool(expected)
 
 
 def test_installed_packages_compiled_modules_and_submodules_are_not_looked_for_in_the_commit(tmp_path: Path) -> None:

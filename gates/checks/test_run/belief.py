@@ -75,9 +75,13 @@ def _believed(run: PytestRun) -> Iterator[Finding]:
         own = SUITE.but(actual="written, not planned", subject=test.id, location=test.location)
         fix = "Give the test a name of its own, or find what hides it from pytest."
         yield own.unknown(f"{test.id} is written as a test and was never planned: {test.why}.", fix)
+    for path in run.foreign[:NAMED]:
+        own = SUITE.but(actual="other code", subject=path)
+        fix = "Install the project anew (`pip install -e .`), or let the tests import this tree."
+        yield own.unknown(f"The tests imported {path}, and this tree has other code.", fix)
     broken = [*_repeats(run)]
     yield from broken
-    if not unplanned and not broken:
+    if not (unplanned or run.foreign or broken):
         count = len(run.tests)
         message = f"{count} tests planned, {count} ended; process, plan, records and files agree."
         yield SUITE.passed(message, actual=ended.ended)

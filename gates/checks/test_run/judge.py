@@ -21,7 +21,7 @@ RULES = (
         id="EX001",
         title="The test run can be believed",
         meaning="Every planned test has an end, and process status, plugin, JSON and JUnit agree. A crash "
-        "or uncollectable file fails. A run cut short, empty or contradictory is unknown.",
+        "or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
     ),
     RuleText(
         id="EX002",

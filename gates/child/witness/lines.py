@@ -203,8 +203,9 @@ def _files_under(root: str) -> list[str]:
 
 def _foreign(own: dict[str, str]) -> list[str]:
     """Return the files of modules of the implementation that were imported from elsewhere."""
-    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in own}
-    return sorted({file for name, file in files.items() if file and os.path.realpath(file) != own[name]})
+    files = {name: getattr(sys.modules.get(name), "__file__", None) or own[name] for name in own}
+    alike = {name: file for name, file in files.items() if Path(file).name == Path(own[name]).name}
+    return sorted({file for name, file in alike.items() if os.path.realpath(file) != own[name]})
 
 
 def _unheard() -> list[str]:

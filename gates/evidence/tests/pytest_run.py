@@ -22,7 +22,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
-from gates.evidence.lines.traced import FOLDER, Taking, not_committed, taking
+from gates.evidence.lines.traced import FOLDER, Taking, Traced, not_committed, taking
 from gates.evidence.tests.records import Records, disagreements, rigged, stage_of
 from gates.evidence.tests.test_records import (
     BAD,
@@ -35,6 +35,7 @@ from gates.evidence.tests.test_records import (
     Unplanned,
     Warned,
 )
+from gates.project.files import files_of
 from gates.task.task import Task
 from gates.words import first_of, printable
 
@@ -68,6 +69,7 @@ class PytestRun(Derived):
     unplanned: tuple[Unplanned, ...] = ()
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
@@ -120,7 +122,8 @@ class PytestRun(Derived):
             said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
             told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
             repeats.append(Repeat.model_validate({"seed": seed, **told}))
-        return first.model_copy(update={"repeats": tuple(repeats)})
+        foreign = other_code(folder / FOLDER, task, context)
+        return first.model_copy(update={"repeats": tuple(repeats), "foreign": foreign})
 
     @classmethod
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
@@ -312,3 +315,12 @@ def untracked_data(events: Iterable[Event], task: Task, context: Context) -> tup
     shown = {path: context.shown(path) for path in inside if path.is_file() and path.stat().st_ctime < begun}
     own = [path for path, name in shown.items() if not any(part.startswith(HIDDEN) for part in name.split("/"))]
     return tuple(shown[path] for path in not_committed(own, context.root))
+
+
+def other_code(folder: Path, task: Task, context: Context) -> tuple[str, ...]:
+    """Return the files that modules of the implementation came from which are equal to none of it: a stale copy."""
+    with suppress(EvidenceUnavailable, OSError):
+        own = {path.read_bytes() for path in files_of(task.implementation, context.root)}
+        found = sorted({*Traced.read(folder).told.foreign})
+        return tuple(printable(path) for path in found if Path(path).read_bytes() not in own)
+    return ()
