@@ -156,11 +156,17 @@ def test_one_cause_that_keeps_files_from_being_collected_is_one_finding_with_wha
     errors = [
         CollectError(id=f"tests/test_{i}.py", message="E   ModuleNotFoundError: No module named 'pkg'") for i in "abc"
     ]
+    differ = CollectError(id="gw1", message="Different tests were collected\n--- gw0\n\nTo see why, see the docs")
+    (told,) = findings(a_run(collect_errors=(differ,), process=a_process(2)))["EX001"]
+    assert told.message == "gw1 could not be collected: Different tests were collected --- gw0 To see why, see the docs"
     found = findings(a_run(collect_errors=(*errors, CollectError(id="t.py", message="E  boom")), process=a_process(2)))
     first, other = found["EX001"]
     assert "tests/test_a.py and 2 more files could not be collected: ModuleNotFoundError" in first.message
     assert "pip install -e ." in first.remediation and "tests/test_c.py" in first.impact
-    assert (other.message, other.remediation) == ("t.py could not be collected: boom", "Fix what its import raises.")
+    assert (other.message, other.remediation) == (
+        "t.py could not be collected: boom",
+        "Fix what keeps it from being collected.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """Whether a test run as a whole can be believed."""
 
+import re
 from collections.abc import Iterator
 
 from gates.check import About
 from gates.child.probing import advice_on
-from gates.evidence.tests.pytest_run import PytestRun
+from gates.evidence.tests.pytest_run import RAISED, PytestRun
 from gates.evidence.tests.test_records import BAD
 from gates.model import Finding, Location
 
@@ -112,15 +113,17 @@ def _collect_errors(run: PytestRun) -> Iterator[Finding]:
     """Name each cause that keeps files from being collected, with the files."""
     causes: dict[str, list[str]] = {}
     for error in run.collect_errors:
-        lines = [line for line in error.message.splitlines() if line.strip()]
-        causes.setdefault(lines[-1].removeprefix("E").strip() if lines else "no reason given", []).append(error.id)
+        lines = [line.strip() for line in error.message.splitlines() if line.strip()] or ["no reason given"]
+        raised = re.fullmatch(rf"E\s+(.*)|({RAISED.pattern}.*)", lines[-1])
+        cause = (raised[1] or raised[2]) if raised else " ".join(lines)[:300]
+        causes.setdefault(cause, []).append(error.id)
     for cause, ids in causes.items():
         more = f" and {len(ids) - 1} more files" if len(ids) > 2 else " and one more file" if len(ids) == 2 else ""
         impact = "None of its tests ran." if len(ids) == 1 else f"None of their tests ran: {', '.join(ids)}."
         where = Location(path=ids[0].split("::")[0]) if ids[0] else None
         own = SUITE.but(expected="every test file imports", actual="collection error", subject=ids[0], location=where)
         message = f"{ids[0] or 'A file'}{more} could not be collected: {cause}"
-        yield own.failed(message, advice_on(cause) or "Fix what its import raises.", impact=impact)
+        yield own.failed(message, advice_on(cause) or "Fix what keeps it from being collected.", impact=impact)
 
 
 def _said(run: PytestRun) -> str:
