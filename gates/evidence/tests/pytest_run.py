@@ -321,6 +321,6 @@ def other_code(folder: Path, task: Task, context: Context) -> tuple[str, ...]:
     """Return the files that modules of the implementation came from which are equal to none of it: a stale copy."""
     with suppress(EvidenceUnavailable, OSError):
         own = {path.read_bytes() for path in files_of(task.implementation, context.root)}
-        found = sorted({*Traced.read(folder).told.foreign})
-        return tuple(printable(path) for path in found if Path(path).read_bytes() not in own)
+        found = [path for path in map(Path, sorted({*Traced.read(folder).told.foreign})) if path.is_file()]
+        return tuple(printable(str(path)) for path in found if path.read_bytes() not in own)
     return ()
