@@ -61,8 +61,9 @@ def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
     if not fields:
         return _NONE
     found: list[ast.AST] = []
+    own = node.__dict__
     for name in fields:
-        value = getattr(node, name, None)
+        value = own.get(name)
         if isinstance(value, ast.AST):
             found.append(value)
         elif isinstance(value, list):

@@ -171,6 +171,4 @@ def project_of(contents: Mapping[str, bytes | str]) -> Project:
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
     package = package_of(path)
-    source = parse(raw, path, package)
-    plain = raw.isascii() and b"coding" not in raw[:200]
-    return Module(path, name_of(path), package, source, walruses=not plain or b":=" in raw)
+    return Module(path, name_of(path), package, parse(raw, path, package))
