@@ -10,8 +10,7 @@ from gates.check import EvidenceSet
 from gates.child.probing import Entry, location
 from gates.child.process import ProcessRun
 from gates.model import Location, Model, Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.order import Order
+from gates.scan.order import MARKERS, Order
 from gates.scan.rule import OrderRule, Rule
 
 M = TypeVar("M", bound=Model)
@@ -210,7 +209,6 @@ class RuntimeOrder(Model):
     order: str
     demanded: bool = False
     at: tuple[str, ...] = ("last",)
-    within_turn: bool = False
     needs: tuple[tuple[str, ...], ...] = ()
     problem: str
     impact: str
@@ -260,7 +258,6 @@ def _order(rule: Rule, one: OrderRule, *, demanded: bool) -> RuntimeOrder:
         order=one.order.text,
         demanded=demanded,
         at=tuple(sorted(one.at)),
-        within_turn=rule.form.scope == "iteration",
         needs=tuple(tuple(sorted(names)) for names in rule.required),
         problem=one.says or rule.form.problem,
         impact=rule.form.impact,
@@ -286,7 +283,7 @@ class Breach:
 def broken_in(run: Recorded, orders: Iterable[RuntimeOrder]) -> Iterator[Breach]:
     """Yield what breaks an order in a run, of each scaler with each of its optimizers."""
     ends = ("done", "end") if run.complete and not run.truncated else ()
-    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+    compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders]
     for scaler, optimizer in pairs(run.events):
         places, word = _word(_about(run.events, scaler, optimizer), ends)
         for rule, order in compiled:

@@ -79,6 +79,8 @@ def test_rules_that_are_asked_for_are_the_same_as_among_all(tmp_path: Path, *, w
     [
         ("pattern: 'f('", "8:10", "not a pattern of Python"),
         ("patern: f()", "8:1", "did you mean 'pattern'?"),
+        ("require: {pattern: g(), when: f()}", "8:1", "'require' is gone: write 'inside: {pattern: module, not_has"),
+        ("pattern: f($X)\nwhere: {$X: {equals: a}}", "9:14", "'equals' is gone: write 'regex: ^...$'"),
         ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
         ("events: amp\nnever: clip\nunless: step", "10:1", "no key of a rule but of an order: never: {order: ..."),
         ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),

@@ -18,7 +18,7 @@ from gates.scan.program.module import Module, names_of, tail_of
 from gates.scan.program.nodes import below, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import EventKind, Need, Needs
+from gates.scan.rule import Constraint, EventKind, Needs
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
@@ -147,7 +147,7 @@ class Hot:
     def _begun(self, kind: EventKind, needs: Needs) -> list[ast.AST]:
         """Mark what may be an event itself; return the functions that it stands in."""
         found: list[ast.AST] = []
-        for pattern in (*kind.calls, *kind.enters, *kind.leaves):
+        for pattern in kind.code.patterns:
             for tail in tails_of(pattern):
                 for node, module in self._mentions(tail):
                     if self._may_be(pattern, node, module, needs):
@@ -159,7 +159,7 @@ class Hot:
         """Return whether a name may be that of an event, by what may be known of its objects on any path."""
         body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
         if not isinstance(body, ast.Call):
-            return not isinstance(body, tuple) or (around is not None and match(pattern, around, scope) is not None)
+            return isinstance(body, ast.expr) or (around is not None and match(pattern, around, scope) is not None)
         root = root_of(body.func)
         if root is not None:
             return names_it(root, node, scope)
@@ -174,16 +174,16 @@ class Hot:
         found = [self._is(needs[name], hole) for name, hole in holes.items() if name in needs]
         return False not in found and (True in found or not found)
 
-    def _is(self, need: Need, hole: Hole) -> bool | None:
+    def _is(self, need: Constraint, hole: Hole) -> bool | None:
         """Return whether an object may be what it must be; `None` where nothing tells, on no path."""
         node, scope = hole.node, hole.names
-        if not need.types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
+        if not need.type or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
             return need.regex is None or need.regex.search(text_of(node)) is not None
         kind = self.project.types.of(node, scope)
-        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.types]
+        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.type]
         if any(verdicts) or None not in verdicts:
             return any(verdicts)
-        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types)
+        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.type)
         return known or None
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from gates.scan.automata.words import Event, Word
 from gates.scan.paths.events import Happening
-from gates.scan.paths.state import State, Value
+from gates.scan.paths.state import Event, State, Value, Word
 
 MAX_WORK = 2_000
 MAX_PATHS = 96
@@ -24,9 +23,7 @@ class Joining:
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
         self.cut, self._work = False, 0
-        self._words = frozenset(
-            word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
-        )
+        self._words = frozenset(word for kind, _ in happening.kinds for p in kind.code.patterns for word in p.words)
 
     def joined(self, paths: Paths) -> Paths:
         """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gates.code.stub import is_hollow
+from gates.code.meanings import is_hollow
 from gates.code.syntax import SourceModule, live_statements, origin
 from gates.scan.program.nodes import DEFINED, chain_of, children, inner, live_nodes_of, walk
 

@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gates.code.syntax import live_children
+from gates.code.syntax import HOLDING, live_children
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -13,26 +13,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
-_MAY_BE_DEAD = frozenset(
-    {
-        ast.Module,
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-        ast.ClassDef,
-        ast.If,
-        ast.For,
-        ast.AsyncFor,
-        ast.While,
-        ast.With,
-        ast.AsyncWith,
-        ast.Try,
-        ast.TryStar,
-        ast.ExceptHandler,
-        ast.Match,
-        ast.match_case,
-        ast.IfExp,
-    }
-)  # in whose parts some may never run
+_MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts some may never run
 _CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
