@@ -63,8 +63,7 @@ class Scanner:
         key = form.events.use if shared and form.events else rule.id
         speaks = rule.bears_on if self._with_kept or rule.always else rule.may_speak
         if (shared, key) not in self._tracers:
-            happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
-            self._tracers[(shared, key)] = Tracer(self.project, happening)
+            self._tracers[(shared, key)] = Tracer(self.project, Happening(rule.events, rule.needs))
         return self._tracers[(shared, key)].traces(self._judged, speaks)
 
 

@@ -234,8 +234,8 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
     function = function_of(node, module)
     if function is None:
         return False
-    called = (call for call in inner(function, ast.Call) if isinstance(call, ast.Call))
-    asked = any(node.attr in text_of(call).split("'") for call in called if tail_of(call.func) == "hasattr")
+    called = (call for call in inner(function, ast.Call) if tail_of(call.func) == "hasattr")
+    asked = any(node.attr in text_of(call).split("'") for call in called)
     return asked or text_of(node.value) in kept(function, _told_apart)
 
 

@@ -16,7 +16,6 @@ from gates.scan.program.project import Project
 from gates.scan.rule import Constraint, EventKind, Needs
 from gates.scan.shapes import written
 
-Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
 
@@ -60,54 +59,56 @@ def _is_told(node: ast.expr, place: Place, here: object) -> bool:
 class Happening:
     """The events that a walk looks for, and what their metavariables must be."""
 
-    kinds: tuple[tuple[EventKind, Needs], ...]
-    _by_tail: dict[str, list[tuple[EventKind, Needs, Pattern]]] = field(default_factory=dict, compare=False)
+    kinds: tuple[EventKind, ...]
+    needs: Needs
+    _by_tail: dict[str, list[tuple[EventKind, Pattern]]] = field(default_factory=dict, compare=False)
 
     def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
-        for kind, needs, pattern in self._called(tail_of(node.func)):
-            found = match(pattern, node, place)
-            if found is not None and fits(needs, found) and _is_so(kind, state):
-                sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
+        for kind, pattern in self._called(tail_of(node.func)):
+            found = self._fit(pattern, node, place)
+            if found is not None and _is_so(kind, state):
+                sure = any(_meets(self.needs[n], h.node, h.names) for n, h in found.items() if n in self.needs)
                 return event(kind.name, node, found, place), sure or not found
         return None
 
-    def _called(self, tail: str) -> list[tuple[EventKind, Needs, Pattern]]:
+    def _called(self, tail: str) -> list[tuple[EventKind, Pattern]]:
         """Return the patterns that a call by a name may fit, in their order; they are few of many."""
         if tail not in self._by_tail:
-            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.code.any)
-            self._by_tail[tail] = [each for each in every if each[2].tail in {None, tail}]
+            every = ((kind, pattern) for kind in self.kinds for pattern in kind.code.any)
+            self._by_tail[tail] = [each for each in every if each[1].tail in {None, tail}]
         return self._by_tail[tail]
 
     def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
         """Return the event that a statement is, such as `p.grad = None`."""
-        for kind, needs in self.kinds:
+        for kind in self.kinds:
             for pattern in kind.code.any:
-                if type(pattern.body) is type(node):
-                    found = match(pattern, node, place)
-                    if found is not None and fits(needs, found) and _is_so(kind, state):
-                        return event(kind.name, node, found, place)
+                found = self._fit(pattern, node, place) if type(pattern.body) is type(node) else None
+                if found is not None and _is_so(kind, state):
+                    return event(kind.name, node, found, place)
         return None
 
     def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that begins."""
-        return self._of_block([(kind, kind.code.enter, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind.name, kind.code.enter) for kind in self.kinds], node, place, at)
 
     def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that ends."""
-        return self._of_block([(kind, kind.code.leave, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind.name, kind.code.leave) for kind in self.kinds], node, place, at)
 
-    def _of_block(self, kinds: Sides, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
-        for kind, patterns, needs in kinds:
-            fitting = (self._fit(pattern, node, place, needs) for pattern in patterns)
+    def _of_block(
+        self, kinds: list[tuple[str, tuple[Pattern, ...]]], node: ast.expr, place: Place, at: ast.AST
+    ) -> Iterator[Event]:
+        for name, patterns in kinds:
+            fitting = (self._fit(pattern, node, place) for pattern in patterns)
             if (found := next((holes for holes in fitting if holes is not None), None)) is not None:
-                yield event(kind.name, at, found, place)
+                yield event(name, at, found, place)
 
-    def _fit(self, pattern: Pattern, node: ast.expr, place: Place, needs: Needs) -> Holes | None:
+    def _fit(self, pattern: Pattern, node: ast.AST, place: Place) -> Holes | None:
         if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:
             return None
         found = match(pattern, node, place)
-        return found if found is not None and fits(needs, found) else None
+        return found if found is not None and fits(self.needs, found) else None
 
 
 def tails_of(pattern: Pattern) -> Iterator[str]:

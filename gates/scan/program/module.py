@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gates.code.meanings import is_hollow
-from gates.code.syntax import SourceModule, live_statements, origin
+from gates.code.syntax import live_statements, origin
 from gates.scan.program.nodes import DEFINED, chain_of, children, inner, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -66,18 +66,9 @@ class Module:
     path: str
     name: str
     package: str
-    source: SourceModule
+    tree: ast.Module
+    aliases: dict[str, str]  # what its imports are called in full
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
-
-    @property
-    def tree(self) -> ast.Module:
-        """Return the syntax tree."""
-        return self.source.tree
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        """Return what the imports of the file are called in full."""
-        return self.source.aliases
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:

@@ -264,4 +264,5 @@ def project_of(contents: Mapping[str, bytes | str]) -> Project:
 def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
     package = package_of(path)
-    return Module(path, name_of(path), package, parse(raw, path, package))
+    source = parse(raw, path, package)
+    return Module(path, name_of(path), package, source.tree, source.aliases)

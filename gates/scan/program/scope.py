@@ -47,7 +47,7 @@ class Scope:
             if star:
                 found.setdefault(star.arg, []).insert(0, Binding("opaque"))
         for turned in inner(function, ast.comprehension):
-            for node in walk(turned.target) if isinstance(turned, ast.comprehension) else ():
+            for node in walk(turned.target):
                 if isinstance(node, ast.Name):
                     found.setdefault(node.id, [Binding("opaque")])
         return found

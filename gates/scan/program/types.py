@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
-from gates.scan.program.nodes import inner, is_none, kept
+from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
 if TYPE_CHECKING:
@@ -212,13 +212,8 @@ class Types:
 
 
 def _returned(function: Function) -> list[ast.expr]:
-    """Return what a function returns, which is looked for once."""
-    return kept(function, _found_returned)
-
-
-def _found_returned(function: Function) -> list[ast.expr]:
-    found = (node.value for node in inner(function, ast.Return) if isinstance(node, ast.Return))
-    return [value for value in found if value is not None]
+    """Return what a function returns."""
+    return [node.value for node in inner(function, ast.Return) if node.value is not None]
 
 
 def one(found: set[str | None]) -> str | None:
