@@ -207,7 +207,7 @@ class Resolver:
 
     def _astray(self) -> str:
         """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
-        gone = [path for path in self._implementation if not self._sources.is_there(self.root / path)]
+        gone = [path for path in self._implementation if not (self.root / path).exists()]
         return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
 
     def _imported(self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int) -> list[Found]:

@@ -1,6 +1,5 @@
 """Rules applied to files: only those read that may matter to a rule, some of one folder at a time."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from gates.scan.program.module import Module
 from gates.scan.program.project import Project, module_of
 from gates.scan.rule import Rule, Site
 
-SHARED = 24  # files whose trees are held for the next folder: those that most folders come to
+SHARED = 40  # files whose trees are held for the next folder
 
 
 Read = Callable[[str], Module | None]
@@ -52,34 +51,26 @@ def check(rules: Sequence[Rule], files: Iterable[Path], root: Path, *, kept: boo
     found.functions = sum(fact.functions for fact in facts.values())
     unread = {shown: fact.problem for shown, fact in facts.items() if fact.problem}
     readable = {shown: fact for shown, fact in facts.items() if not fact.problem}
-    links = links_of(readable)
-    read = partial(_module, paths, unread, _most_read(readable, links))
-    _check_all(rules, readable, links, read, found, kept=kept)
+    _check_all(rules, readable, partial(_module, paths, unread), found, kept=kept)
     found.unparsed = [unread[shown] for shown in paths if shown in unread]
     for rule, sites in found.sites.items():
         found.sites[rule] = sorted(set(sites))
     return found
 
 
-def _most_read(facts: Facts, links: Links) -> set[str]:
-    """Return the files that most folders come to."""
-    counted = Counter(shown for files, _ in batches(facts, links) for shown in files)
-    return {shown for shown, _ in counted.most_common(SHARED)}
-
-
-def _module(paths: Mapping[str, Path], unread: dict[str, str], shared: set[str], shown: str) -> Module | None:
+def _module(paths: Mapping[str, Path], unread: dict[str, str], shown: str) -> Module | None:
     """Return a file as Python; one that turns out to be none comes to the `unread`."""
     raw = content(paths[shown])
-    parsed = _shared if shown in shared else _parsed
-    found = parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
+    found = _parsed(shown, raw) if isinstance(raw, bytes) else f"{shown}:1: {raw}"
     if isinstance(found, Module):
         return found
     unread[shown] = found
     return None
 
 
-def _check_all(rules: Sequence[Rule], facts: Facts, links: Links, read: Read, found: Checked, *, kept: bool) -> None:
+def _check_all(rules: Sequence[Rule], facts: Facts, read: Read, found: Checked, *, kept: bool) -> None:
     """Read each file once for what its tree tells, then apply each rule to those that it may speak of."""
+    links = links_of(facts)
     trees = _trees(rules, facts, links, read)
     choice = Choice(rules, trees, links)
     chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules]
@@ -129,16 +120,12 @@ def _trees(rules: Sequence[Rule], facts: Facts, links: Links, read: Read) -> dic
     return found
 
 
+@lru_cache(maxsize=SHARED)
 def _parsed(shown: str, raw: bytes) -> Module | str:
     try:
         return module_of(shown, raw)
     except Unparsed as error:
         return str(error)
-
-
-@lru_cache(maxsize=SHARED)
-def _shared(shown: str, raw: bytes) -> Module | str:
-    return _parsed(shown, raw)
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -1,7 +1,7 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -35,13 +35,12 @@ NO_KEY = {  # any more, and what replaces it
 OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
 
-def load_rules(folder: Path | None = None, root: Path | None = None, asked: Sequence[str] = ()) -> dict[str, Rule]:
+def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
     """Load the shipped rules and those of a project's folder, which come instead of shipped ones of the same id.
 
-    Where ids and tags are asked for, shipped rules that are none of these may be left out. Raise `UsageError` that
-    names everything wrong in the rules of the project.
+    Raise `UsageError` that names everything wrong in the rules of the project.
     """
-    found = dict(_shipped(tuple(asked)))
+    found = dict(_shipped())
     if folder is not None and folder.is_dir():
         found |= _own(folder, root or folder.parent)
     return found
@@ -65,22 +64,17 @@ def _own(folder: Path, root: Path) -> dict[str, Rule]:
 
 
 @cache
-def _shipped(asked: tuple[str, ...]) -> Mapping[str, Rule]:
-    return load_folder(SHIPPED, SHIPPED.parent.parent, asked)
+def _shipped() -> Mapping[str, Rule]:
+    return load_folder(SHIPPED, SHIPPED.parent.parent)
 
 
-def load_folder(folder: Path, root: Path, asked: Sequence[str] = ()) -> dict[str, Rule]:
-    """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice.
-
-    Where ids and tags are asked for, only the files are loaded in which one of them is written.
-    """
+def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
     found: dict[str, Rule] = {}
     errors: list[str] = []
     known: dict[str, Vocabulary] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
-            continue
-        if asked and not any(name.encode() in path.read_bytes() for name in asked):
             continue
         try:
             rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)

@@ -82,11 +82,7 @@ _ALL_ARGS = re.compile(r"(?<=[\w\])])\(\s*\.\.\.\s*\)")
 
 
 class PatternError(ValueError):
-    """A pattern that is not Python with holes; `column` is from 1."""
-
-    def __init__(self, message: str, column: int = 1) -> None:
-        super().__init__(message)
-        self.column = column
+    """A pattern that is not Python with holes."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +103,13 @@ class Pattern:
         source = _ALL_ARGS.sub(f"({MANY})", text.strip())
         for found in _HOLES.finditer(source):
             if found[0] == "$":
-                raise PatternError("expected '$NAME' in capitals or '$$$'", text.find("$") + 1)
+                raise PatternError("expected '$NAME' in capitals or '$$$'")
         source = _HOLES.sub(lambda m: f"{HOLE}{m[1]}" if m[1] else MANY, source)
         source = _AFTER_KEYWORD.sub(rf"\1*{MANY}", source)
         try:
             statements = ast.parse(source).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            column = getattr(error, "offset", None) or 1
-            raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}", column) from error
+            raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}") from error
         if len(statements) != 1:
             raise PatternError(f"expected one statement, found {len(statements)}; 'events' have an order")
         only = statements[0]

@@ -12,7 +12,7 @@ from gates.errors import UsageError
 from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.engine import Scanner
-from gates.scan.loading import load_folder, load_rules, named
+from gates.scan.loading import load_folder, load_rules
 from gates.scan.program.project import module_of, project_of
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
@@ -62,16 +62,6 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
     written(root, {"compat.py": "from other import amp as a  # torch\n"})
     assert checked(root).sites["no-cuda-amp"] == []  # what was kept of use.py does not speak of the old compat.py
     assert set(parsed[2:]) <= {"compat.py"}
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_rules_that_are_asked_for_are_the_same_as_among_all(tmp_path: Path, *, whole: bool) -> None:
-    known = load_rules()
-    tags = {tag for rule in known.values() for tag in rule.form.tags}
-    for name in sorted({"no-cuda-amp", "amp", *tags} if not whole else known):
-        found = load_rules(asked=(name,))
-        assert {rule.id for rule in named(name, found)} == {rule.id for rule in named(name, known)}
-    assert len(load_rules(asked=("no-cuda-amp",))) < len(known)
 
 
 @pytest.mark.parametrize(
