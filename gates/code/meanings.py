@@ -1,10 +1,115 @@
-"""What gives a name its meaning in a module or class: the statement that counts among all that speak of it."""
+"""What gives a name its meaning: the statement that counts among all that speak of it; and what stands for nothing."""
 
 import ast
 from collections.abc import Iterator
 
-from gates.code.stub import is_accessor, is_overload, is_plain, is_stub, stands_for_nothing
 from gates.code.syntax import Definition, constant_truth, leaves, live_statements
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# These change how a function is seen or run, never what it does: under any other decorator a body may be elsewhere.
+ABSTRACT = {"abstractmethod", "abstractproperty", "abstractclassmethod", "abstractstaticmethod"}
+_PLAIN = (
+    "staticmethod classmethod property cached_property cache lru_cache override final typechecked deprecated "
+    "no_grad inference_mode enable_grad autocast compile jit script wraps runtime_checkable dataclass"
+)
+PLAIN = ABSTRACT | {*_PLAIN.split()}
+EMPTY_BASES = {"object", "ABC", "Protocol", "Generic"}
+
+
+def is_hollow(node: Function | ast.ClassDef) -> bool:
+    """Return whether a definition is only a promise: an `@overload`, or a body that is nothing but a refusal."""
+    names = {last_name(part) for part in node.decorator_list}
+    if "overload" in names:
+        return True
+    if "abstractmethod" in names or isinstance(node, ast.ClassDef):
+        return False
+    return _refuses(list(_told(node.body)))
+
+
+def is_stub(node: ast.stmt) -> bool:
+    """Return whether a definition implements nothing: `pass`, `...`, a text, a refusal or `return None` alone.
+
+    A class is one where it extends nothing and holds nothing but such; what an unknown decorator is put on is none.
+    """
+    if isinstance(node, Function):
+        return is_plain(node) and _does_nothing(list(_told(node.body)))
+    if isinstance(node, ast.ClassDef):
+        bare = all(last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
+        return is_plain(node) and bare and all(map(is_stub, _members(node)))
+    return False
+
+
+def refuses(node: ast.stmt) -> bool:
+    """Return whether a definition, or a method of it that is not abstract, says by an error that it is not there."""
+    if isinstance(node, ast.ClassDef):
+        return any(map(refuses, node.body))
+    names = {last_name(part) for part in node.decorator_list} if isinstance(node, Function) else set()
+    return isinstance(node, Function) and not names & ABSTRACT and _refuses(list(_told(node.body)))
+
+
+def is_overload(node: ast.stmt) -> bool:
+    """Return whether a definition only tells the types of another one of its name."""
+    return isinstance(node, Function) and any(last_name(part) == "overload" for part in node.decorator_list)
+
+
+def is_accessor(node: ast.stmt) -> bool:
+    """Return whether a definition is the setter or deleter of a property of its name, which keeps its getter."""
+    return isinstance(node, ast.FunctionDef) and any(
+        isinstance(part, ast.Attribute) and part.attr in {"setter", "deleter"} and last_name(part.value) == node.name
+        for part in node.decorator_list
+    )
+
+
+def stands_for_nothing(value: ast.expr) -> bool:
+    """Return whether an expression is `None`, or a function of one that does nothing: `lambda x: None`."""
+    if isinstance(value, ast.Lambda):
+        return stands_for_nothing(value.body)
+    return isinstance(value, ast.Constant) and (value.value is None or value.value is Ellipsis)
+
+
+def _told(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that are neither a text, nor `...`, nor `pass`."""
+    for node in body:
+        if isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue
+        yield node
+
+
+def _does_nothing(rest: list[ast.stmt]) -> bool:
+    if not rest or _refuses(rest):
+        return True
+    only = rest[0]
+    return isinstance(only, ast.Return) and (only.value is None or stands_for_nothing(only.value))
+
+
+def _refuses(rest: list[ast.stmt]) -> bool:
+    if len(rest) != 1 or not isinstance(rest[0], ast.Raise) or rest[0].exc is None:
+        return False
+    raised = rest[0].exc.func if isinstance(rest[0].exc, ast.Call) else rest[0].exc
+    return isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
+def _members(node: ast.ClassDef) -> Iterator[ast.stmt]:
+    """Yield what a class holds; a name with a type and no value is something only where a decorator makes it so."""
+    for inner in _told(node.body):
+        if not isinstance(inner, ast.AnnAssign) or inner.value is not None or node.decorator_list:
+            yield inner
+
+
+def _keywords(node: ast.ClassDef) -> list[ast.keyword]:
+    return [word for word in node.keywords if not (word.arg == "metaclass" and last_name(word.value) == "ABCMeta")]
+
+
+def is_plain(node: Function | ast.ClassDef) -> bool:
+    """Return whether no decorator may make of a definition something else than what is written."""
+    return all(last_name(part) in PLAIN for part in node.decorator_list)
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last name of a decorator or base: `c` for `a.b.c`, `a.b.c[T]` and `a.b.c(...)`."""
+    while isinstance(node, ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
@@ -25,16 +130,6 @@ def member(body: list[ast.stmt], name: str) -> ast.stmt | None:
 def stub_of(body: list[ast.stmt], name: str) -> ast.stmt | None:
     """Return the statement by which a name stands for nothing: an empty body, a refusal, or `None` after all."""
     return _meanings(body, name).get("stub")
-
-
-def emptied(body: list[ast.stmt], name: str) -> ast.stmt | None:
-    """Return the statement that in any case sets an attribute of a class to what does nothing: `A.go = None`."""
-    for node in _settled(body):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Attribute) and ast.unparse(target) == name for target in node.targets
-        ):
-            return node if _is_nothing(node.value, name, body) else None
-    return None
 
 
 def _meanings(body: list[ast.stmt], name: str) -> dict[str, ast.stmt]:
@@ -100,24 +195,6 @@ def imports_of(body: list[ast.stmt], name: str) -> list[ast.ImportFrom | ast.Imp
     return found
 
 
-def rivals_of(body: list[ast.stmt], node: ast.stmt) -> tuple[list[ast.stmt], list[ast.stmt]]:
-    """Return the definitions that one takes the place of in any case, and those that are other ways beside it.
-
-    What a decorator may have kept, and what is read before it is defined again, is not replaced.
-    """
-    live = list(live_statements(body))
-    named = [one for one in live if isinstance(one, Definition) and one.name == getattr(node, "name", "")]
-    others = [one for one in named if one is not node and _meaning(one, one.name, body) == "definition"]
-    if not others or not isinstance(node, Definition):
-        return [], []
-    settled = {id(one) for one in _settled(body)}
-    if id(node) not in settled or not is_plain(node):
-        return [], [*others]
-    replaced = [one for one in others if id(one) in settled and is_plain(one) and one.lineno < node.lineno]
-    kept = [one for one in replaced if not _is_read(node.name, live[live.index(one) + 1 : live.index(node)])]
-    return [*kept], [one for one in others if one not in replaced]
-
-
 def ways_beside(body: list[ast.stmt], name: str, node: ast.stmt) -> list[ast.stmt]:
     """Return what else may give a name its meaning than a statement that does: other definitions, aliases, imports.
 
@@ -175,14 +252,6 @@ def makes_names(body: list[ast.stmt]) -> int:
             if isinstance(called, ast.Name) and called.id in {"globals", "vars", "exec", "setattr"}:
                 return called.lineno
     return 0
-
-
-def _is_read(name: str, body: list[ast.stmt]) -> bool:
-    return any(
-        isinstance(inner, ast.Name) and inner.id == name and isinstance(inner.ctx, ast.Load)
-        for node in body
-        for inner in ast.walk(node)
-    )
 
 
 def star_imports(body: list[ast.stmt]) -> list[ast.ImportFrom]:

@@ -5,7 +5,6 @@ import builtins
 from collections.abc import Collection, Iterator
 
 from gates.code import meanings
-from gates.code.stub import EMPTY_BASES
 from gates.code.syntax import Definition, SourceModule, live_nodes, live_statements
 
 TYPE_TESTS = {"isinstance", "issubclass"}
@@ -115,7 +114,7 @@ def member_of(module: SourceModule, node: ast.ClassDef, name: str) -> ast.stmt |
 def _field_of(node: ast.ClassDef, name: str) -> ast.stmt | None:
     """Return the annotation that makes a field of a dataclass, a named tuple or a model; a plain class has none."""
     bases = {parts[-1] if parts else "" for parts in map(names_of, node.bases)}
-    if not node.decorator_list and bases <= EMPTY_BASES:
+    if not node.decorator_list and bases <= meanings.EMPTY_BASES:
         return None
     fields = (part for part in live_statements(node.body) if isinstance(part, ast.AnnAssign) and part.value is None)
     return next((part for part in fields if isinstance(part.target, ast.Name) and part.target.id == name), None)
@@ -134,5 +133,5 @@ def bases_of(node: ast.ClassDef) -> Iterator[list[str]]:
     """Yield the names of the classes that a class extends, those that hold nothing left out; `[]` is an expression."""
     for base in node.bases:
         parts = names_of(base)
-        if not parts or parts[-1] not in EMPTY_BASES:
+        if not parts or parts[-1] not in meanings.EMPTY_BASES:
             yield parts

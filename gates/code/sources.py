@@ -33,10 +33,6 @@ class Sources:
             self._files[path] = path.is_file()
         return self._files[path]
 
-    def is_there(self, path: Path) -> bool:
-        """Return whether a file or folder is there."""
-        return path.exists()
-
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
         key = (path, package)

@@ -7,7 +7,6 @@ from pathlib import Path
 from gates.code import meanings
 from gates.code.names import bases_of, looks_up, member_of, names_in, names_of, use_lines
 from gates.code.sources import ModuleFiles, Sources
-from gates.code.stub import refuses
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
@@ -114,10 +113,6 @@ class Resolver:
     def _traced(self, binding: CodeBinding) -> dict[str, object]:
         module_name, _, name = (binding.symbol or "").partition(":")
         (module, node), *others = self._find(module_name, name.split("."), 0)
-        body = meanings.body_of(module.tree.body, node)
-        if replaced := meanings.rivals_of(body, node)[0]:
-            lines = f"in line {replaced[-1].lineno} and in line {node.lineno}"
-            raise Undecided(f"{module.path} defines {getattr(node, 'name', '')!r} twice, {lines}; keep one")
         parts = _parts(module, node)
         uses = tuple(self._use(name, parts, module) for name in binding.uses)
         for other, way in others:
@@ -212,7 +207,7 @@ class Resolver:
 
     def _astray(self) -> str:
         """Return, in words, the paths of the implementation that lead nowhere: the code may be meant by one of them."""
-        gone = [path for path in self._implementation if not self._sources.is_there(self.root / path)]
+        gone = [path for path in self._implementation if not (self.root / path).exists()]
         return f", of which {', '.join(map(repr, gone))} {'is' if len(gone) == 1 else 'are'} not there" if gone else ""
 
     def _imported(self, module: SourceModule, path: Path, node: Import, names: list[str], hops: int) -> list[Found]:
@@ -274,8 +269,7 @@ class Resolver:
                     raise Absent(f"{module.path}: {owner!r} is a function; what it defines inside cannot be named")
                 raise Undecided(f"{module.path}:{node.lineno} makes {owner!r} by an expression")
             inner = member_of(module, node, name)
-            stub = meanings.emptied(module.tree.body, full) or (None if inner else meanings.stub_of(node.body, name))
-            if stub:
+            if inner is None and (stub := meanings.stub_of(node.body, name)):
                 raise _promised(module, stub, full)
             if inner is None:
                 return self._inherited(module, node, names, depth, hops)
@@ -341,6 +335,6 @@ def _promised(module: SourceModule, stub: ast.stmt, name: str) -> Absent:
     """Say of a name that it stands for nothing."""
     defined = isinstance(stub, Definition)
     kind = "its body does nothing" if defined else "it is set to what does nothing"
-    idle = defined and not refuses(stub)
+    idle = defined and not meanings.refuses(stub)
     told = f"{module.path}:{stub.lineno} only promises {name!r}: {kind}"
     return Absent(told, lines_of(module, [stub]) if idle else None)

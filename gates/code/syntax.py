@@ -2,28 +2,20 @@
 
 import ast
 import itertools
-import operator
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-COMPARED: dict[str, Callable[[Any, Any], bool]] = {
-    "Eq": operator.eq,
-    "NotEq": operator.ne,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-}
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 HOLDING = frozenset(
     {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
+    | {ast.ExceptHandler, ast.match_case}
 )
+STATED = ast.stmt | ast.ExceptHandler | ast.match_case
 LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
     {*LEAVING, ast.Assert, ast.Expr, ast.If, ast.Try, ast.TryStar, ast.Match, ast.While}
@@ -97,35 +89,13 @@ def _first_that_is_no_text(text: bytes) -> str:
 
 def live_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements that can run, those of `if`, `try` and `with` blocks too, definitions unopened."""
-    for node in body:
-        yield node
-        if type(node) not in HOLDING:
-            pass
-        elif isinstance(node, ast.If):
-            yield from _live_branches(node)
-        elif isinstance(node, ast.Try | ast.TryStar):
-            for block in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
-                yield from live_statements(block)
-        elif isinstance(node, ast.With | ast.AsyncWith | ast.For | ast.AsyncFor | ast.While):
-            yield from live_statements([] if never_loops(node) else node.body)
-        elif isinstance(node, ast.Match):
-            for case in node.cases:
-                yield from live_statements(case.body)
-        if type(node) in MAY_LEAVE and leaves(node):
-            return
-
-
-def _live_branches(node: ast.If) -> Iterator[ast.stmt]:
-    """Yield the live statements in the branches of an `if`; no recursion, for an `elif` stands in the one before it."""
-    while True:
-        truth = constant_truth(node.test)
-        yield from live_statements(node.body if truth is not False else [])
-        rest = node.orelse if truth is not True else []
-        if len(rest) != 1 or not isinstance(rest[0], ast.If):
-            yield from live_statements(rest)
-            return
-        node = rest[0]
-        yield node
+    left: list[ast.AST] = [*reversed([*_until_dead(body)])]
+    while left:  # no recursion: each `elif` stands in the one before it
+        node = left.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        if type(node) in HOLDING:
+            left.extend(each for each in reversed(live_children(node)) if isinstance(each, STATED))
 
 
 def live_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -146,7 +116,8 @@ def live_children(node: ast.AST) -> list[ast.AST]:
         if name in dead:
             continue
         if isinstance(value, list):
-            held.extend(_until_dead(node, value))
+            decided = isinstance(node.op, ast.Or) if isinstance(node, ast.BoolOp) else None
+            held.extend(_until_dead(value, decided))
         elif isinstance(value, ast.AST):
             held.append(value)
     return held
@@ -175,16 +146,15 @@ def _dead_fields(node: ast.AST) -> set[str]:
     return {"orelse"} if truth is True else set()
 
 
-def _until_dead(node: ast.AST, items: list[object]) -> Iterator[ast.AST]:
-    """Yield the items of a list up to the one after which nothing runs."""
-    decided = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+def _until_dead(items: Iterable[object], decided: bool | None = None) -> Iterator[ast.AST]:
+    """Yield the items of a list up to the one after which nothing runs: of `and` and `or`, one that is `decided`."""
     for item in items:
         if not isinstance(item, ast.AST):
             continue
         yield item
         if type(item) in MAY_LEAVE and leaves(item):  # type: ignore[arg-type]  # a statement
             return
-        if isinstance(node, ast.BoolOp) and isinstance(item, ast.expr) and constant_truth(item) is decided:
+        if decided is not None and isinstance(item, ast.expr) and constant_truth(item) is decided:
             return
 
 
@@ -248,22 +218,8 @@ def constant_truth(test: ast.expr) -> bool | None:
         return None if test.keys else False
     if isinstance(test, ast.Tuple | ast.List):
         return None if test.elts else False
-    if isinstance(test, ast.Compare):
-        return _compared(test)
     name = test.id if isinstance(test, ast.Name) else test.attr if isinstance(test, ast.Attribute) else ""
     return {"TYPE_CHECKING": False, "__debug__": True}.get(name)
-
-
-def _compared(test: ast.Compare) -> bool | None:
-    """Return what a comparison of two constants always is: `1 == 2`."""
-    values = [part.value for part in (test.left, *test.comparators) if isinstance(part, ast.Constant)]
-    compare = COMPARED.get(type(test.ops[0]).__name__)
-    if len(values) != 2 or len(test.ops) > 1 or compare is None:
-        return None
-    try:
-        return bool(compare(*values))
-    except TypeError:
-        return None
 
 
 def never_loops(node: ast.stmt) -> bool:

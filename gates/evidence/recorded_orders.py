@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from gates.model import Location, Model, Severity
-from gates.scan.automata.automaton import MARKERS
-from gates.scan.automata.order import Order
+from gates.scan.order import MARKERS, Order
 from gates.scan.rule import Rule
 
 BACKWARD = ("scaled_backward", "backward", "handed_backward")
@@ -54,7 +53,6 @@ class RuntimeOrder(Model):
     order: str
     demanded: bool = False
     at: tuple[str, ...] = ("last",)
-    within_turn: bool = False
     needs: tuple[tuple[str, ...], ...] = ()
     problem: str
     impact: str
@@ -111,7 +109,7 @@ class Breach:
 def broken_in(events: Sequence[Happened], orders: Iterable[RuntimeOrder], *, whole: bool) -> Iterator[Breach]:
     """Yield what breaks an order in a run, seen as a `whole` or not, of each scaler with each of its optimizers."""
     ends = ("done", "end") if whole else ()
-    compiled = [(rule, Order.parse(rule.order, WORDS, within_turn=rule.within_turn)) for rule in orders]
+    compiled = [(rule, Order.parse(rule.order, WORDS)) for rule in orders]
     for scaler, optimizer in pairs(events):
         places, word = _word(_about(events, scaler, optimizer), ends)
         for rule, order in compiled:

@@ -14,10 +14,8 @@ from gates.errors import EvidenceUnavailable, UsageError
 from gates.model import Location, Model, Severity
 from gates.project.files import files_of, is_under
 from gates.scan.checking import Checked, check
-from gates.scan.form import RuleForm
 from gates.scan.loading import load_rules, named, unknown
-from gates.scan.pattern import Pattern
-from gates.scan.rule import Piece, Rule, Site
+from gates.scan.rule import Rule, RuleForm, Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 
@@ -163,7 +161,7 @@ def _finding(name: str, text: str) -> Rule:
     """Return a rule that finds a pattern."""
     words = {"problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": ()}
     form = RuleForm.model_validate({"id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text, **words})
-    return Rule(form, "the pattern", piece=Piece((Pattern.parse(text),), (), (), (), (), (), (), {}), own=True)
+    return Rule(form, "the pattern", own=True)
 
 
 def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:

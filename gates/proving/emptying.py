@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gates.child.trying.values import KINDS
-from gates.code.stub import is_stub, last_name
+from gates.code.meanings import is_stub, last_name
 from gates.code.syntax import own_nodes
 from gates.model import Location
 from gates.proving.source import Text, is_docstring, is_none

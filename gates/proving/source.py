@@ -13,7 +13,7 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 
 from gates.child.trying.keeping import encoding_of
-from gates.code.stub import last_name
+from gates.code.meanings import last_name
 from gates.code.syntax import constant_truth, live_nodes
 from gates.model import Location
 

@@ -12,7 +12,7 @@ from gates.code.syntax import content
 from gates.scan.pattern import Pattern
 from gates.scan.program.module import Module, package_of
 from gates.scan.program.project import Project
-from gates.scan.rule import Piece, Rule
+from gates.scan.rule import Rule, Shape
 
 Fits = Callable[[Pattern], bool]
 
@@ -29,23 +29,19 @@ def words_of(rule: Rule) -> Iterator[frozenset[str]]:
 
 def patterns_of(rule: Rule) -> Iterator[Pattern]:
     """Yield the patterns of a rule, those of what must be around and in others too."""
-    yield from (pattern for kind in rule.events for pattern in kind.patterns)
-    todo = list(_pieces(rule))
+    yield from (pattern for kind in rule.events for pattern in kind.code.patterns)
+    todo: list[Shape] = [rule.form, *rule.form.kept]
     while todo:
-        piece = todo.pop()
-        yield from piece.patterns
-        todo += (*piece.inside, *piece.has)
+        shape = todo.pop()
+        yield from shape.patterns
+        todo += (*shape.inside, *shape.has)
 
 
-def _pieces(rule: Rule) -> tuple[Piece, ...]:
-    return (*([rule.piece] if rule.piece else []), *rule.when, *rule.kept)
-
-
-def _may_fit(piece: Piece, fits: Fits) -> bool:
-    """Return whether something in a file may fit a piece of code, by what it must write for that."""
-    if piece.patterns and not piece.words and not any(map(fits, piece.patterns)):
+def _may_fit(shape: Shape, fits: Fits) -> bool:
+    """Return whether something in a file may fit a shape, by what it must write for that."""
+    if shape.patterns and not shape.words and not any(map(fits, shape.patterns)):
         return False
-    return all(not some or any(_may_fit(each, fits) for each in some) for some in (piece.inside, piece.has))
+    return all(not some or any(_may_fit(each, fits) for each in some) for some in (shape.inside, shape.has))
 
 
 MOST = 24  # files of one folder that are judged together
@@ -167,7 +163,7 @@ class Asked:
 
     def __init__(self, rules: Collection[Rule]) -> None:
         self._lendable = frozenset(word for rule in rules for each in patterns_of(rule) for word in each.lendable)
-        self._events = {p.text: p for rule in rules for kind in rule.events for p in kind.patterns}.values()
+        self._events = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}.values()
         self._members = any(rule.form.members for rule in rules)
 
     def of(self, module: Module, project: Project) -> TreeFacts:
@@ -189,7 +185,7 @@ class Choice:
     def __init__(self, rules: Iterable[Rule], trees: Mapping[str, TreeFacts], links: Links) -> None:
         self._trees = trees
         self._links = {shown: [target for target in links[shown] if target in trees] for shown in trees}
-        self._patterns = {p.text: p for rule in rules for kind in rule.events for p in kind.patterns}
+        self._patterns = {p.text: p for rule in rules for kind in rule.events for p in kind.code.patterns}
         own = {s: frozenset(text for text, p in self._patterns.items() if self._fits(s, p)) for s in trees}
         self._events = {
             shown: held.union(*(self._led(target, shown, own[target]) for target in self._links[shown]))
@@ -201,9 +197,10 @@ class Choice:
         if rule.form.members:
             return {shown for shown in self._trees if self._lacks(shown)}, set()
         if not rule.events:
-            return {s for s in self._trees if any(_may_fit(p, partial(self._fits, s)) for p in _pieces(rule))}, set()
+            shapes = (rule.form, *rule.form.kept)
+            return {s for s in self._trees if any(_may_fit(each, partial(self._fits, s)) for each in shapes)}, set()
         possible = {
-            shown: frozenset(kind.name for kind in rule.events if any(p.text in held for p in kind.patterns))
+            shown: frozenset(kind.name for kind in rule.events if any(p.text in held for p in kind.code.patterns))
             for shown, held in self._events.items()
         }
         beside = {s for s in possible if rule.always and rule.bears_on(possible[s])}

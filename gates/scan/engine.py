@@ -3,14 +3,14 @@
 import ast
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from gates.scan.program.module import Module
 from gates.scan.program.project import Project, project_of
-from gates.scan.rule import Piece, Rule, Site
+from gates.scan.rule import Rule, Shape, Site
 from gates.scan.shapes import find
 from gates.task.yaml_source import Key
 
@@ -31,8 +31,8 @@ class Scanner:
         """Return the places that a rule speaks of, in all files or some, each line once for a message."""
         self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
         found = list(self._found(rule))
-        for piece in rule.kept if self._with_kept else ():
-            found += self._fitting(piece, "kept", ok=True)
+        for shape in rule.form.kept if self._with_kept else ():
+            found += self._fitting(shape, "kept", ok=True)
         unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
         return sorted(unique.values())
 
@@ -45,33 +45,13 @@ class Scanner:
             from gates.scan import members
 
             yield from members.look(self.project, self._judged)
-        elif rule.form.require:
-            yield from self._missing(rule)
-        elif rule.piece:
-            yield from self._fitting(rule.piece, rule.form.problem, ok=False)
+        else:
+            yield from self._fitting(rule.form, rule.form.problem, ok=False)
 
-    def _fitting(self, piece: Piece, message: str, *, ok: bool) -> Iterator[Site]:
+    def _fitting(self, shape: Shape, message: str, *, ok: bool) -> Iterator[Site]:
         for module in self._judged:
-            for node, _ in find(piece, module, self.project):
+            for node in find(shape, module, self.project):
                 yield _site(module.path, node, message, ok=ok)
-
-    def _missing(self, rule: Rule) -> Iterator[Site]:
-        """Yield the places that ask for other code which is nowhere in their reach."""
-        assert rule.form.require is not None
-        there = Piece(rule.there, (), (), (), (), (), (), {})
-        reach = rule.form.require.scope
-        present = {
-            (module.path, _around(module.ancestors(node), reach))
-            for module in (self._judged if reach != "project" else self.project.modules.values())
-            for node, _ in find(there, module, self.project)
-        }
-        if reach == "project" and present:
-            present = {(module.path, None) for module in self.project.modules.values()}
-        for module in self._judged:
-            for piece in rule.when:
-                for node, _ in find(piece, module, self.project):
-                    ok = (module.path, _around(module.ancestors(node), reach)) in present
-                    yield _site(module.path, node, rule.form.problem if not ok else "kept", ok=ok)
 
     def _traced(self, rule: Rule) -> "Iterator[Trace]":
         """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
@@ -83,8 +63,7 @@ class Scanner:
         key = form.events.use if shared and form.events else rule.id
         speaks = rule.bears_on if self._with_kept or rule.always else rule.may_speak
         if (shared, key) not in self._tracers:
-            happening = Happening(tuple((kind, rule.needs) for kind in rule.events))
-            self._tracers[(shared, key)] = Tracer(self.project, happening)
+            self._tracers[(shared, key)] = Tracer(self.project, Happening(rule.events, rule.needs))
         return self._tracers[(shared, key)].traces(self._judged, speaks)
 
 
@@ -96,15 +75,6 @@ def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
     if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr | ast.Return | ast.AnnAssign):
         last = line
     return Site(path, line, max(line, last), ok, message)
-
-
-def _around(ancestors: Iterable[ast.AST], reach: str) -> ast.AST | None:
-    """Return the outermost function or class that code stands in, or nothing for a whole module."""
-    if reach in {"module", "project"}:
-        return None
-    wanted = ast.ClassDef if reach == "class" else (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = [around for around in ancestors if isinstance(around, wanted)]
-    return found[-1] if found else None
 
 
 LIMIT_S = 20.0  # of processor time

@@ -1,7 +1,7 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -11,9 +11,7 @@ from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.compiling import RuleError, compiled
-from gates.scan.form import Constraint, EventForm, OrderForm, RuleForm, Vocabulary
-from gates.scan.rule import Rule
+from gates.scan.rule import Constraint, EventForm, OrderForm, Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
 from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
 
@@ -22,21 +20,27 @@ EVENTS = "_events"
 SHIPPED = Path(shipped_rules.__path__[0])
 MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")  # how pydantic shows one of an enumeration
 KEYS = {
-    "where": sorted(field.alias or name for name, field in Constraint.model_fields.items()),
+    "where": sorted(Constraint.model_fields),
     "events": sorted(EventForm.model_fields),
     "never": sorted(OrderForm.model_fields),
     "always": sorted(OrderForm.model_fields),
 }
+NO_KEY = {  # any more, and what replaces it
+    "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
+    "scope": "write 'not (... | turn)' in the order",
+    "equals": "write 'regex: ^...$'",
+    "is": "write 'type', or a pattern with the name",
+    "from": "write a pattern of what makes it",
+}
 OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
 
-def load_rules(folder: Path | None = None, root: Path | None = None, asked: Sequence[str] = ()) -> dict[str, Rule]:
+def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
     """Load the shipped rules and those of a project's folder, which come instead of shipped ones of the same id.
 
-    Where ids and tags are asked for, shipped rules that are none of these may be left out. Raise `UsageError` that
-    names everything wrong in the rules of the project.
+    Raise `UsageError` that names everything wrong in the rules of the project.
     """
-    found = dict(_shipped(tuple(asked)))
+    found = dict(_shipped())
     if folder is not None and folder.is_dir():
         found |= _own(folder, root or folder.parent)
     return found
@@ -50,43 +54,27 @@ def check_rules(folder: Path, root: Path) -> None:
 
 def _own(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a project, each of which must keep its own examples."""
+    from gates.scan.engine import failures  # what applies rules takes a while to import
+
     found = load_folder(folder, root)
-    wrong = [text for rule in found.values() for text in _failures(rule)]
+    wrong = [text for rule in found.values() for text in failures(rule)]
     if wrong:
         raise UsageError("\nerror: ".join(wrong))
     return found
 
 
-def _failures(rule: Rule) -> tuple[str, ...]:
-    """Return what the examples of a rule show to be wrong with it; they are tried once."""
-    key = (rule.source, f"{rule.form.model_dump_json()}{rule.shared}")
-    if key not in _tried:
-        from gates.scan.engine import failures  # what applies rules takes a while to import
-
-        _tried[key] = tuple(failures(rule))
-    return _tried[key]
-
-
-_tried: dict[tuple[str, str], tuple[str, ...]] = {}
-
-
 @cache
-def _shipped(asked: tuple[str, ...]) -> Mapping[str, Rule]:
-    return load_folder(SHIPPED, SHIPPED.parent.parent, asked)
+def _shipped() -> Mapping[str, Rule]:
+    return load_folder(SHIPPED, SHIPPED.parent.parent)
 
 
-def load_folder(folder: Path, root: Path, asked: Sequence[str] = ()) -> dict[str, Rule]:
-    """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice.
-
-    Where ids and tags are asked for, only the files are loaded in which one of them is written.
-    """
+def load_folder(folder: Path, root: Path) -> dict[str, Rule]:
+    """Load the rules of a folder; raise `UsageError` for broken ones and for an id that is given twice."""
     found: dict[str, Rule] = {}
     errors: list[str] = []
     known: dict[str, Vocabulary] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
-            continue
-        if asked and not any(name.encode() in path.read_bytes() for name in asked):
             continue
         try:
             rule = load(path, root, (folder / EVENTS, SHIPPED / EVENTS), known)
@@ -162,6 +150,8 @@ def _problem(error: ErrorDetails, document: Document) -> Problem:
         if len(raw) == 1 and name in OF_AN_ORDER:
             shown = "order: ..." if name == "order" else f"order: ..., {name}: ..."
             return Problem(*place, f"{name!r} is no key of a rule but of an order: never: {{{shown}}}")
+        if name in NO_KEY:
+            return Problem(*place, f"{name!r} is gone: {NO_KEY[name]}")
         known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
         fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
         return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")
@@ -181,26 +171,20 @@ def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:
 
 def unknown(name: str, known: Mapping[str, Rule]) -> str:
     """Return what to say of a name that is neither a rule nor a tag, or that was one once."""
-    if name in GONE:
-        return f"the code rule {name!r} is gone: {GONE[name]}"
     tags = {tag for rule in known.values() for tag in rule.form.tags}
-    return f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}"
+    hint = did_you_mean(name, [*known, *tags])
+    instead = next((answer for begin, answer in GONE.items() if name.startswith(begin)), "")
+    if instead and "did you mean" not in hint:
+        return f"the code rule {name!r} is gone: {instead}"
+    return f"there is no code rule or tag {name!r}{hint}"
 
 
-INSTEAD = {
-    "the recorder sees it (`training_steps`)": (
-        "amp-bf16-scaler amp-forward-outside-autocast amp-guard-inverted amp-half-parameters amp-manual-zero- "
-        "grad amp-needs-scaler amp-plain-backward amp-plain-clip amp-scheduler-in-microstep amp-unscale-each- "
-        "call amp-unused-scaler amp-update-without-step amp-zero-grad-in-microstep"
-    ),
-    "the gate times the arms itself (`arms`)": (
-        "bench-arms-different-seeds bench-comparison-wrong-way bench-missing-abs bench-peak-not-reset bench- "
-        "ratio-upside-down bench-timing-without-sync"
-    ),
-    "a test of the evaluation shows it": "eval-mode-left-on eval-on-training-data eval-without-eval-mode",
-    "the leak probe sees it (`leaks`)": "leak-graph-in-list",
-    "the hot path counts it (`hot_paths`)": "perf-list-stack-to-device perf-loader-options",
-    "a test or an entry point that calls it shows it": "returned-keys",
-    "ruff finds it (BLE001, S110), as SARIF": "swallowed-exception",
+GONE = {  # by how their names begin, what answers instead of rules that there were once
+    "amp-": "the recorder sees it (`training_steps`)",
+    "bench-": "the gate times the arms itself (`arms`)",
+    "eval-": "a test of the evaluation shows it",
+    "leak-": "the leak probe sees it (`leaks`)",
+    "perf-": "the hot path counts it (`hot_paths`)",
+    "returned-": "a test or an entry point that calls it shows it",
+    "swallowed-": "ruff finds it (BLE001, S110), as SARIF",
 }
-GONE = {name: answer for answer, names in INSTEAD.items() for name in names.split()}

@@ -14,18 +14,9 @@ def match(pattern: Pattern, node: ast.AST, names: Names, *, lenient: bool = Fals
     matcher = _Matcher(names, lenient=lenient)
     if isinstance(pattern.body, ast.expr):
         fits = isinstance(node, ast.expr) and matcher.expr(pattern.body, node, names)
-    elif len(pattern.body) == 1 and isinstance(node, ast.stmt):
-        fits = matcher.stmt(pattern.body[0], node)
     else:
-        return None
+        fits = isinstance(node, ast.stmt) and matcher.stmt(pattern.body, node)
     return matcher.holes if fits else None
-
-
-def match_block(pattern: Pattern, block: list[ast.stmt], names: Names) -> Holes | None:
-    """Return what the holes stand for where the first statements of a block fit a pattern of several."""
-    assert isinstance(pattern.body, tuple)
-    matcher = _Matcher(names, lenient=False)
-    return matcher.holes if matcher.block(list(pattern.body), block, whole=False) else None
 
 
 class _Matcher:
@@ -175,17 +166,17 @@ class _Matcher:
             self._value(w, g, self._names) for w, g in zip(wanted, given, strict=True)
         )
 
-    def block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool = True) -> bool:
-        """Match statements in order, `...` taking any number; docstrings do not count."""
+    def block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
+        """Match statements in order, `...` taking any number."""
         if not want:
-            return not whole or not node
+            return not node
         if is_gap(want[0]):
-            return any(self._retry_block(want[1:], node[at:], whole=whole) for at in range(len(node) + 1))
-        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:], whole=whole)
+            return any(self._retry_block(want[1:], node[at:]) for at in range(len(node) + 1))
+        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:])
 
-    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt], *, whole: bool) -> bool:
+    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
         saved = dict(self.holes)
-        if self.block(want, node, whole=whole):
+        if self.block(want, node):
             return True
         self.holes = saved
         return False

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from gates.code.stub import is_hollow
+from gates.code.meanings import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
 from gates.scan.program.module import REGISTERS, Function, Module, tail_of
@@ -14,16 +14,6 @@ from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
-
-Told = tuple[str, Module, ast.AST]
-
-
-def broken(module: Module, node: ast.AST, message: str, *way: Told) -> Site:
-    """Return a place that breaks a rule; `way` names other places that make it so, each by what happens there."""
-    line = getattr(node, "lineno", 1)
-    last = getattr(node, "end_lineno", None) or line
-    trace = dict.fromkeys(f"{what} {there.path}:{getattr(part, 'lineno', 1)}" for what, there, part in way)
-    return Site(module.path, line, last, ok=False, message=message, trace=tuple(trace))
 
 
 def function_of(node: ast.AST, module: Module) -> Function | None:
@@ -82,8 +72,10 @@ def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
             if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
             if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
-                made = ("class", info.scope.module, info.node)
-                yield broken(module, node, f"{info.node.name} has no member {node.attr!r}", made)
+                made = f"class {info.scope.module.path}:{info.node.lineno}"
+                message = f"{info.node.name} has no member {node.attr!r}"
+                last = node.end_lineno or node.lineno
+                yield Site(module.path, node.lineno, last, ok=False, message=message, trace=(made,))
 
 
 def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterator[tuple[ast.Attribute, ClassInfo]]:
@@ -242,8 +234,8 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
     function = function_of(node, module)
     if function is None:
         return False
-    called = (call for call in inner(function, ast.Call) if isinstance(call, ast.Call))
-    asked = any(node.attr in text_of(call).split("'") for call in called if tail_of(call.func) == "hasattr")
+    called = (call for call in inner(function, ast.Call) if tail_of(call.func) == "hasattr")
+    asked = any(node.attr in text_of(call).split("'") for call in called)
     return asked or text_of(node.value) in kept(function, _told_apart)
 
 

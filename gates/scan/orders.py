@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gates.scan.automata.order import Order
-from gates.scan.automata.words import Event, Frame
+from gates.scan.order import Order
+from gates.scan.paths.state import Event, Frame
 from gates.scan.paths.traces import Trace
 from gates.scan.rule import ENDS, MARKS, OrderRule, Rule, Site
 
@@ -21,13 +21,7 @@ MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a tur
 TURN = re.compile(r"#[\w/.]*")
 Elsewhere = Mapping[str, Mapping[str, set[str]]]
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
-BEFORE = {  # what must come before something
-    "clip": {"unscale", "unscale_once", "unscale_by_hand"},
-    "update": {"step"},
-    "scheduler": {"step", "plain_step"},
-}
 BLOCKS = {"autocast_enter"}
-ENDING = ("step", "backward")
 
 
 def projections(order: Order, word: Word) -> Iterator[Word]:
@@ -101,11 +95,10 @@ def _all_tell(hole: str, order: Order, word: Word) -> bool:
 
 
 class Breach(NamedTuple):
-    """The events of a path that must not be so, the one of them that is to blame, and what follows."""
+    """The events of a path that must not be so, and the one of them that is to blame."""
 
     at: Event
     events: Word
-    rest: Word
 
 
 def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
@@ -175,7 +168,7 @@ def _breaches(order: OrderRule, word: Word) -> Iterator[Breach]:
         span = order.order.find(tuple(event.name for event in projected))
         if span is not None:
             events = projected[span[0] : span[1]]
-            yield Breach(_place(order, events), events, projected[span[1] :])
+            yield Breach(_place(order, events), events)
 
 
 def _place(order: OrderRule, events: Word) -> Event:
@@ -193,7 +186,7 @@ def _broken(rule: Rule, order: OrderRule, breach: Breach, found: Trace) -> Site:
     real = _real(breach.events)
     trace = tuple(_told(event, found) for event in real)
     says = order.says or rule.form.problem
-    place = (None if "itself" in order.at else blamed(breach.at, real, breach.rest, found)) or breach.at
+    place = (None if "itself" in order.at else blamed(breach.at, real, found)) or breach.at
     return Site(place.path, place.line, place.last_line, ok=False, message=says, trace=trace)
 
 
@@ -291,11 +284,10 @@ def _is_alone(at: Event, order: Order, word: Word) -> bool:
     return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
 
 
-def blamed(here: Event, events: Word, rest: Word, found: Trace) -> Frame | None:
-    """Return the place to blame for an event of a broken order, before the rest of a path; none for the event's own."""
+def blamed(here: Event, events: Word, found: Trace) -> Frame | None:
+    """Return the place to blame for an event of a broken order; none for the event's own."""
     by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
-    follows = [*events[list(events).index(here) + 1 :], *rest] if here in events else rest
-    return by_helper or _too_early(here, follows, found) or _in_block(here, events, found)
+    return by_helper or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -319,22 +311,6 @@ def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
     call = frames[len(around)]
     same = (by for event, by in found.calls.items() if (event.name, *event[2:]) == (here.name, *here[2:]))
     return call if any(call not in by for by in same) else None  # it is called elsewhere, too
-
-
-def _too_early(here: Event, rest: Word, found: Trace) -> Frame | None:
-    """Return what acts before another that should have come first: the call of a helper."""
-    frames, wanted = found.calls.get(here, ()), BEFORE.get(here.name, set())
-    later = next((event for event in rest if event.name in wanted or event.name.endswith(ENDING)), None)
-    later = later if later is not None and later.name in wanted else None
-    others = found.calls.get(later, ()) if later is not None else ()
-    pairs = (pair for pair in zip(frames, others, strict=False) if pair[0] != pair[1])
-    one, other = next(pairs, (None, None))
-    if one is None or other is None or one[:2] == other[:2]:
-        return None
-    depth = frames.index(one)
-    inside = {event.name for event, calls in found.calls.items() if calls[: depth + 1] == frames[: depth + 1]}
-    alone = inside == {here.name} and one.path == other.path
-    return one if alone and all(frame.direct for frame in frames[depth:]) else None
 
 
 def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:

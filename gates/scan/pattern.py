@@ -82,19 +82,15 @@ _ALL_ARGS = re.compile(r"(?<=[\w\])])\(\s*\.\.\.\s*\)")
 
 
 class PatternError(ValueError):
-    """A pattern that is not Python with holes; `column` is from 1."""
-
-    def __init__(self, message: str, column: int = 1) -> None:
-        super().__init__(message)
-        self.column = column
+    """A pattern that is not Python with holes."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A compiled pattern: an expression, or statements."""
+    """A compiled pattern: an expression, or a statement."""
 
     text: str
-    body: ast.expr | tuple[ast.stmt, ...]
+    body: ast.expr | ast.stmt
     tail: str | None
     holes: frozenset[str] = field(default=frozenset())
 
@@ -107,50 +103,39 @@ class Pattern:
         source = _ALL_ARGS.sub(f"({MANY})", text.strip())
         for found in _HOLES.finditer(source):
             if found[0] == "$":
-                raise PatternError("expected '$NAME' in capitals or '$$$'", text.find("$") + 1)
+                raise PatternError("expected '$NAME' in capitals or '$$$'")
         source = _HOLES.sub(lambda m: f"{HOLE}{m[1]}" if m[1] else MANY, source)
         source = _AFTER_KEYWORD.sub(rf"\1*{MANY}", source)
         try:
             statements = ast.parse(source).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            column = getattr(error, "offset", None) or 1
-            raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}", column) from error
-        if not statements:
-            raise PatternError("expected an expression or a statement, found nothing")
-        holes = frozenset(
-            name.removeprefix(HOLE)
-            for node in ast.walk(ast.Module(statements, []))
-            for name in _names_in(node)
-            if name.startswith(HOLE)
-        )
+            raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}") from error
+        if len(statements) != 1:
+            raise PatternError(f"expected one statement, found {len(statements)}; 'events' have an order")
         only = statements[0]
-        if len(statements) == 1 and isinstance(only, ast.Expr):
-            if isinstance(only.value, ast.Name) and only.value.id.startswith((HOLE, MANY)):
-                raise PatternError("a pattern of a hole alone fits everything")
-            return cls(text, only.value, _tail(only.value), holes)
-        return cls(text, tuple(statements), None, holes)
+        body = only.value if isinstance(only, ast.Expr) else only
+        if isinstance(body, ast.Name) and body.id.startswith((HOLE, MANY)):
+            raise PatternError("a pattern of a hole alone fits everything")
+        named = {name for node in ast.walk(only) for name in _names_in(node) if name.startswith(HOLE)}
+        return cls(text, body, _tail(body), frozenset(name.removeprefix(HOLE) for name in named))
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Return the names that a program must write somewhere for code to fit: of a dotted name its last."""
-        return frozenset(word for part in self._parts for word, _ in _written(part))
+        return frozenset(word for word, _ in _written(self.body))
 
     @cached_property
     def lendable(self) -> frozenset[str]:
         """Return those of its words for which imports and assignments may give a file another."""
-        return frozenset(word for part in self._parts for word, is_lendable in _written(part) if is_lendable)
+        return frozenset(word for word, is_lendable in _written(self.body) if is_lendable)
 
     @cached_property
     def uses(self) -> frozenset[str]:
         """Return what a file itself must write for code in it to fit, in the form of `Module.uses`."""
-        nodes = [node for part in self._parts for node in ast.walk(part) if isinstance(node, ast.Attribute)]
+        nodes = [node for node in ast.walk(self.body) if isinstance(node, ast.Attribute)]
         stored = {f"{n.attr}=" for n in nodes if isinstance(n.ctx, ast.Store) and not n.attr.startswith(HOLE)}
         called = {f"{self.tail}()"} if self.tail else set()
         return self.words - self.lendable | stored | called
-
-    @property
-    def _parts(self) -> tuple[ast.AST, ...]:
-        return self.body if isinstance(self.body, tuple) else (self.body,)
 
 
 def _written(node: ast.AST) -> Iterator[tuple[str, bool]]:
@@ -176,7 +161,7 @@ def _names_in(node: ast.AST) -> Iterator[str]:
             yield value
 
 
-def _tail(node: ast.expr) -> str | None:
+def _tail(node: ast.AST) -> str | None:
     """Return the method that a call pattern ends in, where the code must write it so too."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and root_of(node.func) is None:
         return None if node.func.attr.startswith(HOLE) else node.func.attr

@@ -60,17 +60,6 @@ def test_method_that_does_nothing_is_named_with_its_line(tmp_path: Path, body: s
     assert trace.problem == "pkg/m.py:3 only promises 'A.go': its body does nothing"
 
 
-EMPTIED = "class A:\n    def go(self): return 1\n"
-
-
-@pytest.mark.parametrize("more", ["A.go = None\n", "A.go = lambda self: None\n", "def _no(self): pass\nA.go = _no\n"])
-def test_method_that_is_replaced_by_what_does_nothing_is_no_implementation(tmp_path: Path, more: str) -> None:
-    assert (
-        "only promises 'A.go': it is set to what does nothing" in traced(tmp_path, EMPTIED + more, "pkg.m:A.go").problem
-    )
-    assert traced(tmp_path / "other", f"{EMPTIED}A.go = wrapped(A.go)\n", "pkg.m:A.go").location is not None
-
-
 @pytest.mark.parametrize(
     "more", ["globals()['f'] = 1\n", "exec('f = 1')\n", "setattr(sys.modules[__name__], 'f', 1)\n"]
 )

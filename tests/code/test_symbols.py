@@ -79,10 +79,6 @@ def test_symbol_that_leads_to_nothing_is_not_implemented(tmp_path: Path, case: s
 
 
 OPEN: dict[str, tuple[str, str]] = {
-    "twice": (
-        "def f(): return 1\ndef f(): return torch.amp()\nimport torch\n",
-        "pkg/m.py defines 'f' twice, in line 1 and in line 2; keep one",
-    ),
     "one of two branches uses it": (
         "import sys, torch\nif sys.x:\n    def f(): return torch.amp()\nelse:\n    def f(): return 2\n",
         "it is defined in pkg/m.py:3 and pkg/m.py:5, of which one uses torch.amp",

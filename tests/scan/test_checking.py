@@ -12,7 +12,7 @@ from gates.errors import UsageError
 from gates.scan import checking
 from gates.scan.checking import Checked, check
 from gates.scan.engine import Scanner
-from gates.scan.loading import load_folder, load_rules, named
+from gates.scan.loading import load_folder, load_rules
 from gates.scan.program.project import module_of, project_of
 
 BAD = "import torch\ntorch.cuda.amp.GradScaler()\n"
@@ -64,21 +64,13 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
     assert set(parsed[2:]) <= {"compat.py"}
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_rules_that_are_asked_for_are_the_same_as_among_all(tmp_path: Path, *, whole: bool) -> None:
-    known = load_rules()
-    tags = {tag for rule in known.values() for tag in rule.form.tags}
-    for name in sorted({"no-cuda-amp", "amp", *tags} if not whole else known):
-        found = load_rules(asked=(name,))
-        assert {rule.id for rule in named(name, found)} == {rule.id for rule in named(name, known)}
-    assert len(load_rules(asked=("no-cuda-amp",))) < len(known)
-
-
 @pytest.mark.parametrize(
     ("body", "place", "message"),
     [
         ("pattern: 'f('", "8:10", "not a pattern of Python"),
         ("patern: f()", "8:1", "did you mean 'pattern'?"),
+        ("require: {pattern: g(), when: f()}", "8:1", "'require' is gone: write 'inside: {pattern: module, not_has"),
+        ("pattern: f($X)\nwhere: {$X: {equals: a}}", "9:14", "'equals' is gone: write 'regex: ^...$'"),
         ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
         ("events: amp\nnever: clip\nunless: step", "10:1", "no key of a rule but of an order: never: {order: ..."),
         ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),

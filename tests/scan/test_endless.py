@@ -29,7 +29,6 @@ def checked(root: Path, *bodies: str) -> Checked:
         ("pattern: p($X)\nwhere: {$X: {regex: (a+)+c}}", f"p({'a' * 40})"),
         ("events: {a: {any: m.go(...), when: (a+)+c}}\nnever: a a", f"def f():\n    if {'a' * 40}:\n        m.go()\n        m.go()"),
         ("pattern: p($$$, 1, $$$, 1, $$$, 1, $$$, 1, $$$, 2)", f"p({NUMBERS})"),
-        ("pattern: |\n  p()\n  ...\n  q()\n  ...\n  q()\n  ...\n  q()\n  ...\n  zip()", "p()\n" + "q()\n" * 200 + "x = zip()"),
     ],
 )  # fmt: skip
 def test_endless_rule_is_told_with_its_file_and_never_clean(tmp_path: Path, body: str, code: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gates.scan.automata.order import Order, OrderError
+from gates.scan.order import Order, OrderError
 
 EVENTS = ("a", "b", "clip")
 
@@ -33,12 +33,6 @@ def test_search_finds_the_first_match_to_end_and_of_those_the_shortest(
     text: str, word: str, span: tuple[int, int] | None
 ) -> None:
     assert Order.parse(text, EVENTS).search(word.split()) == span
-
-
-def test_within_a_turn_nothing_crosses_into_the_next() -> None:
-    order = Order.parse("a any* clip", EVENTS, within_turn=True)
-    assert order.search(["a", "turn", "clip"]) is None
-    assert order.search(["turn", "a", "b", "clip"]) == (1, 4)
 
 
 @pytest.mark.parametrize(

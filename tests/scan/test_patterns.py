@@ -76,8 +76,6 @@ def test_reexport_relative_import_and_star_are_followed(tmp_path: Path) -> None:
         ("try: ...\nexcept: pass", "try:\n    f()\nexcept:\n    pass", True),
         ("try: ...\nexcept: pass", "try:\n    f()\nexcept ValueError:\n    pass", False),
         ("def $F(...): ...", "@d\ndef f(a, b=1):\n    return a", True),
-        ("f()\ng()", "def h():\n    f()\n    g()", True),
-        ("f()\ng()", "def h():\n    f()\n    a()\n    g()", False),
     ],
 )
 def test_pattern_fits(tmp_path: Path, pattern: str, code: str, *, fits: bool) -> None:
@@ -93,22 +91,18 @@ def test_pattern_fits(tmp_path: Path, pattern: str, code: str, *, fits: bool) ->
         ("pattern: f()\ninside: loop", "for x in y:\n    def g():\n        f()\n    g()", []),
         ("pattern: f()\ninside: 'with g(...): ...'", "f()\nwith g(1):\n    f()", [3]),
         ("pattern: f($$$)\nnot: f($$$, k=$V, $$$)", "f(1)\nf(k=1)\nf(**more)", [1]),
-        ("pattern: f($X)\nwhere: {$X: {equals: \"'cuda'\"}}", "f('cuda')\nf('cpu')", [1]),
         ("pattern: f($X)\nwhere: {$X: {regex: '^c'}}", "f(cat)\nf(dog)", [1]),
-        ("pattern: f($X)\nwhere: {$X: {is: torch.float16}}", "from torch import float16 as h\nf(h)\nf(g)", [2]),
-        ("pattern: f($X)\nwhere: {$X: {from: 'g(...)'}}", "def a():\n    x = g(1)\n    f(x)\n    f(2)", [3]),
         ("pattern: $X.go()\nwhere: {$X: {type: torch.amp.GradScaler}}", "import torch\nS = torch.amp.GradScaler\ns = S()\nt = 1\ns.go()\nt.go()", [5]),
-        ("pattern: $X.go()\nwhere: {$X: {not: {equals: a}}}", "a.go()\nb.go()", [2]),
         ("pattern: 'def $F(...): ...'\nhas: g()", "def a():\n    g()\ndef b():\n    pass", [1]),
         ("pattern: 'for $I in $Y: ...'\nnot_has: g()", "for i in y:\n    g()\nfor i in y:\n    h()", [3]),
-        ("require: {pattern: g(), when: f(), scope: function}", "def a():\n    f()\ndef b():\n    f()\n    g()", [2]),
+        ("pattern: f()\ninside: {pattern: function, not_has: g()}", "def a():\n    f()\ndef b():\n    f()\n    g()", [2]),
     ],
 )  # fmt: skip
 def test_what_is_around_and_what_holes_must_be(tmp_path: Path, body: str, code: str, lines: list[int]) -> None:
     assert broken(a_rule(tmp_path, body), code) == [f"m.py:{line}" for line in lines]
 
 
-@pytest.mark.parametrize("text", ["", "f(", "$", "$X", "$x.y()", "\0", "(" * 300 + ")" * 300])
+@pytest.mark.parametrize("text", ["", "f(", "$", "$X", "$x.y()", "\0", "(" * 300 + ")" * 300, "f()\ng()"])
 def test_broken_pattern_is_refused(text: str) -> None:
     with pytest.raises(PatternError):
         Pattern.parse(text)

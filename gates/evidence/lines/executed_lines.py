@@ -12,8 +12,8 @@ from typing import Self
 from pydantic import Field
 
 from gates.check import Evidence
+from gates.code.meanings import PLAIN, is_hollow, last_name
 from gates.code.sources import Sources
-from gates.code.stub import PLAIN, is_hollow, last_name
 from gates.code.symbols import Resolver
 from gates.code.syntax import SourceModule, live_statements
 from gates.config import Context

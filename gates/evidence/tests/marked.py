@@ -9,8 +9,8 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
+from gates.code.meanings import is_hollow
 from gates.code.sources import Sources
-from gates.code.stub import is_hollow
 from gates.code.syntax import SourceModule, Unparsed, live_statements
 from gates.config import Context
 from gates.evidence.tests.test_records import Event, LeftOut, Out

@@ -4,12 +4,11 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import REST, Place, passed_on
-from gates.scan.paths.state import Closure, State, Value
+from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, Named, tail_of
 from gates.scan.program.project import Project

@@ -5,18 +5,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gates.scan.automata.words import Event
 from gates.scan.matches import match
 from gates.scan.paths.place import Place
-from gates.scan.paths.state import State
+from gates.scan.paths.state import Event, State
 from gates.scan.pattern import Hole, Holes, Pattern
 from gates.scan.program.known import OPTIMIZER, SCALER, SCHEDULER, is_called
 from gates.scan.program.module import names_of, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.rule import EventKind, Need, Needs
+from gates.scan.rule import Constraint, EventKind, Needs
+from gates.scan.shapes import written
 
-Sides = list[tuple[EventKind, tuple[Pattern, ...], Needs]]
 MAX_HOPS = 4
 LISTED = re.compile(r"(.+)\.lr_schedulers\(\)(\[\d+\])")  # Lightning returns both lists in the order of each other
 
@@ -60,54 +59,56 @@ def _is_told(node: ast.expr, place: Place, here: object) -> bool:
 class Happening:
     """The events that a walk looks for, and what their metavariables must be."""
 
-    kinds: tuple[tuple[EventKind, Needs], ...]
-    _by_tail: dict[str, list[tuple[EventKind, Needs, Pattern]]] = field(default_factory=dict, compare=False)
+    kinds: tuple[EventKind, ...]
+    needs: Needs
+    _by_tail: dict[str, list[tuple[EventKind, Pattern]]] = field(default_factory=dict, compare=False)
 
     def of_call(self, node: ast.Call, place: Place, state: State) -> tuple[Event, bool] | None:
         """Return the event that a call is, the first that fits, and whether the class of an object makes it sure."""
-        for kind, needs, pattern in self._called(tail_of(node.func)):
-            found = match(pattern, node, place)
-            if found is not None and fits(needs, found) and _is_so(kind, state):
-                sure = any(_meets(needs[n], h.node, h.names) for n, h in found.items() if n in needs)
+        for kind, pattern in self._called(tail_of(node.func)):
+            found = self._fit(pattern, node, place)
+            if found is not None and _is_so(kind, state):
+                sure = any(_meets(self.needs[n], h.node, h.names) for n, h in found.items() if n in self.needs)
                 return event(kind.name, node, found, place), sure or not found
         return None
 
-    def _called(self, tail: str) -> list[tuple[EventKind, Needs, Pattern]]:
+    def _called(self, tail: str) -> list[tuple[EventKind, Pattern]]:
         """Return the patterns that a call by a name may fit, in their order; they are few of many."""
         if tail not in self._by_tail:
-            every = ((kind, needs, pattern) for kind, needs in self.kinds for pattern in kind.calls)
-            self._by_tail[tail] = [each for each in every if each[2].tail in {None, tail}]
+            every = ((kind, pattern) for kind in self.kinds for pattern in kind.code.any)
+            self._by_tail[tail] = [each for each in every if each[1].tail in {None, tail}]
         return self._by_tail[tail]
 
     def of_statement(self, node: ast.stmt, place: Place, state: State) -> Event | None:
         """Return the event that a statement is, such as `p.grad = None`."""
-        for kind, needs in self.kinds:
-            for pattern in kind.calls:
-                if isinstance(pattern.body, tuple) and type(pattern.body[0]) is type(node):
-                    found = match(pattern, node, place)
-                    if found is not None and fits(needs, found) and _is_so(kind, state):
-                        return event(kind.name, node, found, place)
+        for kind in self.kinds:
+            for pattern in kind.code.any:
+                found = self._fit(pattern, node, place) if type(pattern.body) is type(node) else None
+                if found is not None and _is_so(kind, state):
+                    return event(kind.name, node, found, place)
         return None
 
     def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that begins."""
-        return self._of_block([(kind, kind.enters, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind.name, kind.code.enter) for kind in self.kinds], node, place, at)
 
     def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
         """Yield the events of a block that ends."""
-        return self._of_block([(kind, kind.leaves, needs) for kind, needs in self.kinds], node, place, at)
+        return self._of_block([(kind.name, kind.code.leave) for kind in self.kinds], node, place, at)
 
-    def _of_block(self, kinds: Sides, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
-        for kind, patterns, needs in kinds:
-            fitting = (self._fit(pattern, node, place, needs) for pattern in patterns)
+    def _of_block(
+        self, kinds: list[tuple[str, tuple[Pattern, ...]]], node: ast.expr, place: Place, at: ast.AST
+    ) -> Iterator[Event]:
+        for name, patterns in kinds:
+            fitting = (self._fit(pattern, node, place) for pattern in patterns)
             if (found := next((holes for holes in fitting if holes is not None), None)) is not None:
-                yield event(kind.name, at, found, place)
+                yield event(name, at, found, place)
 
-    def _fit(self, pattern: Pattern, node: ast.expr, place: Place, needs: Needs) -> Holes | None:
+    def _fit(self, pattern: Pattern, node: ast.AST, place: Place) -> Holes | None:
         if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:
             return None
         found = match(pattern, node, place)
-        return found if found is not None and fits(needs, found) else None
+        return found if found is not None and fits(self.needs, found) else None
 
 
 def tails_of(pattern: Pattern) -> Iterator[str]:
@@ -115,21 +116,20 @@ def tails_of(pattern: Pattern) -> Iterator[str]:
     if pattern.tail is not None:
         yield pattern.tail
         return
-    body = pattern.body if isinstance(pattern.body, tuple) else (pattern.body,)
-    for part in body:
-        found = next((n for n in ast.walk(part) if isinstance(n, ast.Attribute) and not n.attr.startswith("__")), None)
-        if found is not None:
-            yield found.attr
-        else:  # a function that is called by its plain name
-            called = (n.func for n in ast.walk(part) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
-            yield from [func.id for func in called if not func.id.startswith("__")][:1]
+    nodes = list(ast.walk(pattern.body))
+    found = next((n for n in nodes if isinstance(n, ast.Attribute) and not n.attr.startswith("__")), None)
+    if found is not None:
+        yield found.attr
+    else:  # a function that is called by its plain name
+        called = (n.func for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))
+        yield from [func.id for func in called if not func.id.startswith("__")][:1]
 
 
 def _is_so(kind: EventKind, state: State) -> bool:
     """Return whether the code is an event under the conditions that a path has come through."""
-    if kind.unless is not None and any(map(kind.unless.search, state.guards)):
+    if kind.code.unless is not None and any(map(kind.code.unless.search, state.guards)):
         return False
-    return kind.when is None or any(map(kind.when.search, state.guards))
+    return kind.code.when is None or any(map(kind.code.when.search, state.guards))
 
 
 def event(name: str, node: ast.AST, holes: Holes, place: Place) -> Event:
@@ -171,21 +171,14 @@ def _is_module(hole: Hole) -> bool:
     return hole.names.project.is_module(hole.node, hole.names.scope)
 
 
-def _meets(need: Need, node: ast.AST, names: object) -> bool | None:
+def _meets(need: Constraint, node: ast.AST, names: object) -> bool | None:
     if not isinstance(node, ast.expr) or not isinstance(names, Place):
-        return False if need.types else None
-    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    if need.equals and text not in need.equals:
+        return False if need.type else None
+    if need.regex and not need.regex.search(written(node)):
         return False
-    if need.regex and not need.regex.search(text):
-        return False
-    if need.names and names.dotted(node) not in need.names:
-        return False
-    if need.never is not None and _meets(need.never, node, names):
-        return False
-    if not need.types:
+    if not need.type:
         return True
-    verdicts = {_is_type(node, names, wanted) for wanted in need.types}
+    verdicts = {_is_type(node, names, wanted) for wanted in need.type}
     return True if True in verdicts else None if None in verdicts else False
 
 

@@ -18,7 +18,7 @@ from gates.scan.program.module import Module, names_of, tail_of
 from gates.scan.program.nodes import below, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
-from gates.scan.rule import EventKind, Need, Needs
+from gates.scan.rule import Constraint, EventKind
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
@@ -97,8 +97,8 @@ class Hot:
         self._hot: set[ast.AST] = set()
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         self._seen: dict[tuple[str, str], bool] = {}
-        self._flows = project.flows
-        edge = [function for each in happening.kinds for function in self._begun(*each)]
+        self._flows, self._needs = project.flows, happening.needs
+        edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
             edge = [
                 outer
@@ -144,22 +144,22 @@ class Hot:
                     found[around].append(function)
         return found
 
-    def _begun(self, kind: EventKind, needs: Needs) -> list[ast.AST]:
+    def _begun(self, kind: EventKind) -> list[ast.AST]:
         """Mark what may be an event itself; return the functions that it stands in."""
         found: list[ast.AST] = []
-        for pattern in (*kind.calls, *kind.enters, *kind.leaves):
+        for pattern in kind.code.patterns:
             for tail in tails_of(pattern):
                 for node, module in self._mentions(tail):
-                    if self._may_be(pattern, node, module, needs):
+                    if self._may_be(pattern, node, module):
                         for place in ((node, module), *self._kept(node, module)):
                             found += self._mark(*place, kind.name)
         return found
 
-    def _may_be(self, pattern: Pattern, node: ast.Name | ast.Attribute, module: Module, needs: Needs) -> bool:
+    def _may_be(self, pattern: Pattern, node: ast.Name | ast.Attribute, module: Module) -> bool:
         """Return whether a name may be that of an event, by what may be known of its objects on any path."""
         body, around, scope = pattern.body, module.parents.get(node), self.project.scope_at(node, module)
         if not isinstance(body, ast.Call):
-            return not isinstance(body, tuple) or (around is not None and match(pattern, around, scope) is not None)
+            return isinstance(body, ast.expr) or (around is not None and match(pattern, around, scope) is not None)
         root = root_of(body.func)
         if root is not None:
             return names_it(root, node, scope)
@@ -171,19 +171,19 @@ class Hot:
         if holes is None:
             told = tail_of(body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value)
             return any(self._flows.reach(name, told.__eq__) for name in names_of(node.value) if told)
-        found = [self._is(needs[name], hole) for name, hole in holes.items() if name in needs]
+        found = [self._is(self._needs[name], hole) for name, hole in holes.items() if name in self._needs]
         return False not in found and (True in found or not found)
 
-    def _is(self, need: Need, hole: Hole) -> bool | None:
+    def _is(self, need: Constraint, hole: Hole) -> bool | None:
         """Return whether an object may be what it must be; `None` where nothing tells, on no path."""
         node, scope = hole.node, hole.names
-        if not need.types or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
+        if not need.type or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
             return need.regex is None or need.regex.search(text_of(node)) is not None
         kind = self.project.types.of(node, scope)
-        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.types]
+        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.type]
         if any(verdicts) or None not in verdicts:
             return any(verdicts)
-        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.types)
+        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.type)
         return known or None
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:

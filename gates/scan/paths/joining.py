@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from gates.scan.automata.words import Event, Word
 from gates.scan.paths.events import Happening
 from gates.scan.paths.state import State, Value
 
 MAX_WORK = 2_000
 MAX_PATHS = 96
 MAX_WORDS = 400
-MEMORY = 12
 Paths = list[State]
 
 
@@ -24,9 +22,7 @@ class Joining:
     def __init__(self, happening: Happening) -> None:
         self.happening = happening
         self.cut, self._work = False, 0
-        self._words = frozenset(
-            word for kind, _ in happening.kinds for p in (*kind.calls, *kind.enters, *kind.leaves) for word in p.words
-        )
+        self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
 
     def joined(self, paths: Paths) -> Paths:
         """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
@@ -35,9 +31,9 @@ class Joining:
             paths = self._merged(paths, lambda path: frozenset(path.assumed.items()), _united)
         if len(paths) > MAX_PATHS:
             paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
-            self.cut = self.cut or len(paths) > MAX_PATHS
-            paths = paths[:MAX_PATHS]
-        return [self._thinned(path) if len(path.words) > MAX_WORDS else path for path in paths]
+        if len(paths) > MAX_PATHS or any(len(path.words) > MAX_WORDS for path in paths):
+            self.give_up()
+        return paths
 
     def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
         found: dict[object, State] = {}
@@ -49,13 +45,6 @@ class Joining:
     def _tells(self, value: Value) -> bool:
         """Return whether a later condition or event may tell a value from another."""
         return value.tells is True or value.tells in self._words
-
-    def _thinned(self, path: State) -> State:
-        """Keep of too many words those that differ in what happened last."""
-        self.cut = True
-        ordered = sorted(path.words, key=lambda word: [(e.line, e.name) for e in _last(word)])
-        kept = {tuple(e.name for e in _last(word)): word for word in ordered}
-        return path.but(words=frozenset(list(kept.values())[:MAX_WORDS]))
 
     def start(self) -> None:
         """Begin a new walk."""
@@ -79,12 +68,3 @@ def _agreeing(one: State, other: State) -> State:
 
 def _united(one: State, other: State) -> State:
     return one.but(words=one.words | other.words)
-
-
-def _last(word: Word) -> list[Event]:
-    found: list[Event] = []
-    here: Word | None = word
-    while here is not None and here.event is not None and len(found) < MEMORY:
-        found.append(here.event)
-        here = here.before
-    return found

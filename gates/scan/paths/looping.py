@@ -4,10 +4,9 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 
-from gates.scan.automata.words import Event
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.running import Running
-from gates.scan.paths.state import State, Value
+from gates.scan.paths.state import Event, State, Value
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 

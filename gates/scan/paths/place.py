@@ -48,29 +48,13 @@ class Place:
             return self.heap.get(f"{self.key(node.value)}.{node.attr}")
         if isinstance(node, ast.Call):
             return self.heap.get(self.spot(node)) if self.heap else None
-        return self._item(node) if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Subscript):  # what this path has put there
+            return self.heap.get("".join(self._texts(node))) if self.heap else None
+        return None
 
     def spot(self, node: ast.expr) -> str:
         """Return what the function that a call has returned is kept under, for what the call is an argument of."""
         return f"{self.scope.module.path}:{node.lineno}:{node.col_offset}:{node.end_col_offset}()"
-
-    def _item(self, node: ast.Subscript) -> Value | None:
-        """Return what stands under a key: what this path has put there, or what was written out."""
-        stored = self.heap.get("".join(self._texts(node))) if self.heap else None
-        if stored is not None or not isinstance(node.slice, ast.Constant):
-            return stored
-        held = self.find(node.value) if isinstance(node.value, ast.Name | ast.Attribute | ast.Subscript) else None
-        made = held.node if held is not None and held.place is not None and held.node is not node.value else None
-        if isinstance(made, ast.Dict):
-            found = [v for k, v in zip(made.keys, made.values, strict=True) if _is_same(k, node.slice)]
-        elif isinstance(made, ast.List | ast.Tuple) and not any(isinstance(e, ast.Starred) for e in made.elts):
-            at = node.slice.value
-            found = made.elts[at : at + 1] if isinstance(at, int) and at >= 0 else []
-        else:
-            return None
-        if not found or held is None or held.place is None:
-            return None
-        return apart(held.place.value(found[-1]), found[-1])
 
     def value(self, node: ast.expr) -> Value:
         """Return the value of an expression without running it."""
@@ -209,10 +193,6 @@ def _behind_partial(node: ast.expr, place: Place) -> ast.expr:
     """Return what a partial calls; anything else as it is."""
     is_partial = isinstance(node, ast.Call) and tail_of(node.func) == "partial" and place.dotted(node.func) == PARTIAL
     return node.args[0] if is_partial and isinstance(node, ast.Call) and node.args else node
-
-
-def _is_same(key: ast.expr | None, wanted: ast.Constant) -> bool:
-    return isinstance(key, ast.Constant) and key.value == wanted.value
 
 
 REST = "**"  # options of which it is not known which they are

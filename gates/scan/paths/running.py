@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
-from gates.scan.automata.words import Event, Frame
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
 from gates.scan.paths.place import Place, passed_on
-from gates.scan.paths.state import Closure, State, Value
+from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
@@ -251,8 +250,7 @@ class Running(Contexts):
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = closure.scope.owner is None or sole
         last = node.end_lineno or node.lineno
-        direct = self.project.types.function(node, scope) is closure.node
-        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain, direct=direct))
+        self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
         if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():

@@ -39,8 +39,8 @@ def is_given_away(node: ast.AST, module: Module) -> bool:
     around = next((n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)), None)
     if around is None or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    called = {call.func for call in inner(around, ast.Call) if isinstance(call, ast.Call)}
-    named = (n for n in inner(around, ast.Name) if isinstance(n, ast.Name) and n.id == node.name and n not in called)
+    called = {call.func for call in inner(around, ast.Call)}
+    named = (n for n in inner(around, ast.Name) if n.id == node.name and n not in called)
     return bool(node.decorator_list) or any(True for _ in named)
 
 

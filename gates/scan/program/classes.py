@@ -90,12 +90,13 @@ def _stored(node: ast.AST) -> frozenset[str]:
 
 
 class Lineage:
-    """Answers what the classes of a program extend and inherit."""
+    """Answers what the classes of a program extend and inherit, and who sets an attribute of their instances."""
 
     def __init__(self, project: "Project") -> None:
         self._project = project
         self._ancestors: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
-        self._line: dict[ClassInfo, tuple[frozenset[ClassInfo] | None, frozenset[str | None]]] = {}
+        self._family: dict[ClassInfo, list[ClassInfo]] = {}
+        self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
 
     def method(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> tuple[Function, Module, ClassInfo] | None:
         """Return a method, bases followed."""
@@ -164,21 +165,12 @@ class Lineage:
                     todo.append(info.name)
                     yield info
 
-
-class Assignments:
-    """Answers who sets an attribute of a class's instances."""
-
-    def __init__(self, project: "Project") -> None:
-        self._project = project
-        self._family: dict[ClassInfo, list[ClassInfo]] = {}
-        self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
-
     def is_reset(self, owner: ClassInfo, name: str) -> bool:
         """Return whether code other than the constructor sets an attribute of a class's instances."""
         if name in self._set_outside:
             return True
         if owner not in self._family:
-            near = dict.fromkeys((owner, *self._project.ancestors_of(owner), *self._project.below(owner)))
+            near = dict.fromkeys((owner, *self.ancestors_of(owner), *self.below(owner)))
             self._family[owner] = [info for info in near if self._is_related(info, owner)]
         return any(sets(info, name) for info in self._family[owner])
 
@@ -191,7 +183,7 @@ class Assignments:
             for call in walk(function) if depth else ():
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
                     own = isinstance(call.func.value, ast.Name) and call.func.value.id == "self"
-                    method = self._project.method(owner, call.func.attr) if own else None
+                    method = self.method(owner, call.func.attr) if own else None
                     found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
             self._settings[key] = frozenset(found)
         return self._settings[key]

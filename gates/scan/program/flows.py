@@ -55,7 +55,7 @@ class Flows:
                 yield from _standing(value)
         for function in self._functions.get(name, ()):
             for node in inner(function, ast.Return):
-                yield from _standing(node.value) if isinstance(node, ast.Return) and node.value else ()
+                yield from _standing(node.value) if node.value else ()
         for function in self._taking.get(name, ()):
             yield from self._passed(function, name)
 

@@ -20,43 +20,12 @@ _SAME = {
 }
 _IN_OPTIM = re.compile(r"torch\.optim\.[a-z_0-9]+\.([A-Z]\w*)")
 
-LIBRARIES = frozenset(
-    {
-        "accelerate",
-        "apex",
-        "bitsandbytes",
-        "composer",
-        "deepspeed",
-        "fairscale",
-        "hydra",
-        "ignite",
-        "jax",
-        "lightning",
-        "matplotlib",
-        "mlflow",
-        "numpy",
-        "omegaconf",
-        "pandas",
-        "peft",
-        "pytorch_lightning",
-        "ray",
-        "scipy",
-        "sklearn",
-        "tensorboard",
-        "tensorboardX",
-        "tensorflow",
-        "timm",
-        "torch",
-        "torchaudio",
-        "torchmetrics",
-        "torchvision",
-        "tqdm",
-        "transformers",
-        "triton",
-        "wandb",
-        "xformers",
-    }
-)
+_LIBRARIES = """
+    accelerate apex bitsandbytes composer deepspeed fairscale hydra ignite jax lightning matplotlib mlflow
+    numpy omegaconf pandas peft pytorch_lightning ray scipy sklearn tensorboard tensorboardX tensorflow timm
+    torch torchaudio torchmetrics torchvision tqdm transformers triton wandb xformers
+"""
+LIBRARIES = frozenset(_LIBRARIES.split())
 
 SCALER = "torch.amp.GradScaler"
 OPTIMIZER = "torch.optim.Optimizer"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gates.code.stub import is_hollow
-from gates.code.syntax import SourceModule, live_statements, origin
-from gates.scan.program.nodes import DEFINED, chain_of, children, live_nodes_of, walk
+from gates.code.meanings import is_hollow
+from gates.code.syntax import live_statements, origin
+from gates.scan.program.nodes import DEFINED, chain_of, children, inner, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
@@ -66,24 +66,14 @@ class Module:
     path: str
     name: str
     package: str
-    source: SourceModule
+    tree: ast.Module
+    aliases: dict[str, str]  # what its imports are called in full
     parents: dict[ast.AST, ast.AST] = field(default_factory=dict)
-    walruses: bool = True  # whether there may be any
-
-    @property
-    def tree(self) -> ast.Module:
-        """Return the syntax tree."""
-        return self.source.tree
-
-    @property
-    def aliases(self) -> dict[str, str]:
-        """Return what the imports of the file are called in full."""
-        return self.source.aliases
 
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
         """Return what each name of the module is bound to, statement by statement."""
-        return bindings_of(self.tree.body, self.package, walruses=self.walruses)
+        return bindings_of(self.tree, self.package)
 
     @cached_property
     def stars(self) -> list[str]:
@@ -116,8 +106,9 @@ class Module:
             if isinstance(node, ast.Attribute):
                 found[node.attr].append(node)
             elif isinstance(node, ast.Name):
-                meant = self.aliases.get(node.id, node.id).rpartition(".")[2]
-                for name in dict.fromkeys((node.id, meant)):
+                found[node.id].append(node)
+                meant = self.aliases.get(node.id)
+                if meant is not None and (name := meant.rpartition(".")[2]) != node.id:
                     found[name].append(node)
         return found
 
@@ -181,18 +172,6 @@ class Module:
             found |= todo
         return frozenset(found)
 
-    @cached_property
-    def turned(self) -> dict[ast.AST, set[str]]:
-        """Return the variables of each function's comprehensions, which mean nothing further out."""
-        found: dict[ast.AST, set[str]] = defaultdict(set)
-        for node in self.live.get(ast.comprehension, ()):
-            names = {n.id for n in walk(node.target) if isinstance(n, ast.Name)}  # type: ignore[attr-defined]
-            around = (
-                a for a in self.ancestors(node) if isinstance(a, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            )
-            found[next(around, self.tree)] |= names
-        return found
-
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a live node stands in, from the inside out."""
         _ = self.live
@@ -228,10 +207,11 @@ def _standing_for(value: ast.expr) -> Iterator[str]:
         yield from (name for part in value.elts for name in _standing_for(part))
 
 
-def bindings_of(body: list[ast.stmt], package: str, *, walruses: bool = True) -> dict[str, list[Binding]]:
-    """Return what the statements of a body bind, those in its blocks too, definitions unopened."""
+def bindings_of(around: Function | ast.Module, package: str) -> dict[str, list[Binding]]:
+    """Return what the statements of a function or file bind, those in its blocks too, definitions unopened."""
     found: dict[str, list[Binding]] = defaultdict(list)
-    for node in live_statements(body):
+    walruses = inner(around, ast.NamedExpr)
+    for node in live_statements(around.body):
         for name, binding in _bound(node, package):
             found[name].append(binding)
         if walruses:
@@ -269,9 +249,9 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
 
 def _walruses(node: ast.stmt) -> Iterator[tuple[str, Binding]]:
     for child in children(node):
-        for inner in walk(child) if isinstance(child, ast.expr) else ():
-            if isinstance(inner, ast.NamedExpr):
-                yield inner.target.id, Binding("value", inner.value)
+        for each in walk(child) if isinstance(child, ast.expr) else ():
+            if isinstance(each, ast.NamedExpr):
+                yield each.target.id, Binding("value", each.value)
 
 
 def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
@@ -289,9 +269,9 @@ def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]
 
 
 def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
-    for inner in walk(target):
-        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-            yield inner.id, Binding("opaque")
+    for each in walk(target):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+            yield each.id, Binding("opaque")
 
 
 def is_abstract(node: ast.AST) -> bool:

@@ -5,35 +5,17 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gates.code.syntax import live_children
+from gates.code.syntax import HOLDING, live_children
 
 N = TypeVar("N")
 T = TypeVar("T")
+A = TypeVar("A", bound=ast.AST)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
 BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
-_MAY_BE_DEAD = frozenset(
-    {
-        ast.Module,
-        ast.FunctionDef,
-        ast.AsyncFunctionDef,
-        ast.ClassDef,
-        ast.If,
-        ast.For,
-        ast.AsyncFor,
-        ast.While,
-        ast.With,
-        ast.AsyncWith,
-        ast.Try,
-        ast.TryStar,
-        ast.ExceptHandler,
-        ast.Match,
-        ast.match_case,
-        ast.IfExp,
-    }
-)  # in whose parts some may never run
-_CHILDREN, _BELOW, _INNER, _TEXT = "_gates_children", "_gates_below", "_gates_inner", "_gates_text"
+_MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts some may never run
+_CHILDREN, _INNER = "_gates_children", "_gates_inner"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
 _SCALARS = frozenset({"ctx", "id", "attr", "arg"})
@@ -61,8 +43,9 @@ def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
     if not fields:
         return _NONE
     found: list[ast.AST] = []
+    own = node.__dict__
     for name in fields:
-        value = getattr(node, name, None)
+        value = own.get(name)
         if isinstance(value, ast.AST):
             found.append(value)
         elif isinstance(value, list):
@@ -84,37 +67,31 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 def below(node: ast.AST) -> tuple[ast.AST, ...]:
     """Return a node and all below it, level by level; what is below is kept."""
-    found: tuple[ast.AST, ...] | None = node.__dict__.get(_BELOW)
-    if found is None:
-        level, nodes = [node], []
-        while level:
-            level = [child for here in level for child in children(here)]
-            nodes += level
-        found = node.__dict__[_BELOW] = tuple(nodes)
-    return (node, *found)  # one that holds itself would stay for good
+    return (node, *kept(node, _all_below))  # one that holds itself would stay for good
 
 
-def inner(node: ast.AST, *kinds: type[ast.AST]) -> tuple[ast.AST, ...]:
-    """Return what a node holds, of some kinds or all, but for what stands in definitions inside of it."""
-    kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]] = node.__dict__.setdefault(_INNER, {})
-    found = kept.get(kinds) if kinds else _inside(node, kept)
-    if found is None:
-        found = kept[kinds] = tuple(child for child in _inside(node, kept) if isinstance(child, kinds))
-    return found
+def _all_below(node: ast.AST) -> tuple[ast.AST, ...]:
+    level, nodes = [node], []
+    while level:
+        level = [child for here in level for child in children(here)]
+        nodes += level
+    return tuple(nodes)
 
 
-def _inside(node: ast.AST, kept: dict[tuple[type[ast.AST], ...], tuple[ast.AST, ...]]) -> tuple[ast.AST, ...]:
-    """Return all that a node holds outside of inner definitions, the last first."""
-    if () not in kept:
-        found: list[ast.AST] = []
+def inner(node: ast.AST, kind: type[A]) -> tuple[A, ...]:
+    """Return what a node holds of a kind, the last first, but for what stands in definitions inside of it."""
+    known: dict[type[A], tuple[A, ...]] = node.__dict__.setdefault(_INNER, {})
+    if kind not in known:
+        found: list[A] = []
         stack = list(children(node))
         while stack:
             child = stack.pop()
-            found.append(child)
+            if isinstance(child, kind):
+                found.append(child)
             if not isinstance(child, DEFINITIONS):
                 stack += children(child)
-        kept[()] = tuple(found)
-    return kept[()]
+        known[kind] = tuple(found)
+    return known[kind]
 
 
 def kept(node: N, make: Callable[[N], T]) -> T:
@@ -129,11 +106,7 @@ def kept(node: N, make: Callable[[N], T]) -> T:
 
 def text_of(node: ast.AST) -> str:
     """Return the code of a node as `ast.unparse` writes it."""
-    own = node.__dict__
-    found: str | None = own.get(_TEXT)
-    if found is None:
-        found = own[_TEXT] = ast.unparse(node)
-    return found
+    return kept(node, ast.unparse)
 
 
 def chain_of(node: ast.AST) -> str | None:

@@ -1,17 +1,18 @@
 """A program: its modules, classes and functions, found by their names across files."""
 
 import ast
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from gates.code.syntax import Unparsed, parse
-from gates.scan.program.classes import Assignments, ClassInfo, Lineage
+from gates.scan.program.classes import ClassInfo, Lineage
 from gates.scan.program.flows import Flows
-from gates.scan.program.imports import Imports
+from gates.scan.program.known import LIBRARIES, canonical
 from gates.scan.program.module import Function, Module, name_of, package_of
 from gates.scan.program.nodes import definitions
-from gates.scan.program.scope import Scope
+from gates.scan.program.scope import BUILTINS, MAX_HOPS, Scope
 from gates.scan.program.types import Types
 
 
@@ -81,6 +82,98 @@ def _is_of_head(node: ast.AST, function: ast.AST) -> bool:
     return node is function.returns or node in function.decorator_list
 
 
+class Imports:
+    """Answers what dotted names of a program's modules mean."""
+
+    def __init__(self, project: "Project") -> None:
+        self._project = project
+        self._by_name = project.by_name
+        self._packages = {name for name, path in self._by_name.items() if path.endswith("__init__.py")}
+        self._folders = {part for name in self._by_name for part in self._tops(name)}
+        self._suffixes: dict[str, list[str]] = defaultdict(list)
+        for name, path in self._by_name.items():
+            parts = name.split(".")
+            for at in range(1, len(parts)):
+                self._suffixes[".".join(parts[at:])].append(path)
+        self._canonical: dict[tuple[str, str], str] = {}
+        self._starred: dict[tuple[str, str], str | None] = {}
+
+    def find_module(self, name: str, near: Module) -> Module | None:
+        """Return a module by its name: from the root, beside the one that asks, or the only one that ends so."""
+        path = self._path(name, near)
+        return self._project.module(path) if path is not None else None
+
+    def _path(self, name: str, near: Module) -> str | None:
+        if name in self._by_name:
+            return self._by_name[name]
+        first = name.partition(".")[0]
+        if self._means_library(first, near):
+            return None
+        beside = f"{near.package}.{name}" if near.package else name
+        if beside in self._by_name:
+            return self._by_name[beside]
+        if first in sys.stdlib_module_names:
+            return None
+        found = self._suffixes.get(name, [])
+        return found[0] if len(found) == 1 else None
+
+    def _means_library(self, first: str, near: Module) -> bool:
+        """Return whether an import means a library, and not a package's own `torch.py` or `logging.py`."""
+        if first in LIBRARIES:
+            return first not in self._folders
+        return first in sys.stdlib_module_names and near.package in self._packages
+
+    def canonical(self, dotted: str, near: Module) -> str:
+        """Return the name under which something is defined, re-exports followed."""
+        key = (dotted, near.package)
+        if key not in self._canonical:
+            self._canonical[key] = dotted  # a circle ends here
+            self._canonical[key] = self._followed(dotted, near, MAX_HOPS)
+        return self._canonical[key]
+
+    def _followed(self, dotted: str, near: Module, hops: int) -> str:
+        parts = dotted.split(".")
+        for at in range(len(parts), 0, -1):
+            module = self.find_module(".".join(parts[:at]), near)
+            if module is None:
+                continue
+            rest = parts[at:]
+            if not rest:
+                return module.name
+            named = self._bound(rest[0], module, hops) or self.starred(rest[0], module) or f"{module.name}.{rest[0]}"
+            return canonical(".".join([named, *rest[1:]]))
+        return canonical(dotted)
+
+    def _bound(self, name: str, module: Module, hops: int) -> str | None:
+        """Return the full name of what a module binds a name to."""
+        return self._project.scope_of(module.tree, module)._name(name, hops) if name in module.bindings else None  # noqa: SLF001
+
+    def starred(self, name: str, module: Module) -> str | None:
+        """Return the full name of what came with `import *`."""
+        key = (name, module.path)
+        if module.stars and key not in self._starred:
+            self._starred[key] = None  # a circle gives nothing
+            self._starred[key] = self._from_stars(name, module)
+        return self._starred.get(key)
+
+    def _from_stars(self, name: str, module: Module) -> str | None:
+        found = [(star, self.find_module(star, module)) for star in module.stars]
+        for _, source in found:
+            if source is not None and source is not module and (name in source.bindings or source.stars):
+                named = self._bound(name, source, MAX_HOPS - 1) or self.starred(name, source)
+                if named is not None:
+                    return named
+        outside = [star for star, source in found if source is None]
+        if len(outside) == 1 and name not in BUILTINS and name not in module.bindings:
+            return canonical(f"{outside[0]}.{name}")
+        return None
+
+    def _tops(self, name: str) -> Iterator[str]:
+        """Yield the folders on the way to a module that are in no package: those that an import may begin with."""
+        parts = name.split(".")[:-1]
+        yield from (part for at, part in enumerate(parts) if ".".join(parts[:at]) not in self._packages)
+
+
 class Project:
     """All modules of a program, and where their names lead: one door to what its parts answer.
 
@@ -99,7 +192,7 @@ class Project:
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
         self._loaded: dict[str, Module | None] = {}
-        names, imports, assignments = Definitions(self), Imports(self), Assignments(self)
+        names, imports = Definitions(self), Imports(self)
         self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
         self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
         self._index = names.index
@@ -107,7 +200,7 @@ class Project:
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
         self.ancestors_of, self.order_of, self.below = lineage.ancestors_of, lineage.order_of, lineage.below
-        self.is_reset, self.attributes_set = assignments.is_reset, assignments.attributes_set
+        self.is_reset, self.attributes_set = lineage.is_reset, lineage.attributes_set
         self.types = Types(self)
         self.flows = Flows(self)
 
@@ -172,5 +265,4 @@ def module_of(path: str, raw: bytes) -> Module:
     """Parse one file; raise `Unparsed` with the place and the reason."""
     package = package_of(path)
     source = parse(raw, path, package)
-    plain = raw.isascii() and b"coding" not in raw[:200]
-    return Module(path, name_of(path), package, source, walruses=not plain or b":=" in raw)
+    return Module(path, name_of(path), package, source.tree, source.aliases)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gates.scan.program.module import Binding, Function, Module, bindings_of, tail_of
-from gates.scan.program.nodes import text_of
+from gates.scan.program.nodes import inner, text_of, walk
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
@@ -38,16 +38,18 @@ class Scope:
         """Return what the names of this scope alone are bound to, its parameters included."""
         if self.function is None:
             return self.module.bindings
-        body = [] if isinstance(self.function, ast.Lambda) else self.function.body
-        found = bindings_of(body, self.module.package, walruses=self.module.walruses)
-        arguments = self.function.args
+        function = self.function
+        found = {} if isinstance(function, ast.Lambda) else bindings_of(function, self.module.package)
+        arguments = function.args
         for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             found.setdefault(arg.arg, []).insert(0, Binding("parameter", arg.annotation))
         for star in (arguments.vararg, arguments.kwarg):
             if star:
                 found.setdefault(star.arg, []).insert(0, Binding("opaque"))
-        for name in self.module.turned.get(self.function, ()):
-            found.setdefault(name, [Binding("opaque")])
+        for turned in inner(function, ast.comprehension):
+            for node in walk(turned.target):
+                if isinstance(node, ast.Name):
+                    found.setdefault(node.id, [Binding("opaque")])
         return found
 
     @property

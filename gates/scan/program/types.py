@@ -3,9 +3,9 @@
 import ast
 from typing import TYPE_CHECKING
 
-from gates.scan.program.known import OPTIMIZER, SCHEDULER, is_kind
+from gates.scan.program.known import MODULE, OPTIMIZER, SCHEDULER, is_kind
 from gates.scan.program.module import Binding, Function, is_property, tail_of
-from gates.scan.program.nodes import inner, is_none, kept
+from gates.scan.program.nodes import inner, is_none
 from gates.scan.program.scope import PREPARES, SAME, UNKNOWN, Scope
 
 if TYPE_CHECKING:
@@ -16,14 +16,8 @@ MAX_DEPTH = 5
 SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
 MAX_BASES = 6
 PROTOCOL = "typing.Protocol"
-READ = {"torch", "builtins", "str", "int", "float", "bool", "dict", "list", "tuple", "set"} | {
-    "object",
-    "abc",
-    "typing",
-    "enum",
-    "collections",
-    "contextlib",
-}  # all kinds are known
+_READ = "torch builtins str int float bool dict list tuple set object abc typing enum collections contextlib"
+READ = frozenset(_READ.split())  # all kinds are known
 _KINDS = {"dict": (ast.Dict, ast.DictComp), "list": (ast.List, ast.ListComp), "set": (ast.Set, ast.SetComp)}
 LITERALS: dict[type[ast.AST], str] = {kind: name for name, kinds in _KINDS.items() for kind in kinds}
 UNIONS = {"typing.Optional", "typing.Union", "typing.Annotated"}
@@ -184,7 +178,7 @@ class Types:
             return SCHEDULER
         target = self.function(node, scope)
         if target is None:
-            return named if named and any(is_kind(named, k) for k in _MAKERS) else None
+            return named if named and any(is_kind(named, k) for k in (SCHEDULER, OPTIMIZER, MODULE)) else None
         inner_scope = self._project.scope_of(target, scope.module)
         annotated = self._annotated(target.returns, inner_scope) if target.returns else None
         if annotated is not None:  # a scheduler annotated as an optimizer is one by its name
@@ -217,17 +211,9 @@ class Types:
         return found[0] if found else None
 
 
-_MAKERS = ("torch.optim.lr_scheduler.LRScheduler", "torch.optim.Optimizer", "torch.nn.Module")
-
-
 def _returned(function: Function) -> list[ast.expr]:
-    """Return what a function returns, which is looked for once."""
-    return kept(function, _found_returned)
-
-
-def _found_returned(function: Function) -> list[ast.expr]:
-    found = (node.value for node in inner(function, ast.Return) if isinstance(node, ast.Return))
-    return [value for value in found if value is not None]
+    """Return what a function returns."""
+    return [node.value for node in inner(function, ast.Return) if node.value is not None]
 
 
 def one(found: set[str | None]) -> str | None:

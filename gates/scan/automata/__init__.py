@@ -1,1 +1,0 @@
-"""The language of orders: expressions over event names, searched with automata."""
