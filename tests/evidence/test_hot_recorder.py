@@ -142,3 +142,11 @@ def test_sampling_tells_the_line_of_a_wait(loading: Loading) -> None:
     other.start()
     other.join()
     assert elsewhere == [False]
+
+
+@pytest.mark.parametrize("root", ["/home/p", "/usr/lib/python3/site-packages/p"])
+def test_what_is_installed_inside_of_the_project_is_not_its_own(root: str) -> None:
+    own, foreign = [f"{root}/pkg/a.py", f"{root}/site-packages-mirror/b.py"], f"{root}/.venv/lib/site-packages/c.py"
+    places = Places(root)
+    assert [places.shown(path) for path in own] == ["pkg/a.py", "site-packages-mirror/b.py"]
+    assert [places.shown(path) for path in (foreign, "/home/other/a.py", "<string>")] == [None] * 3
