@@ -181,7 +181,6 @@ def read_times(text: str, form: str) -> dict[str, float]:
 
 
 def _shown(error: Exception) -> str:
-    """Return in words what a file lacks."""
     return f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
 
 

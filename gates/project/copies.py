@@ -171,7 +171,6 @@ def _copy(source: Path, target: Path, root: Path, copy: Path) -> None:
 
 
 def _bytes_of(root: Path) -> int:
-    """Return how much the files of a project take that are copied."""
     total = 0
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if not is_left_out(Path(folder, name))]
