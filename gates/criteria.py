@@ -177,7 +177,6 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
             )
 
 
-OPTIONAL = "what verifies it is optional"
 NAMED = 5
 OPEN = (Status.PARTIAL, Status.UNVERIFIED)  # could still go either way
 
@@ -215,8 +214,8 @@ def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) 
         said = any(f.blocks or f.leaves_open for f in told)
         if not said and status not in {Status.PASS, Status.WAIVED}:
             name = criterion.id
-            unmeasured = (f.message for f in told if f.outcome is Outcome.NOT_APPLICABLE and f.expected)
-            message = f"Nothing was seen to hold of {name}: {next(unmeasured, OPTIONAL)}."
+            not_asked = [f.message for f in told if f.outcome is Outcome.NOT_APPLICABLE and f.expected]
+            message = f"Nothing was seen to hold of {name}: {(*not_asked, 'what verifies it is optional')[0]}."
             fix = f"Bind {name} to a test or measure of level must that applies here."
             about = partial(Finding, check=f"seen:{name}", criterion=name, level=criterion.level)
             yield _unseen(about, task.place(criterion), message, "nothing seen", fix)
