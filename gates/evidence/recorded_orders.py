@@ -87,8 +87,7 @@ def _orders(rule: Rule) -> Iterator[RuntimeOrder]:
         for one in orders:
             if one.order.names <= {*WORDS, *MARKERS}:  # of what cannot be seen here, nothing may depend
                 own = {"order": one.order.text, "at": sorted(one.at), "problem": one.says or form.problem}
-                how = {"demanded": demanded, "within_turn": form.scope == "iteration"}
-                yield RuntimeOrder.model_validate({**about, **own, **how})
+                yield RuntimeOrder.model_validate({**about, **own, "demanded": demanded})
 
 
 @dataclass(frozen=True)
