@@ -111,7 +111,7 @@ class Pattern:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise PatternError(f"not a pattern of Python: {getattr(error, 'msg', error)}") from error
         if len(statements) != 1:
-            raise PatternError(f"expected one statement, found {len(statements)}; 'events' have an order")
+            raise PatternError(f"expected an expression or a statement, found {len(statements)}")
         only = statements[0]
         body = only.value if isinstance(only, ast.Expr) else only
         if isinstance(body, ast.Name) and body.id.startswith((HOLE, MANY)):
