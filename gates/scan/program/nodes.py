@@ -82,16 +82,18 @@ def inner(node: ast.AST, kind: type[A]) -> tuple[A, ...]:
     """Return what a node holds of a kind, the last first, but for what stands in definitions inside of it."""
     known: dict[type[A], tuple[A, ...]] = node.__dict__.setdefault(_INNER, {})
     if kind not in known:
-        found: list[A] = []
-        stack = list(children(node))
-        while stack:
-            child = stack.pop()
-            if isinstance(child, kind):
-                found.append(child)
-            if not isinstance(child, DEFINITIONS):
-                stack += children(child)
-        known[kind] = tuple(found)
+        known[kind] = tuple(child for child in kept(node, _all_inner) if isinstance(child, kind))
     return known[kind]
+
+
+def _all_inner(node: ast.AST) -> tuple[ast.AST, ...]:
+    found, stack = [], list(children(node))
+    while stack:
+        child = stack.pop()
+        found.append(child)
+        if not isinstance(child, DEFINITIONS):
+            stack += children(child)
+    return tuple(found)
 
 
 def kept(node: N, make: Callable[[N], T]) -> T:
