@@ -197,7 +197,7 @@ class Choice:
         if rule.form.members:
             return {shown for shown in self._trees if self._lacks(shown)}, set()
         if not rule.events:
-            shapes = (rule.form, *rule.form.kept)
+            shapes = (rule.form, *(rule.form.kept if kept else ()))
             return {s for s in self._trees if any(_may_fit(each, partial(self._fits, s)) for each in shapes)}, set()
         possible = {
             shown: frozenset(kind.name for kind in rule.events if any(p.text in held for p in kind.code.patterns))
