@@ -24,9 +24,11 @@ from .observing import (
     changed,
     copied,
     dtype_name,
+    gradients,
     has_finite_gradients,
     has_gradient,
     held,
+    is_finite,
     rates,
     returned_by,
     same,
@@ -84,18 +86,14 @@ class Gradients:
         Others that were put in their place are not the same.
         """
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
-        now = _gradients(optimizer)
+        now = gradients(optimizer)
         if any(id(grad) in before for grad in now):
             self._scene.tell("uncleared", optimizers=[self._scene.number(optimizer)])
         self._used[id(optimizer)] = now
 
 
-def _gradients(optimizer: Optimizer) -> list[Tensor]:
-    return [param.grad for param in held(optimizer) if param.grad is not None]
-
-
 def _length(optimizer: Optimizer) -> float:
-    grads = [grad for grad in _gradients(optimizer) if not grad.is_sparse]
+    grads = [grad for grad in gradients(optimizer) if not grad.is_sparse]
     return float(torch.nn.utils.get_total_norm(grads)) if grads else 0.0
 
 
@@ -113,7 +111,7 @@ class Spoiled:
             for name, tensor in owned:
                 if id(tensor) not in self._known and tensor.is_floating_point():
                     self._known.add(id(tensor))
-                    if _is_finite(tensor):
+                    if is_finite(tensor):
                         self._finite[id(tensor)] = (f"{kind} {name}", tensor)
 
     def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
@@ -121,15 +119,11 @@ class Spoiled:
         sums = [tensor.detach().sum(dtype=torch.float64) for _, tensor in self._finite.values()]
         if all(map(math.isfinite, map(float, sums))):
             return
-        gone = {key: name for key, (name, tensor) in self._finite.items() if not _is_finite(tensor)}
+        gone = {key: name for key, (name, tensor) in self._finite.items() if not is_finite(tensor)}
         for key in gone:
             del self._finite[key]
         if gone:
             self._scene.tell("spoiled", names=sorted(gone.values()))
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    return bool(torch.isfinite(tensor.detach()).all())
 
 
 class Hidden:

@@ -215,8 +215,17 @@ def has_gradient(param: Tensor) -> bool:
 
 def has_finite_gradients(optimizer: Optimizer) -> bool:
     """Return whether all gradients of an optimizer are finite, or there are none."""
-    grads = (param.grad for param in held(optimizer) if param.grad is not None and not param.grad.is_sparse)
-    return all(bool(torch.isfinite(grad).all()) for grad in grads)
+    return all(is_finite(grad) for grad in gradients(optimizer) if not grad.is_sparse)
+
+
+def gradients(optimizer: Optimizer) -> list[Tensor]:
+    """Return the gradients that the parameters of an optimizer have."""
+    return [param.grad for param in held(optimizer) if param.grad is not None]
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Return whether all numbers of a tensor are finite."""
+    return bool(torch.isfinite(tensor.detach()).all())
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .observing import Reached, Scene, held
+from .observing import Reached, Scene, held, is_finite
 
 STEPS = 3
 CALLS = 64
@@ -144,7 +144,7 @@ class Reference:
             "outputs_off": off,
             "parameters": len(known),
             "left_out": sum(true is None and bool(_used(param).any()) for param, true in pairs),
-            "finite": bool(torch.isfinite(actual).all() and torch.isfinite(true).all()),
+            "finite": is_finite(actual) and is_finite(true),
             **_told(actual, true),
             "length": float(true.norm()),
             "lost": float(lost.double().mean()),
@@ -159,7 +159,7 @@ def _used(param: Tensor) -> Tensor:
 def _told(actual: Tensor, true: Tensor) -> dict[str, float | None]:
     """Return the factor by which gradients are too large, and the distance from the reference with and without it."""
     length = true.norm()
-    if not bool(torch.isfinite(actual).all() and torch.isfinite(true).all()) or length <= TINY:
+    if not (is_finite(actual) and is_finite(true)) or length <= TINY:
         return {"factor": None, "error": None, "error_less_factor": None}
     factor = float(actual @ true / (true @ true))
     error = float((actual - true).norm() / length)
