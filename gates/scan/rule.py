@@ -22,9 +22,9 @@ def _listed(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-def _shaped(value: object) -> object:
-    """Take a pattern for a shape that consists of it."""
-    return tuple({"pattern": item} if isinstance(item, str) else item for item in _listed(value))
+def _short(key: str) -> BeforeValidator:
+    """Let a text stand for a mapping that has nothing but it under a key."""
+    return BeforeValidator(lambda value: tuple({key: v} if isinstance(v, str) else v for v in _listed(value)))
 
 
 def _parsed(value: object) -> Pattern:
@@ -48,7 +48,7 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed)]
 Regex = Annotated[re.Pattern[str], PlainValidator(_compiled)]
 Patterns = Annotated[tuple[Annotated[Pattern, PlainValidator(_parsed)], ...], BeforeValidator(_listed)]
 Part = Annotated[Pattern | str, PlainValidator(_part)]  # a pattern, or a kind of surroundings
-Shapes: TypeAlias = Annotated[tuple["Shape", ...], BeforeValidator(_shaped)]
+Shapes: TypeAlias = Annotated[tuple["Shape", ...], _short("pattern")]
 
 
 class Constraint(Model):
@@ -146,11 +146,7 @@ class OrderForm(Model):
     at: Annotated[str, Field(pattern=r"^[a-z_| ]+$")] = "last"
 
 
-def _orders(value: object) -> object:
-    return tuple({"order": item} if isinstance(item, str) else item for item in _listed(value))
-
-
-Orders: TypeAlias = Annotated[tuple[OrderForm, ...], BeforeValidator(_orders)]
+Orders: TypeAlias = Annotated[tuple[OrderForm, ...], _short("order")]
 
 
 def _events(value: object) -> object:
