@@ -300,7 +300,7 @@ def untracked_data(told: Told, task: Task, context: Context) -> tuple[str, ...]:
 def other_code(folder: Path, task: Task, context: Context) -> tuple[str, ...]:
     """Return the files that modules of the implementation came from which are equal to none of it: a stale copy."""
     with suppress(EvidenceUnavailable, OSError):
-        own = {path.read_bytes() for path in files_of(task.implementation, context.root)}
         found = [path for path in map(Path, sorted({*Traced.read(folder).foreign})) if path.is_file()]
+        own = {path.read_bytes() for path in files_of(task.implementation, context.root)} if found else set()
         return tuple(printable(str(path)) for path in found if path.read_bytes() not in own)
     return ()
