@@ -26,7 +26,7 @@ from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.fitness import contended, disturbed
-from gates.measuring.interval import TIME_UNITS, is_time
+from gates.measuring.interval import SECONDS, TIME_UNITS, is_time
 from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
 from gates.measuring.session import measure
@@ -43,7 +43,6 @@ MAX_BYTES = 64 * 1024 * 1024
 MOST_READ = 1_000_000  # bytes of a file whose syntax is read
 COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 MANY = 10  # different times: fewer may be the same by chance
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 SLACK_S = 0.05
 LIMIT_S = 60.0
 LISTED = """
@@ -169,10 +168,8 @@ def timed(
 ) -> MeasurementRun:
     """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
 
-    before = Recalled(attempts=earlier)
-
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
-        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": before})
+        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": Recalled(attempts=earlier)})
 
     return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
 

@@ -26,8 +26,6 @@ from gates.task.task import Measure
 from gates.words import shown
 
 ALPHA = 1 - LEVEL
-
-
 BYTES = "bytes"
 BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"

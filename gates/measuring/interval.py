@@ -24,7 +24,8 @@ UNITS: dict[str, tuple[str, ...]] = {
     unit.lower(): (unit,) for unit in ("s", "ms", "us", "ns", "KiB", "MiB", "GiB")
 }  # that names end in
 UNITS |= {"bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"), "mb": ("MB", "MiB"), "gb": ("GB", "GiB")}
-TIME_UNITS = frozenset({"s", "ms", "us", "ns"})
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+TIME_UNITS = frozenset(SECONDS)
 
 
 class NotEnough(Exception):
