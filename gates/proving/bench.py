@@ -75,8 +75,8 @@ class Bench:
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
         imported = {"modules": list(modules_of(self._task, self.look)), "packages": self.packages}
         common = {**limits, **imported, "pristine": str(self.pristine)}
-        longest = max((fault["limit_s"] for fault in faults), default=0)
-        limit_s = max(deadline - time.time(), 0) + 6 * longest + EXTRA_S
+        longest = max((fault["tests_s"] for fault in faults), default=0)
+        limit_s = max(deadline - time.time(), 0) + 30 * longest + self.look.timeout_s + EXTRA_S
         plans, jobs = list[Told](), len(self._copies)
         for number, root in enumerate(self._copies):
             own = scratch / str(number)

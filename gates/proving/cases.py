@@ -19,7 +19,7 @@ from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.task import Criterion, Task
 from gates.words import printable
 
-STARTUP_S, LEAST_S = 0.5, 5.0
+STARTUP_S = 0.5
 SESSION_S = 0.2  # what pytest takes for no test at all
 COPIES = 2
 SAMPLE = 40  # faults of one criterion
@@ -49,13 +49,13 @@ class Baseline:
         """Return the most memory that the run held."""
         return (self.run and self.run.process.peak_memory_bytes) or 0
 
-    def limit_s(self, tests: Iterable[str]) -> float:
-        """Return how long some tests may take with a fault in."""
-        return max(LEAST_S, 5 * (self.around_s + sum(self.seconds.get(test, 0) for test in tests)))
+    def tests_s(self, tests: Iterable[str]) -> float:
+        """Return how long some tests took."""
+        return sum(self.seconds.get(test, 0) for test in tests)
 
     def workers(self, tests: Iterable[Sequence[str]]) -> int:
         """Return how many workers pay for their start, in which each imports all anew; each fault has its tests."""
-        works_s = [2 * (SESSION_S + sum(self.seconds.get(test, 0) for test in own)) for own in tests]
+        works_s = [2 * (SESSION_S + self.tests_s(own)) for own in tests]
         return max(1, min(COPIES, len(works_s), os.cpu_count() or 1, int(1 + sum(works_s) / (2 * self.around_s))))
 
     def tried(
@@ -65,7 +65,7 @@ class Baseline:
         asked = []
         for name, (fault, tests) in faults.items():
             about = {"id": name, "file": fault.location.path, "ways": [{"text": fault.text}]}
-            asked.append({**about, "tests": tests, "limit_s": self.limit_s(tests)})
+            asked.append({**about, "tests": tests, "tests_s": self.tests_s(tests)})
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 

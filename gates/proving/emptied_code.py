@@ -221,7 +221,7 @@ class _Trial:
             "file": subject.file.path,
             "ways": [{"text": way.text(subject.file, mark, places), "mark": str(mark)} for way, mark in marks],
             "tests": subject.tests,
-            "limit_s": self._baseline.limit_s(subject.tests),
+            "tests_s": self._baseline.tests_s(subject.tests),
             "each": _sampled(subject.tests) if self._is_asked(subject) else [],
             "listen": dict(self._listened(subject)),
             "of": subject.told.criterion,

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from gates.child.trying.keeping import lines_in
 from gates.commands.prove import ProveRequest, perform
 from gates.config import Project, Settings
 from gates.errors import UsageError
-from gates.proving import cases
 from gates.proving.proof import CriterionProof, End, Proof, Standing
 
 
@@ -35,14 +33,7 @@ def proof_of(root: Path) -> Proof:
 
 
 @pytest.fixture(scope="module")
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patched:
-        yield patched
-
-
-@pytest.fixture(scope="module")
-def rigged(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> tuple[Path, Proof, int, str]:
-    patch.setattr(cases, "LEAST_S", 1.5)
+def rigged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Proof, int, str]:
     root = a_rigged_project(tmp_path_factory.mktemp("rigged"))
     text, code = perform(a_request(root), say=lambda _line: None)
     return root, proof_of(root), code, text
@@ -194,12 +185,12 @@ def test_tests_that_do_not_end_are_unproved_and_not_skipped(tmp_path: Path) -> N
     )
     task = SMALL["tasks/T1.yaml"].partition("  - id")[0] + criteria
     root = a_project(tmp_path / "project", {"tasks/T1.yaml": task, "tests/test_core.py": HANGING})
-    _, code = perform(a_request(root, timeout_s=3), say=lambda _line: None)
+    _, code = perform(a_request(root, timeout_s=6), say=lambda _line: None)
     proof = proof_of(root)
     assert code == 3
     assert [one.standing for one in proof.criteria] == [Standing.UNPROVED] * 2
     assert [one.notes for one in proof.criteria] == [()] * 2
-    while_running = "stopped at the time limit of 3 s while running tests/test_core.py::test_double"
+    while_running = "stopped at the time limit of 6 s while running tests/test_core.py::test_double"
     assert all(one.problem.endswith(while_running) for one in proof.criteria)
 
 

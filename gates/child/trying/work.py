@@ -16,6 +16,7 @@ from .values import HEARD
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
+TIMES, LEAST_S = 5, 5.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
 
@@ -30,6 +31,7 @@ class Worker:
         self._copy = Copy(self._root, Path(plan["pristine"]))
         self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
+        self._start_s = 0.0  # what a session takes beside its tests
         self._controls: dict[tuple[str, ...], Told] = {}
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
@@ -40,7 +42,7 @@ class Worker:
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
                 return {"id": fault["id"], "tries": tries, "late": True}
-            found = self._noticed(fault["file"], way["text"], tests, float(fault["limit_s"]))
+            found = self._noticed(fault["file"], way["text"], tests, self._limit_s(fault))
             called = not way.get("mark") or Path(way["mark"]).exists()
             tries.append({**found, "called": called})
             survived = found["end"] == "survived" and not found["idle"]
@@ -58,17 +60,19 @@ class Worker:
         """
         noticed: set[str] = set()
         missed: set[str] = set()
+        limit_s = self._limit_s(fault)
         for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
-                failed, passed = _ends(self._with(fault["file"], way["text"], left, float(fault["limit_s"]), *EACH))
-                found = (
-                    failed and failed & _ends(self._without(fault["file"], sorted(failed), fault["limit_s"], *EACH))[1]
-                )
+                failed, passed = _ends(self._with(fault["file"], way["text"], left, limit_s, *EACH))
+                found = failed and failed & _ends(self._without(fault["file"], sorted(failed), limit_s, *EACH))[1]
                 self._noticing |= {_function(fault, test) for test in found}
                 noticed |= found
                 missed |= passed
         return {"id": fault["id"], "noticed": sorted(noticed), "missed": sorted(missed)}
+
+    def _limit_s(self, fault: Told) -> float:
+        return max(LEAST_S, TIMES * (self._start_s + float(fault["tests_s"])))
 
     def _known(self, tests: list[str]) -> list[str]:
         return [test for test in tests if test in self._collected]
@@ -90,8 +94,8 @@ class Worker:
             control = self._control(name, tests[: _place(found["by"], tests)], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
-            if found["end"] == "timeout" and control["seconds"] * 5 > limit_s * 1.5:
-                limit_s = control["seconds"] * 5
+            if found["end"] == "timeout" and control["seconds"] * TIMES > limit_s * 1.5:
+                limit_s = control["seconds"] * TIMES
                 continue
             if control["end"] == "survived":
                 return found
@@ -144,10 +148,10 @@ class Worker:
             "run": list(listen.values()),
             "listen": {key: (str(self._root / path), int(line)) for key, (path, _, line) in places.items()},
         }
-        limit_s = float(self._plan["collect_s"]) + max((float(fault["limit_s"]) for fault in faults), default=0)
+        limit_s = float(self._plan["collect_s"]) + max(map(self._limit_s, faults), default=0)
         session = self._session(tests, limit_s, *EACH, **facts)
         self._copy.restore()
-        told = session["events"]
+        self._start_s, told = session["seconds"], session["events"]
         self._collected = {event["id"] for event in told if event["event"] == "collected"}
         kinds = self._scratch / "kinds.json"
         kinds.write_text(json.dumps({e["key"]: e["kind"] for e in told if e["event"] == "kind"}), encoding="utf-8")
