@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, import_from, is_lazy, named, said
+from .asking import Unreachable, cuda_of_project, import_from, is_lazy, named, said
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -78,9 +78,8 @@ def alone() -> None:
 
 def _can_fork() -> bool:
     """Return whether no thread and no device would be lost in a fork."""
-    torch = sys.modules.get("torch")
     with suppress(OSError):
-        return len([*Path("/proc/self/task").iterdir()]) == 1 and not (torch and torch.cuda.is_initialized())
+        return len([*Path("/proc/self/task").iterdir()]) == 1 and cuda_of_project() is None
     return False
 
 

@@ -10,10 +10,12 @@ import inspect
 import io
 import json
 import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Sized
+from functools import partial
 from hmac import digest
 from itertools import islice
 from json import dumps
@@ -26,7 +28,6 @@ DEEPEST = 400
 FOREIGN = {"site-packages", "dist-packages"}
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120
 Place = tuple[str, int]
-Line = tuple[str, int, str]  # with the name of the function
 # our programs by a name of their own, wherever they lie; while they begin, nothing of the project comes before
 # the standard library
 BOOTSTRAP = """
@@ -60,16 +61,11 @@ class Places:
 
     def of(self, frame: FrameType | None) -> Place | None:
         """Return path and line of the innermost frame that lies in the project."""
-        line = self.line_of(frame)
-        return line[:2] if line else None
-
-    def line_of(self, frame: FrameType | None) -> Line | None:
-        """Return the same with the name of the function."""
         for _ in range(DEEPEST):
             if frame is None:
                 break
             if path := self.shown(frame.f_code.co_filename):
-                return path, frame.f_lineno, frame.f_code.co_qualname
+                return path, frame.f_lineno
             frame = frame.f_back
         return None
 
@@ -148,21 +144,28 @@ def program(work: Callable[[dict[str, Any], Teller], None]) -> Callable[[], None
     def main() -> None:
         question, tell = asked()
         tell("start")
-        try:
-            work(question, tell)
-        except Unreachable as error:
-            give_up(tell, str(error))
-        except SystemExit:
-            raise
-        except BaseException as error:  # noqa: BLE001  # whatever the project raises
-            print_without_us(type(error), error, error.__traceback__)
-            place = Places(question["root"]).innermost(error.__traceback__)
-            tell("raised", what=said(error), place=place)
-            leave(1)
-        tell("end")
-        leave()
+        code = carried_out(partial(work, question, tell), tell, question["root"])
+        if not code:
+            tell("end")
+        leave(code)
 
     return main
+
+
+def carried_out(work: Callable[[], None], tell: Teller, root: str) -> int:
+    """Do some work and tell of the exception that ends it; return the exit code that comes of it."""
+    try:
+        work()
+    except Unreachable as error:
+        tell("problem", what=str(error), place=None)
+        return 2
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001  # whatever the project raises
+        print_without_us(type(error), error, error.__traceback__)
+        tell("raised", what=said(error), place=Places(root).innermost(error.__traceback__))
+        return 1
+    return 0
 
 
 def command(python: str, program: str, *words: str) -> list[str]:
@@ -214,6 +217,18 @@ def found(path: str) -> Callable[..., Any]:
     return thing  # type: ignore[no-any-return]  # whatever can be called
 
 
+def torch_of_project() -> Any:  # noqa: ANN401
+    """Return torch, where the project has imported all of it."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and hasattr(torch, "Tensor") and hasattr(torch, "autograd") else None
+
+
+def cuda_of_project() -> Any:  # noqa: ANN401
+    """Return torch's module of CUDA, where the project computes on such a device."""
+    torch = torch_of_project()
+    return torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+
+
 def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noqa: ANN401  # anything
     """Run an awaitable to its end, and an iterator to the list of the `most` that it yields: not begun, it ran nothing.
 
@@ -260,15 +275,22 @@ def print_without_us(kind: type[BaseException], error: BaseException, trace: Tra
     sys.stderr.write("".join(shown.format()))
 
 
-def in_fork(tell: Teller, work: Callable[[], None]) -> int:
-    """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end."""
+def in_fork(tell: Teller, work: Callable[[], None], limit_s: float = 0.0) -> int:
+    """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end.
+
+    A time limit, where there is one, ends it by `SIGALRM`.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer Pythons warn of a fork where a library has started threads
         pid = os.fork()
     if not pid:
         tell.forked()
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
             work()
+        except SystemExit:
+            leave()
         except BaseException:  # noqa: BLE001  # what the project raises, `work` tells: this is a fault of ours
             traceback.print_exc()
             leave(1)
@@ -284,9 +306,3 @@ def leave(code: int = 0) -> NoReturn:
         except (OSError, ValueError):  # the project closed it
             continue
     os._exit(code)
-
-
-def give_up(tell: Teller, problem: str, place: dict[str, object] | None = None) -> NoReturn:
-    """Tell why it cannot be done, and leave."""
-    tell("problem", what=problem, place=place)
-    leave(2)

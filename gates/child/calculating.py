@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 from . import asking
-from .asking import DONE, Places, Teller, Unreachable, in_fork, message_of, resolve
+from .asking import DONE, Places, Teller, Unreachable, cuda_of_project, in_fork, message_of, resolve
 from .values import BOUND, MOST, encode, plain, repr_of
 
 TWICE_S = 2.0
@@ -194,11 +194,11 @@ def main(question: Told, tell: Teller) -> None:
     places = Places(question["root"])
     for call in question["calls"]:
         target, told = (None, {}) if "build" in call else _target(call, tell, places)
-        if _holds_device():
+        if cuda_of_project():
             told = not_run("its module takes the CUDA device when it is imported")
         place = target.place(places) if target else None
         if not told:
-            code = in_fork(tell, partial(_make, call, target, place, tell, places))
+            code = in_fork(tell, partial(_make, call, target, place, tell, places), call["limit_s"])
             told = {} if code == DONE else _died(code, call["limit_s"])
         if told:
             tell("call", id=call["id"], place=place, **told)
@@ -229,9 +229,7 @@ def _target(call: Told, tell: Teller, places: Places) -> tuple[Target | None, To
 
 
 def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, places: Places) -> None:
-    """Make a call in this process, which ends by a signal when its time is up."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, call["limit_s"])
+    """Make a call in this process."""
     try:
         if target is None:
             told = {"ended": "returned", "returned": encode(built(call["build"]))}
@@ -240,12 +238,6 @@ def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, p
     except Exception as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
         told = not_run(f"it could not be carried out: {brief(error)}")
     tell("call", id=call["id"], place=place, **told)
-
-
-def _holds_device() -> bool:
-    """Return whether the device is held by this process: no fork of it could use it."""
-    torch = sys.modules.get("torch")
-    return bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized())
 
 
 def once() -> None:
@@ -258,7 +250,8 @@ def once() -> None:
     try:
         _, function = asking.named(question["call"])
     except Unreachable as error:
-        asking.give_up(tell, str(error))
+        tell("problem", what=str(error), place=None)
+        asking.leave(2)
     try:
         returned = asking.ended(function(*question["args"]))
     except SystemExit as error:

@@ -8,7 +8,6 @@ that none leans on what another of the project has loaded.
 """
 
 import contextlib
-import faulthandler
 import gc
 import importlib
 import importlib.metadata
@@ -53,11 +52,7 @@ def _preload(name: str) -> None:
 def _import(tell: Teller, module: dict[str, Any], limit_s: float) -> None:
     """Import a module in a fork that tells what came of it, or tell that it did not."""
 
-    def alone() -> None:
-        faulthandler.dump_traceback_later(limit_s, exit=True)
-        tell("module", **module, **_alone(module["name"]))
-
-    code = in_fork(tell, alone)
+    code = in_fork(tell, lambda: tell("module", **module, **_alone(module["name"])), limit_s)
     if code != DONE:
         why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it exited with code {code}"
         tell("module", **module, error="no end", message=why)

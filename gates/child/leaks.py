@@ -18,8 +18,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .asking import Place, Places, Teller, Unreachable, found, program
-from .memory import Rungs, bound_of, held_by, reached, tensors_among, torch_of_project
+from .asking import Place, Places, Teller, Unreachable, found, program, torch_of_project
+from .memory import Rungs, bound_of, held_by, reached, tensors_among
 
 UNUSED = ("__enter__", "__anext__")
 CALLED, RETURNED, STEPPED = "called", "returned", "stepped"

@@ -15,6 +15,8 @@ from gc import collect, freeze, get_objects, get_referents
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from .asking import torch_of_project
+
 
 def trim() -> None:
     """Give back to the system what the C library holds for later, where it is glibc."""
@@ -65,12 +67,6 @@ def reset_peak() -> None:
         file = os.open("/proc/self/clear_refs", os.O_WRONLY)
         os.write(file, b"5")
         os.close(file)
-
-
-def torch_of_project() -> Any:  # noqa: ANN401
-    """Return torch, where the project has imported all of it."""
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and hasattr(torch, "Tensor") and hasattr(torch, "autograd") else None
 
 
 def device_bytes() -> dict[str, int]:

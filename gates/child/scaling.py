@@ -9,16 +9,27 @@ another left behind.
 import gc
 import math
 import signal
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from cProfile import Profile
 from functools import partial
 from random import Random
 from types import CodeType
 from typing import Any
 
-from .asking import DONE, Places, Teller, Unreachable, found, give_up, in_fork, is_lazy, program, said
+from .asking import (
+    DONE,
+    Places,
+    Teller,
+    Unreachable,
+    carried_out,
+    cuda_of_project,
+    found,
+    in_fork,
+    is_lazy,
+    leave,
+    program,
+)
 from .calculating import built
 from .memory import peak, reset_peak, resident, trim
 
@@ -26,27 +37,11 @@ SEGMENT_S = 0.005
 WARM = 3
 LEAST, MOST = 4, 60
 PAGE = 4096  # memory is never less
+ENOUGH_S, MOST_STEPS = 0.05, 200  # of a profile
+LEAST_SHARE = 0.1  # of a step, below which no function is named
+SHARE = 0.75  # of the time limit, after which nothing new is begun
+CLOCKS = ("step_time_s", "step_cpu_time_s")
 Step = Callable[[], object]
-
-
-def times_of(
-    make: Callable[[int], Step], sizes: Sequence[int], number: int, share_s: float, clock: int, tell: Teller
-) -> None:
-    """Tell of rounds, in each of which every size is timed once, in an order of its own, by one of two clocks."""
-    began = time.monotonic()
-    steps = {size: make(size) for size in sizes}
-    counts = {size: _warmed(step) for size, step in steps.items()}
-    tell("device", type="cuda" if _cuda() else "cpu")
-    gc.collect()
-    gc.disable()
-    shuffle = Random(number).shuffle  # noqa: S311  # one of our own
-    for done in range(MOST):
-        if done >= LEAST and time.monotonic() - began > share_s:
-            break
-        order = list(sizes)
-        shuffle(order)
-        took = {size: _timed(steps[size], counts[size]) for size in order}
-        tell("round", restart=number, values=[took[size][clock] for size in sizes])
 
 
 def peak_of(make: Callable[[], Step]) -> float:
@@ -54,34 +49,23 @@ def peak_of(make: Callable[[], Step]) -> float:
     gc.collect()
     trim()
     before = resident()
-    if torch := _cuda():
-        torch.cuda.reset_peak_memory_stats()
+    if cuda := cuda_of_project():
+        cuda.reset_peak_memory_stats()
     reset_peak()
     step = make()
     for _ in range(3):
         called(step)
-    if torch := _cuda():
-        torch.cuda.synchronize()
-        return float(max(PAGE, torch.cuda.max_memory_allocated()))
-    return float(max(PAGE, peak() - before))
+    _synchronize()
+    cuda = cuda_of_project()  # by now
+    return float(max(PAGE, cuda.max_memory_allocated() if cuda else peak() - before))
 
 
 def calls_of(make: Callable[[], Step]) -> float:
     """Return how many functions, Python's and built in, a step calls; the first step is not counted."""
-    step = make()
+    step, profile = make(), Profile()
     called(step)
-    count = 0
-
-    def look(_frame: object, event: str, _arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(look)
-    try:
-        step()
-    finally:
-        sys.setprofile(None)
-    return float(max(1, count))
+    profile.runcall(step)
+    return float(sum(entry.callcount for entry in profile.getstats()))
 
 
 def called(step: Step) -> object:
@@ -90,6 +74,11 @@ def called(step: Step) -> object:
     if is_lazy(result):
         raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
     return result
+
+
+def _synchronize() -> None:
+    if cuda := cuda_of_project():
+        cuda.synchronize()
 
 
 def _warmed(step: Step) -> int:
@@ -110,21 +99,6 @@ def _timed(step: Step, count: int) -> tuple[float, float]:
         step()
     _synchronize()
     return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
-
-
-def _cuda() -> Any:  # noqa: ANN401  # the project's torch, if it computes on a GPU
-    torch = sys.modules.get("torch")
-    return torch if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
-
-
-def _synchronize() -> None:
-    if torch := _cuda():
-        torch.cuda.synchronize()
-
-
-ENOUGH_S = 0.05
-MOST_STEPS = 200
-LEAST_SHARE = 0.1
 
 
 def functions_of(step: Step, of: str, places: Places) -> dict[CodeType, float]:
@@ -149,32 +123,35 @@ def functions_of(step: Step, of: str, places: Places) -> dict[CodeType, float]:
     return taken
 
 
-SHARE = 0.75  # of the time limit, after which nothing new is begun
-CLOCKS = ("step_time_s", "step_cpu_time_s")
-VALUES = {"peak_memory_bytes": peak_of, "python_calls": calls_of}
-
-
 @program
 def main(question: dict[str, Any], tell: Teller) -> None:
-    """Measure the step, or find what takes most of it."""
+    """Measure the step in forks, or find in one what takes most of it."""
     until = time.monotonic() + SHARE * question["limit_s"]
     sizing = Sizing(question, tell)
-    if question["where"]:
-        sizing.forked("its least and largest size", sizing.where)
-        return
-    for i in range(question["restarts"]):
-        if time.monotonic() > until or not sizing.forked(f"start {i + 1}", partial(sizing.measured, i)):
+    looks = [partial(sizing.measured, start) for start in range(question["restarts"])]
+    for look in [sizing.where] if question["where"] else looks:
+        if time.monotonic() > until:
+            break
+        code = in_fork(tell, partial(_told, look, tell, question["root"]))
+        if code <= 0:
+            how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
+            tell("problem", what=f"it {how}", place=None)
+        if code != DONE:
             break
 
 
+def _told(look: Callable[[], None], tell: Teller, root: str) -> None:
+    if code := carried_out(look, tell, root):
+        leave(code)
+
+
 class Sizing:
-    """The step at each size; what is done with it is done in a fork, and told."""
+    """The step at each size, and what is told of it."""
 
     def __init__(self, question: dict[str, Any], tell: Teller) -> None:
         self._question, self._tell = question, tell
         self._sizes, self._of = question["sizes"], question["of"]
         self._make = found(question["call"])
-        self._places = Places(question["root"])
 
     def step(self, size: int) -> Step:
         """Return the step at a size."""
@@ -184,20 +161,35 @@ class Sizing:
             raise Unreachable(f"it returned {type(made).__name__}, expected the step: a function without arguments")
         return made  # type: ignore[no-any-return]  # whatever can be called
 
-    def measured(self, number: int) -> None:
+    def measured(self, start: int) -> None:
         """Tell what is measured at each size, in one start."""
-        measure = VALUES.get(self._of)
-        if measure is None:
-            share_s = self._question["budget_s"] / self._question["restarts"]
-            times_of(self.step, self._sizes, number, share_s, CLOCKS.index(self._of), self._tell)
+        if self._of in CLOCKS:
+            self._timed(start)
             return
         called(self.step(self._sizes[0]))  # what is loaded or made once is no part of a step
+        measure = peak_of if self._of == "peak_memory_bytes" else calls_of
         values = [measure(partial(self.step, size)) for size in self._sizes]
-        self._tell("round", restart=number, values=values)
+        self._tell("round", restart=start, values=values)
+
+    def _timed(self, start: int) -> None:
+        """Tell of rounds, in each of which every size is timed once, in an order of its own."""
+        until = time.monotonic() + self._question["budget_s"] / self._question["restarts"]
+        steps = [self.step(size) for size in self._sizes]
+        counts = [_warmed(step) for step in steps]
+        self._tell("device", type="cuda" if cuda_of_project() else "cpu")
+        gc.collect()
+        gc.disable()
+        shuffle, order = Random(start).shuffle, [*range(len(steps))]  # noqa: S311  # one of our own
+        for done in range(MOST):
+            if done >= LEAST and time.monotonic() > until:
+                break
+            shuffle(order)
+            took = {i: _timed(steps[i], counts[i])[CLOCKS.index(self._of)] for i in order}
+            self._tell("round", restart=start, values=[took[i] for i in range(len(steps))])
 
     def where(self) -> None:
         """Tell of the function that takes most beyond what the limit lets it, else of the one that grows fastest."""
-        sizes, places = (self._sizes[0], self._sizes[-1]), self._places
+        sizes, places = (self._sizes[0], self._sizes[-1]), Places(self._question["root"])
         least, most = (functions_of(self.step(size), self._of, places) for size in sizes)
         ratio, whole = sizes[1] / sizes[0], sum(most.values()) or 1.0
         floor = 1e-3 * sum(least.values()) or 1e-9  # what one that did not run then may have taken
@@ -213,19 +205,3 @@ class Sizing:
         if found:
             *_, told, path, line = max(found)
             self._tell("grown", grown=told, grown_at={"path": path, "line": line})
-
-    def forked(self, name: str, work: Callable[[], None]) -> bool:
-        """Do something in a fork; return whether it came to its end, and tell why not."""
-
-        def told() -> None:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
-                what = str(error) if isinstance(error, Unreachable) else f"at {name} it raises {said(error)}"
-                give_up(self._tell, what, self._places.innermost(error.__traceback__))
-
-        code = in_fork(self._tell, told)
-        if code < 0 or code == 0:
-            how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
-            self._tell("problem", what=f"at {name} it {how}", place=None)
-        return code == DONE

@@ -53,13 +53,13 @@ def test_linear_step_does_not_fail(tmp_path: Path, name: str, of: str, over: lis
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("raise ValueError('no')", "it raises ValueError: no"),
-        ("return lambda: 1 // (batch < 400)", "at start 1 it raises ZeroDivisionError"),
+        ("raise ValueError('no')", "ValueError: no"),
+        ("return lambda: 1 // (batch < 400)", "ZeroDivisionError"),
         ("return 3", "it returned int, expected the step"),
         ("return lambda: (i for i in range(3))", "the step returned a generator that nobody runs"),
-        ("os._exit(0)", "at start 1 it ended by itself"),
-        ("sys.exit(0)", "it raises SystemExit: 0"),
-        ("os.kill(os.getpid(), 9)", "at start 1 it was killed by SIGKILL"),
+        ("os._exit(0)", "it ended by itself"),
+        ("sys.exit(0)", "it ended by itself"),
+        ("os.kill(os.getpid(), 9)", "it was killed by SIGKILL"),
         ("time.sleep(60)", "stopped at the time limit of 2 s"),
         ("", "pkg.own has no 'nothing'"),
     ],
