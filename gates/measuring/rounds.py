@@ -1,6 +1,5 @@
 """The plan of a measurement, and what its rounds give, gathered arm by arm until it is samples."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -67,7 +66,6 @@ class Gathered:
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     copies: list[tuple[float, float]] = field(default_factory=list)
     cpu_copies: list[tuple[float, float]] = field(default_factory=list)
-    halves: dict[str, list[float]] = field(default_factory=dict)
     stretch: dict[str, list[float]] = field(default_factory=dict)
     switches: dict[str, list[int]] = field(default_factory=dict)
     whole: dict[str, list[float]] = field(default_factory=dict)
@@ -96,10 +94,6 @@ class Gathered:
                 self.whole.setdefault(arm, []).append(one.passed_s / one.wall_s)
             if one.items is not None:
                 self._add("items_per_s", arm, one.items / (one.step_s * one.ran))
-            if one.halves_s and min(one.halves_s) > 0:
-                first, second = one.ran // 2, one.ran - one.ran // 2
-                per_step = (one.halves_s[0] / first, one.halves_s[1] / second)
-                self.halves.setdefault(arm, []).append(math.log(per_step[0] / per_step[1]))
             if one.switches is not None:
                 self.switches.setdefault(arm, []).append(one.switches)
             if one.digest:

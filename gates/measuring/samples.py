@@ -81,7 +81,6 @@ class Ran(Model):
     cpu_s: float | None = Field(default=None, gt=0)
     device_s: float | None = Field(default=None, gt=0)
     first_s: float | None = Field(default=None, ge=0)
-    halves_s: tuple[float, float] | None = None
     items: float | None = Field(default=None, gt=0)
     digest: str = ""
     switches: int | None = None

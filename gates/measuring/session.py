@@ -23,9 +23,9 @@ EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
-LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
+LEAST_STEPS = 2  # of a segment: one alone would be moved by whatever follows a switch
 
-TOLD = ("pairs", "restarts", "copies", "cpu_copies", "halves", "stretch", "switches", "whole")  # as it was gathered
+TOLD = ("pairs", "restarts", "copies", "cpu_copies", "stretch", "switches", "whole")  # as it was gathered
 
 Settled = Callable[[Samples, Taken], bool]
 
