@@ -157,7 +157,6 @@ def _raising(function: Function) -> list[ast.With | ast.AsyncWith]:
     return [each for each in blocks if any("raises" in ast.unparse(item.context_expr).lower() for item in each.items)]
 
 
-SHOWN = 5
 # what pytest itself says of a test that checks less than it seems to
 UNHANDLED = {f"PytestUnhandled{what}Warning" for what in ("Coroutine", "ThreadException")}
 WARNINGS = {"PytestReturnNotNoneWarning", "PytestUnraisableExceptionWarning"} | UNHANDLED
@@ -253,7 +252,7 @@ def _unexecuted(
         asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
         never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
-        for place in never[:SHOWN]:
+        for place in never:
             message = f"The assertion at {place} was executed by no test."
             yield _doubt(about, "BL021", place, message, "Let it run, or remove it.", "never executed")
 
@@ -274,7 +273,7 @@ def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Fin
     tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
     counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
     told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
-    for each in told[:SHOWN]:
+    for each in told:
         place = tests[each.test].location if each.test in tests else each.location
         said = each.message.splitlines()[0] if each.message else each.category
         message = f"{each.test or each.location}: {each.category}: {said}"
@@ -285,7 +284,7 @@ def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Fin
 
 def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator[Finding]:
     asked = {*map(_written, own)}
-    for each in [one for one in files.linted if (one.location.path, one.function) in asked][:SHOWN]:
+    for each in [one for one in files.linted if (one.location.path, one.function) in asked]:
         message = f"{each.location} cannot fail: {each.message} ({each.rule})."
         yield _doubt(about, "BL020", each.location, message, "Assert on what the code does.", each.rule)
 

@@ -14,13 +14,11 @@ from gates.checks.calculations.spec import Called, Case, EdgeCase, Tried, as_wri
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, worst
+from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import visible
 
-NAMED = 10
-LISTED = 200
 LABELS = {"BL008": "calculation", "BL009": "edge case"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
 RULES = (
@@ -86,9 +84,8 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         if rows:
             good = sum(row.said.outcome is Outcome.PASSED for row in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
-            more = f" The first {LISTED} of {len(rows)} are shown." if len(rows) > LISTED else ""
-            text = f"{good} of {len(rows)} as stated.{missing}{more}"
-            told = ((row.name, row.said) for row in rows[:LISTED])
+            text = f"{good} of {len(rows)} as stated.{missing}"
+            told = ((row.name, row.said) for row in rows)
             shown_rows = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in told)
             yield Section(title=title, text=text, columns=columns, rows=tuple(shown_rows))
 
@@ -105,14 +102,8 @@ def _told(task: Task, one: Tried, rows: list[CaseRow]) -> list[Said]:
     """Return what is said of a part: of each row that did not come out, or of all together."""
     call, first = one.part.call, next((row.place for row in rows if row.place), None)
     bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.said.outcome is outcome]
-    told = [row.said for row in bad[:NAMED]]
-    if more := bad[NAMED:]:
-        worse, place = worst({row.said.outcome for row in more}), next((row.place for row in more if row.place), None)
-        message, subject = f"{len(more)} more rows did not come out.", f"{len(more)} rows"
-        fix = "Fix the rows that are named first."
-        told.append(Said(worse, message, SAID[worse], place, "as stated", remediation=fix, subject=subject))
     if bad:
-        return told
+        return [row.said for row in bad]
     named = {PurePosixPath(folder).stem for path in task.implementation for folder in PurePosixPath(path).parts}
     if first is None and call.partition(":")[0].split(".")[0] not in named:
         message = f"{call} lies outside of the implementation: that it is right says nothing of it."

@@ -158,7 +158,6 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
         yield moved(Part.SETTINGS, what, before, "changed" if before == after else after, place)
 
 
-NAMED = 50
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
 RULES = (
@@ -186,14 +185,11 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         return
     times: Counter[str] = Counter()
     moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
-    for move in moves[:NAMED]:
+    for move in moves:
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
-    if rest := moves[NAMED:]:
-        message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
-        yield _weighed(rest[0], seen).failed(message, "Put back those that are named first.", subject="more")
-    for what in seen.unread[:NAMED]:
+    for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not moves and not seen.unread:
