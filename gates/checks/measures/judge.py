@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
-from gates.checks.measures.answers import answers_of, level_of, speaks_to, targets_of
+from gates.checks.measures.answers import answers_of, level_of, targets_of, why_silent
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
@@ -222,7 +222,7 @@ def _stale(task: Task, one: HandedIn) -> str:
     if one.standing is Standing.STALE:
         return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
-    if any(speaks_to(run, measure) for run in one.runs for measure in measures):
+    if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
         return ""
     return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 
