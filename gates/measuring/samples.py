@@ -92,6 +92,11 @@ class Ran(Model):
         """Return the seconds of a step, by the device's own clock where it has one."""
         return (self.device_s or self.wall_s) / self.ran
 
+    @property
+    def cpu_step_s(self) -> float | None:
+        """Return the CPU seconds of a step; that of the host is none of a device's."""
+        return None if self.cpu_s is None or self.device_s is not None else self.cpu_s / self.ran
+
 
 class Collected(Model):
     """What a worker tells of its memory since its steps began."""
