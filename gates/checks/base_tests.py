@@ -17,7 +17,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import TestOutcome, function_of, moved_symbols, moved_tests
-from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, RuleText, Severity
+from gates.model import Basis, CommandRecord, Finding, Level, Location, Model, Planned, Severity, as_rules
 from gates.project.copies import copy_project, lay_out, lend_generated, relocated
 from gates.project.files import SUPPORT, import_roots, is_code, is_test_file, is_under
 from gates.project.history import History, TwoStates, base_of
@@ -196,13 +196,9 @@ def _ran(asked: Iterable[str], task: Task, context: Context, root: Path, log: Pa
 
 
 ABOUT = About(rule="BL022", check="base-tests", level=Level.ADVISORY, evidence="BaseTests.json")
-RULES = (
-    RuleText(
-        id="BL022",
-        title="The base's tests pass against the change",
-        meaning="Where a change touches tests, the base's tests run against its code. One that passed "
-        "there and fails now is changed behaviour: a criterion must name it under `changes`.",
-    ),
+RULES = as_rules(
+    BL022="The base's tests pass against the change. Where a change touches tests, the base's tests run against its "
+    "code. One that passed there and fails now is changed behaviour: a criterion must name it under `changes`.",
 )
 
 

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.evidence.source_tree import CodeRules, RuleSite, RuleTrace
-from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
 from gates.task.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
 
-RULES = (
-    RuleText(
-        id="BL005",
-        title="Code rules are kept",
-        meaning="Each code rule that the task names is applied to the implementation. What it finds is a "
-        "hint: it costs score. A rule bound to a criterion under `code` blocks.",
-    ),
+RULES = as_rules(
+    BL005="Code rules are kept. Each code rule that the task names is applied to the implementation. What it finds is "
+    "a hint: it costs score. A rule bound to a criterion under `code` blocks.",
 )
 
 

@@ -13,32 +13,20 @@ from gates.checks.calculations.spec import Called, Case, EdgeCase, Tried, as_wri
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText
+from gates.model import Finding, Level, Outcome, Planned, Row, as_rules
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import visible
 
 LABELS = {"BL008": "calculation", "BL009": "edge case"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
-RULES = (
-    RuleText(
-        id="BL008",
-        title="Calculations give the stated results",
-        meaning="Each row of a table is called twice, in its own process. It must return what the task "
-        "expects, within the tolerance. What was not seen is unknown.",
-    ),
-    RuleText(
-        id="BL009",
-        title="Edge cases come out as stated",
-        meaning="Each edge case is one call. It must return what is expected, stay finite, warn, or raise "
-        "the named exception. A call past its time limit is unknown.",
-    ),
-    RuleText(
-        id="BL018",
-        title="Calculations run the code of their criterion",
-        meaning="Calculations that stand alone for a criterion must call one of its functions. Where no call was seen "
-        "to, the criterion is unknown.",
-    ),
+RULES = as_rules(
+    BL008="Calculations give the stated results. Each row of a table is called twice, in its own process. It must "
+    "return what the task expects, within the tolerance. What was not seen is unknown.",
+    BL009="Edge cases come out as stated. Each edge case is one call. It must return what is expected, stay finite, "
+    "warn, or raise the named exception. A call past its time limit is unknown.",
+    BL018="Calculations run the code of their criterion. Calculations that stand alone for a criterion must call one "
+    "of its functions. Where no call was seen to, the criterion is unknown.",
 )
 
 

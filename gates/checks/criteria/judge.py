@@ -11,7 +11,7 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.source_tree import CodeRules, SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, as_rules
 from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
@@ -22,31 +22,15 @@ LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 
-RULES = (
-    RuleText(
-        id="BL001",
-        title="A criterion is traced to live code",
-        meaning="Each symbol must be defined, do something, and use what the task names. Each pattern "
-        "must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
-    ),
-    RuleText(
-        id="BL002",
-        title="Tests verify a criterion",
-        meaning="Every test bound to the criterion must have passed in a run that can be believed. Tests "
-        "that were skipped, expected to fail, replaced or never collected leave it unknown.",
-    ),
-    RuleText(
-        id="BL003",
-        title="Coverage of criteria",
-        meaning="The share of criteria with status PASS, by the findings of all gates. Waived criteria "
-        "are left out. Criteria that were not seen make it unknown.",
-    ),
-    RuleText(
-        id="BL004",
-        title="Markers name criteria that exist",
-        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of the "
-        "task. A test marked for one that does not exist would verify nothing.",
-    ),
+RULES = as_rules(
+    BL001="A criterion is traced to live code. Each symbol must be defined, do something, and use what the task "
+    "names. Each pattern must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
+    BL002="Tests verify a criterion. Every test bound to the criterion must have passed in a run that can be "
+    "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
+    BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
+    "criteria are left out. Criteria that were not seen make it unknown.",
+    BL004="Markers name criteria that exist. A marker must have the form TASK/CRITERION, such as T035/AC3, and name a "
+    "criterion of the task. A test marked for one that does not exist would verify nothing.",
 )
 
 

@@ -11,7 +11,7 @@ from gates.evidence.measurements import Measurements
 from gates.measuring.answers import Answer
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
 from gates.words import sparkline
@@ -25,19 +25,13 @@ IMPACT = {
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
-BUNDLES = RuleText(
-    id="PF008",
-    title="Evidence from elsewhere is intact and current",
-    meaning="A bundle that was altered, unsigned where asked, or of another task is refused: no pass. "
-    "One whose files, measurement or limits changed is stale, and answers nothing.",
+(BUNDLES,) = as_rules(
+    PF008="Evidence from elsewhere is intact and current. A bundle that was altered, unsigned where asked, or of "
+    "another task is refused: no pass. One whose files, measurement or limits changed is stale, and answers nothing.",
 )
-RULES = (
-    RuleText(
-        id="PF001",
-        title="A target is met by its interval",
-        meaning="The number comes from raw samples on the device that the criterion asks for. It passes "
-        "when the whole interval meets the target, and fails when the whole interval misses it.",
-    ),
+RULES = as_rules(
+    PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
+    "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
 )
 
 

@@ -10,25 +10,17 @@ from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, as_rules
 from gates.report import Section
 from gates.task.measurement import Measurement
 from gates.task.task import Task
 from gates.words import counted, in_shell
 
-RULES = (
-    RuleText(
-        id="PF002",
-        title="The machine was fit to measure",
-        meaning="While the gate measured, the machine was not disturbed, two copies of one arm agreed, "
-        "and arms returned the same where asked. Otherwise no interval decides.",
-    ),
-    RuleText(
-        id="PF003",
-        title="Every attempt counts",
-        meaning="Each measurement of the same code on one machine goes into a ledger. All attempts share "
-        "one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
-    ),
+RULES = as_rules(
+    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
+    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
+    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
+    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
 )
 QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
 MEND = "Fix what keeps the arms from running to their end."

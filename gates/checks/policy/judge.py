@@ -19,7 +19,7 @@ from gates.checks.policy.tests import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import found_again, written_tests
-from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_rules
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
@@ -160,13 +160,9 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
 
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
-RULES = (
-    RuleText(
-        id="BL011",
-        title="The change does not weaken the gate",
-        meaning="A limit, level or binding lower than at the merge base stops the change, unless --policy-from judges "
-        "it. Tests and settings are listed; --goalposts all stops weaker ones.",
-    ),
+RULES = as_rules(
+    BL011="The change does not weaken the gate. A limit, level or binding lower than at the merge base stops the "
+    "change, unless --policy-from judges it. Tests and settings are listed; --goalposts all stops weaker ones.",
 )
 ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
 

@@ -9,7 +9,7 @@ from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned
-from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
 
@@ -75,25 +75,14 @@ def _startup_section(seen: Startup) -> Section:
 
 RAW = "Startup.json"
 
-RULES = (
-    RuleText(
-        id="EX007",
-        title="The package builds",
-        meaning="A wheel is built of a copy by the installed backend, else by one that pip gets. A build that "
-        "fails both ways is high. A backend that is not installed is unknown.",
-    ),
-    RuleText(
-        id="EX008",
-        title="Each module imports by itself",
-        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and missing "
-        "modules of the project are high. Needs of something that is not here or of another platform are listed.",
-    ),
-    RuleText(
-        id="EX009",
-        title="No deprecated API is used",
-        meaning="Deprecation warnings for lines of the project are listed: in tests, entry points and "
-        "imports. Those for lines of a dependency carry its name. It never blocks.",
-    ),
+RULES = as_rules(
+    EX007="The package builds. A wheel is built of a copy by the installed backend, else by one that pip gets. A "
+    "build that fails both ways is high. A backend that is not installed is unknown.",
+    EX008="Each module imports by itself. Each module is imported in its own process. Syntax errors, undefined names, "
+    "cycles and missing modules of the project are high. Needs of something that is not here or of another platform "
+    "are listed.",
+    EX009="No deprecated API is used. Deprecation warnings for lines of the project are listed: in tests, entry "
+    "points and imports. Those for lines of a dependency carry its name. It never blocks.",
 )
 
 

@@ -8,48 +8,25 @@ from gates.checks.test_run.belief import LOG, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord
-from gates.model import Basis, Finding, Level, Location, Planned, Row, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
 
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
-RULES = (
-    RuleText(
-        id="EX001",
-        title="The test run can be believed",
-        meaning="Every planned test has an end, and process status, plugin, JSON and JUnit agree. A crash "
-        "or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
-    ),
-    RuleText(
-        id="EX002",
-        title="Every test that ran passed",
-        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
-    ),
-    RuleText(
-        id="EX003",
-        title="No test was left out",
-        meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
-        "nothing, count for no criterion, and cost score. Alone they do not block.",
-    ),
-    RuleText(
-        id="EX005",
-        title="Public code is executed by a test",
-        meaning="A public function of the implementation that no test executed is listed. Where tests "
-        "started other processes, it is unknown. It costs score and never blocks.",
-    ),
-    RuleText(
-        id="EX013",
-        title="Tests read what the commit has",
-        meaning="Tests read a file beside them that is not committed. A fresh checkout of the same commit "
-        "could have another verdict, so the run stays open.",
-    ),
-    RuleText(
-        id="EX011",
-        title="A test ends the same way each time",
-        meaning="A test that ended in two ways fails, with --repeat or where a plugin ran it again. The "
-        "run that passed does not undo the one that failed.",
-    ),
+RULES = as_rules(
+    EX001="The test run can be believed. Every planned test has an end, and process status, plugin, JSON and JUnit "
+    "agree. A crash or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
+    EX002="Every test that ran passed. A failed or broken test fails. Where no test passed, or the run cannot be "
+    "believed, it is unknown.",
+    EX003="No test was left out. Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
+    "nothing, count for no criterion, and cost score. Alone they do not block.",
+    EX005="Public code is executed by a test. A public function of the implementation that no test executed is "
+    "listed. Where tests started other processes, it is unknown. It costs score and never blocks.",
+    EX013="Tests read what the commit has. Tests read a file beside them that is not committed. A fresh checkout of "
+    "the same commit could have another verdict, so the run stays open.",
+    EX011="A test ends the same way each time. A test that ended in two ways fails, with --repeat or where a plugin "
+    "ran it again. The run that passed does not undo the one that failed.",
 )
 
 
