@@ -152,10 +152,10 @@ class Check:
     name: str
     gate: str
     order: int
-    rules: tuple[RuleText, ...]
-    uses: tuple[type[Evidence], ...]
-    plan: Callable[[Task], Iterable[Planned]]
-    judge: Callable[[Task, EvidenceSet], Iterable[Finding]]
+    rules: tuple[RuleText, ...] = ()
+    uses: tuple[type[Evidence], ...] = ()
+    plan: Callable[[Task], Iterable[Planned]] = lambda _task: ()
+    judge: Callable[[Task, EvidenceSet], Iterable[Finding]] = lambda _task, _evidence: ()
     page: Callable[[Task, EvidenceSet], Iterator[Section]] = lambda _task, _evidence: iter(())
     basis: Basis = Basis.OBSERVED
     row: Row | None = None

@@ -12,7 +12,18 @@ from gates.config import Context
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
+from gates.model import (
+    Decision,
+    FileDigest,
+    Finding,
+    Outcome,
+    Planned,
+    Revision,
+    RuleText,
+    Severity,
+    TaskIdentity,
+    as_rules,
+)
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
@@ -20,25 +31,15 @@ from gates.stages import Gate
 from gates.task.task import NOT_ASKED_FOR, SAID, Selection, Task, left_out, narrowed
 
 RULES = (
-    RuleText(
-        id="GT001",
-        title="Every planned check was decided",
-        meaning="A gate plans its checks before it looks, and each must have a finding: planned == "
-        "decided > 0. Anything else is a fault of the gate, and never a pass.",
-    ),
-    RuleText(
-        id="GT002",
-        title="The files did not change during the run",
-        meaning="The implementation and tests have one digest before the first command and after the "
-        "last. Evidence of files that changed speaks of no state of them: never a pass.",
+    *as_rules(
+        GT001="Every planned check was decided. A gate plans its checks before it looks, and each must have a finding: "
+        "planned == decided > 0. Anything else is a fault of the gate, and never a pass.",
+        GT002="The files did not change during the run. The implementation and tests have one digest before the first "
+        "command and after the last. Evidence of files that changed speaks of no state of them: never a pass.",
+        GT004="Something was seen of every required criterion. A must criterion needs something that verifies it: not "
+        "optional, applicable to this machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
     ),
     NOT_ASKED_FOR,
-    RuleText(
-        id="GT004",
-        title="Something was seen of every required criterion",
-        meaning="A must criterion needs something that verifies it: not optional, applicable to this "
-        "machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
-    ),
     *what_was_read.RULES,
 )
 

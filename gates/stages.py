@@ -1,5 +1,6 @@
 """What every gate has: a name, a place among the others, and its checks; and the gates that there are."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from gates.report import Section
 from gates.task.task import Task
 
 NONE_ASKED = "no-target"
+NAMED = 50  # so many findings of one kind stand for themselves; the rest share one
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,22 @@ class Gate:
 
 
 def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge a check; each finding carries what it rests on."""
+    """Judge a check; each finding carries what it rests on, and of very many that are alike the last share one."""
     basis = {one.id: one.basis for one in check.planned(task)}
+    count, rest = Counter[tuple[object, ...]](), dict[tuple[object, ...], Finding]()
     for finding in check.judge(task, evidence):
+        kind: tuple[object, ...] = finding.check, finding.rule, finding.outcome, finding.level, finding.severity
         rests = basis.get(finding.check) or check.basis
-        yield finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
+        own = finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
+        count[kind] += 1
+        if count[kind] <= NAMED:
+            yield own
+        else:
+            rest.setdefault(kind, own)
+    for kind, first in rest.items():
+        said = f"{count[kind] - NAMED} more findings are like these; the raw evidence has all."
+        facts = first.model_dump(exclude={"fingerprint", "location"})
+        yield Finding.model_validate({**facts, "message": said, "subject": "more"})
 
 
 def checks_of(gate: str) -> tuple[Check, ...]:

@@ -52,7 +52,7 @@ def sides(times: float = 1.0, metric: str = "step_time_s", baseline: list[float]
 def taken(**changes: Any) -> Taken:
     """How a calm machine took them."""
     same = dict.fromkeys(("base", "now"), (1.0,) * 16)
-    facts = {"baseline": "base", "stretch": same, "switches": {}, "halves": {}, "most": 16, **changes}
+    facts = {"baseline": "base", "stretch": same, "switches": {}, "most": 16, **changes}
     return a_taken(**facts)
 
 

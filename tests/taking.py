@@ -22,8 +22,7 @@ def a_taken(**changes: Any) -> Taken:
         "ended": "decided", "pairs": PAIRS, "restarts": tuple(i // 4 for i in range(PAIRS)),
         "copies": ((1.0, 1.001), (1.0, 0.999), (1.0, 1.002), (1.0, 0.998)),
         "stretch": {"old": (1.0,) * PAIRS, "new": (1.01,) * PAIRS}, "switches": {"old": (0,) * PAIRS},
-        "halves": {"old": (0.001, -0.001) * 8, "new": (-0.001, 0.001) * 8}, "waiting": 0.0,
-        "before": a_machine(), "after": a_machine(), "measured_s": 2.0, "started_s": 1.0,
+        "waiting": 0.0, "before": a_machine(), "after": a_machine(), "measured_s": 2.0, "started_s": 1.0,
     }  # fmt: skip
     return Taken.model_validate({**facts, **changes})
 

@@ -53,7 +53,7 @@ class Window:
         copies = slice(copies_until(self.first, between), copies_until(end, between))
         cut = {
             name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
-            for name in ("stretch", "halves", "switches", "whole")
+            for name in ("stretch", "switches", "whole")
         }
         changed = metric.model_copy(update={"arms": arms})
         cut_short = taken.model_copy(update={

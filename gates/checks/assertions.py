@@ -21,7 +21,7 @@ from gates.evidence.lines.traced import TEST
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import UNAWAITED, TestRecord
-from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
+from gates.model import CommandRecord, Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
 from gates.task.task import Criterion, Task
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -157,29 +157,16 @@ def _raising(function: Function) -> list[ast.With | ast.AsyncWith]:
     return [each for each in blocks if any("raises" in ast.unparse(item.context_expr).lower() for item in each.items)]
 
 
-SHOWN = 5
 # what pytest itself says of a test that checks less than it seems to
 UNHANDLED = {f"PytestUnhandled{what}Warning" for what in ("Coroutine", "ThreadException")}
 WARNINGS = {"PytestReturnNotNoneWarning", "PytestUnraisableExceptionWarning"} | UNHANDLED
-RULES = (
-    RuleText(
-        id="BL021",
-        title="Every assertion of the tests ran",
-        meaning="No test executed an unconditional `assert` in the test files of a criterion. It is "
-        "behind a line that raises, in an empty loop, or in an unused helper.",
-    ),
-    RuleText(
-        id="BL019",
-        title="pytest warns of none of the tests",
-        meaning="pytest or Python warned of a test of the criterion. It returned a value, never awaited a "
-        "coroutine, or hid an exception in a thread or finalizer.",
-    ),
-    RuleText(
-        id="BL020",
-        title="No check of the tests is constant",
-        meaning="ruff finds a check in a test of the criterion that cannot fail. Examples are `or True`, "
-        "a comparison of constants, and an assertion on a tuple.",
-    ),
+RULES = as_rules(
+    BL021="Every assertion of the tests ran. No test executed an unconditional `assert` in the test files of a "
+    "criterion. It is behind a line that raises, in an empty loop, or in an unused helper.",
+    BL019="pytest warns of none of the tests. pytest or Python warned of a test of the criterion. It returned a "
+    "value, never awaited a coroutine, or hid an exception in a thread or finalizer.",
+    BL020="No check of the tests is constant. ruff finds a check in a test of the criterion that cannot fail. "
+    "Examples are `or True`, a comparison of constants, and an assertion on a tuple.",
 )
 
 
@@ -253,7 +240,7 @@ def _unexecuted(
         asked = _called({function for file, function in map(_written, own) if file == path}, files.names.get(path, {}))
         places = [each.location for each in files.asserted if each.location.path == path and each.function in asked]
         never = [p for p in places if ran_in[path].keys().isdisjoint(p.lines)]
-        for place in never[:SHOWN]:
+        for place in never:
             message = f"The assertion at {place} was executed by no test."
             yield _doubt(about, "BL021", place, message, "Let it run, or remove it.", "never executed")
 
@@ -274,7 +261,7 @@ def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Fin
     tests, paths = {test.id: test for test in own}, {test.location.path for test in own}
     counting = [each for each in run.warnings if each.category in WARNINGS or UNAWAITED in each.message]
     told = [each for each in counting if each.test in tests or (not each.test and each.location.path in paths)]
-    for each in told[:SHOWN]:
+    for each in told:
         place = tests[each.test].location if each.test in tests else each.location
         said = each.message.splitlines()[0] if each.message else each.category
         message = f"{each.test or each.location}: {each.category}: {said}"
@@ -285,7 +272,7 @@ def _warned(about: About, own: list[TestRecord], run: PytestRun) -> Iterator[Fin
 
 def _constant(about: About, own: list[TestRecord], files: TestFiles) -> Iterator[Finding]:
     asked = {*map(_written, own)}
-    for each in [one for one in files.linted if (one.location.path, one.function) in asked][:SHOWN]:
+    for each in [one for one in files.linted if (one.location.path, one.function) in asked]:
         message = f"{each.location} cannot fail: {each.message} ({each.rule})."
         yield _doubt(about, "BL020", each.location, message, "Assert on what the code does.", each.rule)
 

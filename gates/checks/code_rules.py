@@ -4,19 +4,14 @@ from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.evidence.source_tree import CodeRules, RuleSite, RuleTrace
-from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
 from gates.task.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
-SHOWN = 8
 
-RULES = (
-    RuleText(
-        id="BL005",
-        title="Code rules are kept",
-        meaning="Each code rule that the task names is applied to the implementation. What it finds is a "
-        "hint: it costs score. A rule bound to a criterion under `code` blocks.",
-    ),
+RULES = as_rules(
+    BL005="Code rules are kept. Each code rule that the task names is applied to the implementation. What it finds is "
+    "a hint: it costs score. A rule bound to a criterion under `code` blocks.",
 )
 
 
@@ -62,11 +57,9 @@ def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
 
 
 def _broken(about: About, rule: RuleTrace, site: RuleSite) -> Finding:
-    more = len(site.trace) - SHOWN
-    shown = site.trace if more <= 0 else (*site.trace[: SHOWN // 2], f"... {more} more ...", *site.trace[-SHOWN // 2 :])
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
     worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
-    facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(shown) or "broken"}
+    facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(site.trace) or "broken"}
     message, command = f"{rule.rule}: {rule.problem_text}{own}", f"gates explain {rule.rule}"
     return about.failed(message, rule.fix, impact=rule.impact, command=command, **facts)
 

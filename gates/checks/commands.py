@@ -5,18 +5,15 @@ from collections.abc import Iterator
 from gates.check import About, Check, EvidenceSet, about_criterion, beside
 from gates.evidence.called_code import CalledCode, CommandCall, standing_for
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Planned, RuleText
+from gates.model import Finding, Level, Planned, as_rules
 from gates.task.task import Criterion, Task
 from gates.words import in_shell
 
 RAW = "CalledCode.json"
-RULES = (
-    RuleText(
-        id="BL017",
-        title="Commands that verify a criterion call its code",
-        meaning="Measurements and entry points run in a copy in which the criterion's functions raise. One that ends "
-        "well without calling them, or ignores their errors, leaves the criterion unknown.",
-    ),
+RULES = as_rules(
+    BL017="Commands that verify a criterion call its code. Measurements and entry points run in a copy in which the "
+    "criterion's functions raise. One that ends well without calling them, or ignores their errors, leaves the "
+    "criterion unknown.",
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
-from gates.model import Location, Model, Outcome, RuleText
+from gates.model import Location, Model, Outcome, as_rules
 from gates.report import Section
 from gates.task.probes import Concurrent
 
@@ -67,11 +67,9 @@ class Concurrency(Probes[Concurrent, Together]):
         return readable(base, lambda: dict(ChainMap(*probed.of("seen")[-1:], *probed.of("alone"))))
 
 
-RULE = RuleText(
-    id="PF006",
-    title="The same result concurrently as alone",
-    meaning="A callable runs alone, then in several threads. Another result, an error or "
-    "a deadlock fails. Only rounds that overlapped count.",
+(RULE,) = as_rules(
+    PF006="The same result concurrently as alone. A callable runs alone, then in several threads. Another result, an "
+    "error or a deadlock fails. Only rounds that overlapped count.",
 )
 IMPACT = "What runs beside others loses updates, or computes with the state of another; now and then only."
 REMEDIATION = "Give each its own state, or hold one lock from the read to the write."

@@ -8,26 +8,18 @@ from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import BAD
-from gates.model import Finding, Location, Planned, Row, RuleText, Severity
+from gates.model import Finding, Location, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import EntryPoint, Task
 from gates.words import first_of
 
 SHOWN = 3
 
-RULES = (
-    RuleText(
-        id="EX004",
-        title="Entry points run to their end",
-        meaning="Each entry point must end with exit code 0; a callable must return. A crash is critical. "
-        "It names the exception, the project's line, and why no test caught it.",
-    ),
-    RuleText(
-        id="EX012",
-        title="Entry points come to a result",
-        meaning="An entry point shows nothing where it ends well but returns an error, a skip or None, or "
-        "writes BLOCK or FAILED. Its criteria stay inconclusive.",
-    ),
+RULES = as_rules(
+    EX004="Entry points run to their end. Each entry point must end with exit code 0; a callable must return. A crash "
+    "is critical. It names the exception, the project's line, and why no test caught it.",
+    EX012="Entry points come to a result. An entry point shows nothing where it ends well but returns an error, a "
+    "skip or None, or writes BLOCK or FAILED. Its criteria stay inconclusive.",
 )
 
 

@@ -11,7 +11,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Level, Location, Model, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
 from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import benched
 from gates.proving.cases import Asked, Baseline, statements
@@ -93,20 +93,13 @@ def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Base
 
 
 RAW = "EmptiedCode.json"
-SHOWN, NAMED = 10, 3
-RULES = (
-    RuleText(
-        id="BL016",
-        title="The tests of a criterion notice when its code is stubbed out",
-        meaning="Each symbol is stubbed out, or returns something else. Where no test fails, "
-        "the criterion is inconclusive. A test function that notices nothing is named.",
-    ),
-    RuleText(
-        id="BL023",
-        title="The tests kill the mutants of changed lines",
-        meaning="Where there is a base, mutants of the changed lines run against the tests that execute them. "
-        "One that no test kills is listed. It never blocks.",
-    ),
+NAMED = 3
+RULES = as_rules(
+    BL016="The tests of a criterion notice when its code is stubbed out. Each symbol is stubbed out, or returns "
+    "something else. Where no test fails, the criterion is inconclusive. A test function that notices nothing is "
+    "named.",
+    BL023="The tests kill the mutants of changed lines. Where there is a base, mutants of the changed lines run "
+    "against the tests that execute them. One that no test kills is listed. It never blocks.",
 )
 
 
@@ -209,9 +202,7 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
         return
     lines = [[*found] for _, found in groupby(seen.missed, key=lambda mutant: str(mutant.location))]
     survived = about.but(severity=Severity.LOW)
-    yield from (_missed(survived, line) for line in lines[:SHOWN])
-    if more := lines[SHOWN:]:
-        yield survived.failed(f"Mutants of {counted(len(more), 'more line')} survived (ChangedLines.json).", "")
+    yield from (_missed(survived, line) for line in lines)
     if not seen.missed:
         late = f"; there was no time for {seen.untried} more" if seen.untried else ""
         some = (

@@ -11,7 +11,7 @@ from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import NEEDED, rank
-from gates.model import Level, Location, Model, Outcome, RuleText
+from gates.model import Level, Location, Model, Outcome, as_rules
 from gates.report import Section
 from gates.task.probes import HotPath
 
@@ -183,11 +183,9 @@ class HotPaths(Probes[HotPath, HotSeen]):
         return seen
 
 
-RULE = RuleText(
-    id="PF005",
-    title="No avoidable host syncs",
-    meaning="It fails where the median step reads back, synchronises or empties the cache more than allowed. It also "
-    "fails where it waits too long for batches.",
+(RULE,) = as_rules(
+    PF005="No avoidable host syncs. It fails where the median step reads back, synchronises or empties the cache more "
+    "than allowed. It also fails where it waits too long for batches.",
 )
 LONGEST = 20
 DEFAULT_STALL = 0.1

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
-from gates.model import Location, Model, Outcome, RuleText
+from gates.model import Location, Model, Outcome, as_rules
 from gates.report import Section
 from gates.task.probes import Leak
 from gates.words import shown, sparkline
@@ -226,11 +226,9 @@ def _rungs(series: list[Entry]) -> list[dict[str, object]]:
 PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
 
 
-RULE = RuleText(
-    id="PF004",
-    title="No memory leak",
-    meaning="A callable runs once an epoch. It fails where device, tensor, graph or Python memory "
-    "keeps growing above the tolerance, also in a longer run. Other growth is unknown.",
+(RULE,) = as_rules(
+    PF004="No memory leak. A callable runs once an epoch. It fails where device, tensor, graph or Python memory keeps "
+    "growing above the tolerance, also in a longer run. Other growth is unknown.",
 )
 LIBRARY = (
     "Look for it with a profiler that sees the C library's calls, such as memray. For a buffer, ask for as many "

@@ -12,7 +12,7 @@ from gates.check import Said
 from gates.child.probing import Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import student
-from gates.model import Location, Model, Outcome, RuleText
+from gates.model import Location, Model, Outcome, as_rules
 from gates.report import Section
 from gates.task.probes import Scale
 from gates.words import shown
@@ -142,11 +142,9 @@ def _facts(probed: Probed) -> dict[str, object]:
     return {"device": device, "starts": tuple(starts.values())}
 
 
-RULE = RuleText(
-    id="PF007",
-    title="It scales no worse with a size than it may",
-    meaning="A step is measured at several sizes. It fails where the whole interval of its exponent "
-    "is beyond the limit. An interval that holds the limit is unknown.",
+(RULE,) = as_rules(
+    PF007="It scales no worse with a size than it may. A step is measured at several sizes. It fails where the whole "
+    "interval of its exponent is beyond the limit. An interval that holds the limit is unknown.",
 )
 METHOD = (
     "The exponent says by which power of a size a step grows. It lies between the slope in logarithms over the upper "

@@ -4,18 +4,14 @@ from collections.abc import Iterator
 from datetime import date
 
 from gates.check import About, Check, EvidenceSet, RunDate
-from gates.model import Basis, Finding, Level, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
 from gates.task.measurement import LONGEST, Standing, Waiver
 from gates.task.task import Task
 from gates.words import counted
 
-RULES = (
-    RuleText(
-        id="BL012",
-        title="Waivers are few, owned and short",
-        meaning="A waiver lets findings of one criterion pass until a day. Ended, unused and overlong waivers are "
-        "named. Rules on the run, on belief, on policy changes and on waivers cannot be waived.",
-    ),
+RULES = as_rules(
+    BL012="Waivers are few, owned and short. A waiver lets findings of one criterion pass until a day. Ended, unused "
+    "and overlong waivers are named. Rules on the run, on belief, on policy changes and on waivers cannot be waived.",
 )
 
 

@@ -141,28 +141,20 @@ class Worker:
         first = perf_counter() - begun
         events = self._events()
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-        half = steps // 2
         wall, cpu = perf_counter(), process_time()
         if events:
             events[0].record()
-        self._call(half)
-        middle = perf_counter()
+        result = self._call(steps)
         if events:
             events[1].record()
-        result = self._call(steps - half)
-        if events:
-            events[2].record()
         self._synchronize()
         end, cpu_end = perf_counter(), process_time()
-        device = [events[0].elapsed_time(events[i]) / 1000 for i in (1, 2)] if events else None
-        halves = [device[0], device[1] - device[0]] if device else [middle - wall, end - middle]
         told: Told = {
             "ran": steps,
             "wall_s": end - wall,
             "cpu_s": cpu_end - cpu,
-            "device_s": device[1] if device else None,
+            "device_s": events[0].elapsed_time(events[1]) / 1000 if events else None,
             "first_s": first,
-            "halves_s": halves if half else None,
             "digest": "" if result is None else digest(result),
             "switches": resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw - switches,
         }
@@ -189,7 +181,7 @@ class Worker:
             self._torch.cuda.synchronize()
 
     def _events(self) -> list[Any]:
-        return [self._torch.cuda.Event(enable_timing=True) for _ in range(3)] if self._cuda and self._torch else []
+        return [self._torch.cuda.Event(enable_timing=True) for _ in range(2)] if self._cuda and self._torch else []
 
     def _set_threads(self) -> None:
         torch = sys.modules.get("torch")

@@ -105,18 +105,6 @@ def misled(taken: Taken, metric: str, kind: str, seen: Estimate, limit: float) -
     if copies and not copies.low <= 1 <= copies.high and abs(math.log(copies.value)) > margin / 2:
         differed = f"two copies of {taken.baseline} differed as much as half of what is to be shown"
         yield f"{differed}: {copies}, n = {copies.n}"
-    halves = {arm: statistics.median(values) for arm, values in taken.halves.items() if values}
-    if halves and metric in TIMES:
-        apart = (max(halves.values()) - min(halves.values())) / 2
-        if apart > margin / 2 and any(map(_is_clear, taken.halves.values())):
-            yield f"the arms disturb each other: their first steps after a switch differ by {math.expm1(apart):.1%}"
-
-
-def _is_clear(halves: Sequence[float]) -> bool:
-    """Return whether the halves of an arm's segments differ by more than chance."""
-    k = rank(len(halves))[0] if len(halves) >= NEEDED else 0
-    ordered = sorted(halves)
-    return bool(k) and (ordered[k - 1] > 0 or ordered[-k] < 0)
 
 
 COUNTS = frozenset({"B", "bytes", "KiB", "MiB", "GiB", "calls", "count", "steps", "operators", "instructions"})

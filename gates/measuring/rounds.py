@@ -1,7 +1,6 @@
 """The plan of a measurement, and what its rounds give, gathered arm by arm until it is samples."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,71 +60,53 @@ def copies_until(pairs: int, between: int) -> int:
 
 @dataclass
 class Gathered:
-    """Raw values by metric and arm; a round that is not whole is left out."""
+    """What the arms told round by round, as it was told; a round that is not whole is left out.
+
+    `restarts` tells of each round of workers which start of the processes it came from, `copied` is each round of the
+    baseline and its copy, `memory` what each start held, by metric and arm.
+    """
 
     arms: tuple[str, ...]
-    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
-    copies: list[tuple[float, float]] = field(default_factory=list)
-    cpu_copies: list[tuple[float, float]] = field(default_factory=list)
-    halves: dict[str, list[float]] = field(default_factory=dict)
-    stretch: dict[str, list[float]] = field(default_factory=dict)
-    switches: dict[str, list[int]] = field(default_factory=dict)
-    whole: dict[str, list[float]] = field(default_factory=dict)
-    digests: dict[str, set[str]] = field(default_factory=dict)
+    rounds: list[Mapping[str, Ran]] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
-
-    @property
-    def pairs(self) -> int:
-        """Return how many whole rounds there are."""
-        return len(next(iter(self.values.values()), {}).get(self.arms[0], ()))
-
-    def take(self, ran: Mapping[str, Ran], restart: int | None) -> None:
-        """Take a round of segments of one start, or of commands, each of which was started for itself."""
-        of = "run" if restart is None else "step"
-        if restart is not None:
-            self.restarts.append(restart)
-        for arm in self.arms:
-            one = ran[arm]
-            self._add(f"{of}_time_s", arm, one.step_s)
-            if one.cpu_s is not None and one.device_s is None:
-                self._add(f"{of}_cpu_time_s", arm, one.cpu_s / one.ran)
-                self.stretch.setdefault(arm, []).append(one.wall_s / max(one.cpu_s, 1e-9))
-            if one.peak_memory_bytes is not None:
-                self._add("peak_memory_bytes", arm, one.peak_memory_bytes)
-            if one.passed_s is not None and one.device_s is None:
-                self.whole.setdefault(arm, []).append(one.passed_s / one.wall_s)
-            if one.items is not None:
-                self._add("items_per_s", arm, one.items / (one.step_s * one.ran))
-            if one.halves_s and min(one.halves_s) > 0:
-                first, second = one.ran // 2, one.ran - one.ran // 2
-                per_step = (one.halves_s[0] / first, one.halves_s[1] / second)
-                self.halves.setdefault(arm, []).append(math.log(per_step[0] / per_step[1]))
-            if one.switches is not None:
-                self.switches.setdefault(arm, []).append(one.switches)
-            if one.digest:
-                self.digests.setdefault(arm, set()).add(one.digest)
-
-    def take_copied(self, own: Ran, copy: Ran) -> None:
-        """Take a round of the baseline and its copy."""
-        self.copies.append((own.step_s, copy.step_s))
-        if own.cpu_s and copy.cpu_s and own.device_s is None:
-            self.cpu_copies.append((own.cpu_s / own.ran, copy.cpu_s / copy.ran))
+    copied: list[tuple[Ran, Ran]] = field(default_factory=list)
+    memory: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
     def take_memory(self, collected: Mapping[str, Collected], ended: Mapping[str, Ended | None]) -> None:
         """Take what the processes of one start say of their memory, and what the system says."""
-        peaks = [collected[arm].peak_memory_bytes for arm in self.arms]
-        if all(peaks):
-            for arm, peak in zip(self.arms, peaks, strict=True):
-                self._add("peak_memory_bytes", arm, peak or 0.0)
-        ends = [ended.get(arm) for arm in self.arms]
-        if all(ends):
-            for arm, end in zip(self.arms, ends, strict=True):
-                self._add("process_peak_bytes", arm, float(end.peak_memory_bytes if end else 0))
+        peaks = {arm: collected[arm].peak_memory_bytes for arm in self.arms}
+        whole = {arm: float(end.peak_memory_bytes) for arm in self.arms if (end := ended.get(arm))}
+        for metric, told in (("peak_memory_bytes", peaks), ("process_peak_bytes", whole)):
+            for arm, value in told.items() if len(told) == len(self.arms) and all(told.values()) else ():
+                self.memory.setdefault(metric, {}).setdefault(arm, []).append(value or 0.0)
+
+    def facts(self) -> dict[str, object]:
+        """Return what a verdict needs beside the samples, as `Taken` has it."""
+        cpu = [(own.cpu_step_s, copy.cpu_step_s) for own, copy in self.copied]
+        digests = {arm: {one[arm].digest for one in self.rounds} - {""} for arm in self.arms}
+        return {
+            "pairs": len(self.rounds),
+            "restarts": self.restarts,
+            "copies": [(own.step_s, copy.step_s) for own, copy in self.copied],
+            "cpu_copies": [pair for pair in cpu if all(pair)],
+            "stretch": self._by_arm(lambda one: one.wall_s / one.ran / one.cpu_step_s if one.cpu_step_s else None),
+            "switches": self._by_arm(lambda one: one.switches),
+            "whole": self._by_arm(lambda one: one.passed_s / one.wall_s if one.passed_s and not one.device_s else None),
+            "digests": {arm: sorted(values) for arm, values in digests.items() if values},
+        }
 
     def samples(self, device: Device, environment: Mapping[str, str], settings: Mapping[str, str]) -> Samples:
         """Return what was gathered as samples; a metric that some arm has too few of is left out."""
+        of = "step" if self.restarts else "run"
+        columns: dict[str, Mapping[str, Sequence[float]]] = {
+            f"{of}_time_s": self._by_arm(lambda one: one.step_s),
+            f"{of}_cpu_time_s": self._by_arm(lambda one: one.cpu_step_s),
+            "peak_memory_bytes": self._by_arm(lambda one: one.peak_memory_bytes),
+            "items_per_s": self._by_arm(lambda one: one.items / (one.step_s * one.ran) if one.items else None),
+            **self.memory,
+        }
         metrics = {}
-        for name, by_arm in self.values.items():
+        for name, by_arm in columns.items():
             if len(by_arm) == len(self.arms) and len({len(values) for values in by_arm.values()}) == 1:
                 unit = "B" if name.endswith("bytes") else "1/s" if name.endswith("per_s") else "s"
                 arms = {arm: tuple(values) for arm, values in by_arm.items()}
@@ -136,9 +117,13 @@ class Gathered:
             device=device,
             environment=dict(environment),
             settings=dict(settings),
-            timing=COMMANDS if "run_time_s" in self.values else STEPS,
+            timing=STEPS if self.restarts else COMMANDS,
             metrics=metrics,
         )
 
-    def _add(self, metric: str, arm: str, value: float) -> None:
-        self.values.setdefault(metric, {}).setdefault(arm, []).append(value)
+    def _by_arm(self, of: Callable[[Ran], float | None]) -> dict[str, list[float]]:
+        """Return a number of each arm, round by round, where every round has it."""
+        columns = {arm: [of(one[arm]) for one in self.rounds] for arm in self.arms}
+        return {
+            arm: [each for each in found if each is not None] for arm, found in columns.items() if None not in found
+        }

@@ -81,7 +81,6 @@ class Ran(Model):
     cpu_s: float | None = Field(default=None, gt=0)
     device_s: float | None = Field(default=None, gt=0)
     first_s: float | None = Field(default=None, ge=0)
-    halves_s: tuple[float, float] | None = None
     items: float | None = Field(default=None, gt=0)
     digest: str = ""
     switches: int | None = None
@@ -92,6 +91,11 @@ class Ran(Model):
     def step_s(self) -> float:
         """Return the seconds of a step, by the device's own clock where it has one."""
         return (self.device_s or self.wall_s) / self.ran
+
+    @property
+    def cpu_step_s(self) -> float | None:
+        """Return the CPU seconds of a step; that of the host is none of a device's."""
+        return None if self.cpu_s is None or self.device_s is not None else self.cpu_s / self.ran
 
 
 class Collected(Model):

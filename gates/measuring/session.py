@@ -23,9 +23,7 @@ EXPENSIVE_S = 5.0
 FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
-LEAST_STEPS = 2  # of a segment: its halves tell whether the arms disturb each other
-
-TOLD = ("pairs", "restarts", "copies", "cpu_copies", "halves", "stretch", "switches", "whole")  # as it was gathered
+LEAST_STEPS = 2  # of a segment: one alone would be moved by whatever follows a switch
 
 Settled = Callable[[Samples, Taken], bool]
 
@@ -75,47 +73,48 @@ class Session:
     @property
     def pairs(self) -> int:
         """Return how many pairs were taken so far."""
-        return self._got.pairs
+        return len(self._got.rounds)
 
     def run(self, settled: Settled) -> tuple[Samples, Taken]:
         """Take round after round; look where looking was planned."""
         ended: End = "all pairs"
-        while self._got.pairs < self._most:
-            if self._spent() and self._got.pairs:
+        while self.pairs < self._most:
+            if self._spent() and self.pairs:
                 ended = "budget"
                 break
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
-            is_look = self._got.pairs in looks_until(self._most)
+            is_look = self.pairs in looks_until(self._most)
             if is_look and settled(self._samples(), self._taken("decided")):
-                ended = "decided" if self._got.pairs < self._most else ended
+                ended = "decided" if self.pairs < self._most else ended
                 break
         self._end_processes()
         return self._samples(), self._taken(ended)
 
     def _round(self) -> None:
         """Take one pair: every arm once, forwards in even rounds and backwards in odd ones."""
-        number = self._got.pairs
+        number = self.pairs
         names = self._plan.names
         if self._plan.talks:
             self._restart_where_due()
         elif not number:
             self._turn(names)  # what comes first finds cold caches: it is not counted
         begun, waited = time.monotonic(), machine.pressure()
-        self._got.take(self._turn(turn(names, number)), self._running.number if self._running else None)
-        if self._are_copies_due(self._got.pairs):
+        self._got.rounds.append(self._turn(turn(names, number)))
+        if self._running:
+            self._got.restarts.append(self._running.number)
+            self._running.left -= 1
+        if self._are_copies_due(self.pairs):
             for order in ((names[0], self._copy), (self._copy, names[0])):  # as two arms: who follows whom matters
                 ran = self._turn(order)
-                self._got.take_copied(ran[names[0]], ran[self._copy])
-        if self._running:
-            self._running.left -= 1
+                self._got.copied.append((ran[names[0]], ran[self._copy]))
         self._measured_s += time.monotonic() - begun
         now = machine.pressure()
         self._waited_s += now - waited if now is not None and waited is not None else 0.0
 
     def _are_copies_due(self, pairs: int) -> bool:
         """Return whether the baseline and its copy take their turns after so many pairs."""
-        return copies_until(pairs, apart(len(self._plan.names), self._split)) > len(self._got.copies)
+        return copies_until(pairs, apart(len(self._plan.names), self._split)) > len(self._got.copied)
 
     def _turn(self, order: tuple[str, ...]) -> dict[str, Ran]:
         """Take a segment of each arm, or run its command from start to end."""
@@ -140,9 +139,9 @@ class Session:
 
     def _spent(self) -> bool:
         """Return whether the time is up: so that the next round would end after it."""
-        got, arms = self._got, len(self._plan.names)
-        segment_s = self._measured_s / max(got.pairs * arms + 2 * len(got.copies), 1)
-        return self._left_s < segment_s * (arms + 4 * self._are_copies_due(got.pairs + 1))
+        arms = len(self._plan.names)
+        segment_s = self._measured_s / max(self.pairs * arms + 2 * len(self._got.copied), 1)
+        return self._left_s < segment_s * (arms + 4 * self._are_copies_due(self.pairs + 1))
 
     def _end_block_where_due(self) -> None:
         """End the processes where a block is over, unless to start them anew takes most of the time that is left.
@@ -262,16 +261,14 @@ class Session:
         return self._got.samples(self._device, hello.environment if hello else {}, settings)
 
     def _taken(self, ended: End) -> Taken:
-        got, asked = self._got, self._asked
         told: dict[str, object] = {
-            **asked.model_dump(include={"threads", "clock", "budget_s"}),
-            **{name: getattr(got, name) for name in TOLD},
+            **self._asked.model_dump(include={"threads", "clock", "budget_s"}),
+            **self._got.facts(),
             "baseline": self._plan.names[0],
-            "planned_starts": asked.restarts,
+            "planned_starts": self._asked.restarts,
             "most": self._most,
             "split": self._split,
             "ended": ended,
-            "digests": {arm: sorted(values) for arm, values in got.digests.items()},
             "waiting": None if machine.pressure() is None else self._waited_s / max(self._measured_s, 1e-9),
             "before": self._before,
             "after": machine.observe(),

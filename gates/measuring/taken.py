@@ -107,9 +107,9 @@ class Taken(Model):
     Where steps are short each pair was split into `split` shorter ones: these are what `pairs` and `most` count.
     `restarts` tells for each pair which start of the processes it came from (none where each pair has processes of its
     own), `planned_starts` how many were asked for, `copies` the baseline's seconds beside those of a second copy of it
-    (`cpu_copies` its CPU time), `halves` by arm the logarithm of a segment's first half over its second, `stretch` by
-    arm wall time over CPU time, `whole` by arm what passed by the gate's own clock over what the worker timed of it,
-    `waiting` the share of the time of measuring in which something waited for a processor.
+    (`cpu_copies` its CPU time), `stretch` by arm wall time over CPU time, `whole` by arm what passed by the gate's own
+    clock over what the worker timed of it, `waiting` the share of the time of measuring in which something waited for a
+    processor.
     """
 
     baseline: str
@@ -124,7 +124,6 @@ class Taken(Model):
     planned_starts: int = 0
     copies: tuple[tuple[float, float], ...] = ()
     cpu_copies: tuple[tuple[float, float], ...] = ()
-    halves: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     stretch: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     switches: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     whole: dict[str, tuple[float, ...]] = Field(default_factory=dict)

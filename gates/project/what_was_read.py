@@ -7,7 +7,7 @@ from pathlib import Path
 from gates.check import About
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Revision, RuleText
+from gates.model import Finding, Location, Revision, as_rules
 from gates.project.files import holds_a_file, is_byproduct
 from gates.task.task import Task
 from gates.task.yaml_source import meant
@@ -46,19 +46,11 @@ OF_UNREAD = (
 )
 PLACE = re.compile(r"(?P<path>.+?):(?P<line>[1-9][0-9]*)(?::[0-9]+)?: (?P<why>.*)", re.DOTALL)
 
-RULES = (
-    RuleText(
-        id="GT006",
-        title="The paths of the task lead to files",
-        meaning="Each path under 'implementation' and 'tests' must lead to a file. Where one does not, "
-        "nothing was looked at, and the verdict cannot be a pass.",
-    ),
-    RuleText(
-        id="GT007",
-        title="Every file of the implementation was read",
-        meaning="A Python file under 'implementation' that is unparsable, too large or not text was read "
-        "by no check. Leave out what is not meant to be read.",
-    ),
+RULES = as_rules(
+    GT006="The paths of the task lead to files. Each path under 'implementation' and 'tests' must lead to a file. "
+    "Where one does not, nothing was looked at, and the verdict cannot be a pass.",
+    GT007="Every file of the implementation was read. A Python file under 'implementation' that is unparsable, too "
+    "large or not text was read by no check. Leave out what is not meant to be read.",
 )
 
 

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, create_model, model_validator
 
 from gates import registry
 from gates.errors import UsageError
-from gates.model import Finding, Level, Location, Outcome, RuleText
+from gates.model import Finding, Level, Location, Outcome, as_rules
 from gates.task.measurement import CodeBinding, Measurement, Waiver
 from gates.task.probes import Concurrent, HotPath, Leak, Scale, TrainingStep
 from gates.task.types import ArmName, Callable, Command, InsidePath, Json, Located, Metric, Name, Part, Seconds, Text
@@ -235,11 +235,9 @@ def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = (
     return joined(names)
 
 
-NOT_ASKED_FOR = RuleText(
-    id="GT003",
-    title="Every criterion was asked for",
-    meaning="A run of one criterion (--only) says nothing of the others, nor of the tests and entry "
-    "points that it leaves out. They stay unknown.",
+(NOT_ASKED_FOR,) = as_rules(
+    GT003="Every criterion was asked for. A run of one criterion (--only) says nothing of the others, nor of the "
+    "tests and entry points that it leaves out. They stay unknown.",
 )
 
 

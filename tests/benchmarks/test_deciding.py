@@ -31,7 +31,7 @@ def test_rules_that_compare_two_moments_are_fooled_by_drift_and_the_gate_is_not(
     arms = {"base": metric.arms["old"], "cand": metric.arms["new"]}
     trace = Trace(
         samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
-        taken=a_taken(pairs=400, most=400, restarts=tuple(i // 8 for i in range(400)), halves={}, switches={},
+        taken=a_taken(pairs=400, most=400, restarts=tuple(i // 8 for i in range(400)), switches={},
                       stretch={}, copies=((1.0, 1.0),) * 100),
     )  # fmt: skip
     same = {name: ends for name, (ends, _) in replay.table(trace, 1.0, 1.03, 50).items()}
@@ -52,7 +52,7 @@ def a_trace(*, noise: float, pairs: int = 400, split: int = 1) -> Trace:
     return Trace(
         samples=samples.model_copy(update={"metrics": {"step_time_s": metric.model_copy(update={"arms": arms})}}),
         taken=a_taken(pairs=pairs, most=pairs, split=split, restarts=tuple(i // (8 * split) for i in range(pairs)),
-                      stretch=calm, halves={}, switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
+                      stretch=calm, switches={}, copies=((1.0, 1.0),) * (pairs // 4)),
     )  # fmt: skip
 
 

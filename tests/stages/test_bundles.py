@@ -154,22 +154,14 @@ def test_device_without_the_capability_says_nothing() -> None:
     assert about(task, with_bundles(handed(task=task), handed(able, "b.json", task))).outcome is Outcome.PASSED
 
 
-def test_report_tells_where_each_bundle_is_from_and_what_it_is_worth() -> None:
-    refused = HandedIn(path="c.json", standing=Standing.REFUSED, why="it was altered")
-    seen = with_bundles(handed(), changed(handed(OTHER, "b.json"), "x was removed"), refused)
-    sections = {section.title: section for section in GATE.describe(TASK, seen)}
-    origin = ("2026-01-02T03:04:05Z", "somebody@somewhere (not signed)", "commit cccccccccccc", "cuda: a cuda")
-    assert sections["Evidence from elsewhere"].rows == (
-        ("fits", "a.json", *origin),
-        ("stale: x was removed, since it was made", "b.json", *origin),
-        ("refused: it was altered", "c.json", "-", "-", "-", "-"),
-    )
+def test_bundle_that_fits_is_told_with_where_it_is_from() -> None:
+    made = "made 2026-01-02T03:04:05Z at commit cccccccccccc by somebody@somewhere (not signed), on cuda: a cuda"
+    assert of("a.json", with_bundles(handed())).message == f"The bundle a.json fits, {made}."
 
 
 def test_task_without_bundles_hears_nothing_of_them() -> None:
     task = a_cuda_task()
     assert not [check for check in GATE.plan(task) if check.id.startswith("bundle")]
-    assert "Evidence from elsewhere" not in {section.title for section in GATE.describe(task, evidence(measured()))}
 
 
 def test_command_of_a_stale_bundle_is_not_taken_from_the_bundle() -> None:

@@ -55,7 +55,6 @@ DISTURBED: dict[str, dict[str, Any]] = {
     "GPU slow": {"gpu": Gpu(clock_share=0.5)},
     "GPU shared": {"gpu": Gpu(others=1)},
     "two copies differ": {"copies": ((1.0, 1.3),) * 6},
-    "arms disturb each other": {"halves": {"old": (0.5,) * PAIRS, "new": (-0.5,) * PAIRS}},
 }  # fmt: skip
 
 

@@ -59,6 +59,11 @@ class CallRun(Model):
     again: "CallRun | None" = None
     ran: tuple[Location, ...] | None = None
 
+    @property
+    def at(self) -> Location | None:
+        """Return the line that an error came from, or that of the function."""
+        return self.crash or self.place
+
 
 class Calculations(Evidence):
     """All calls that a task's calculations and edge cases ask for."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from pydantic import JsonValue
 
@@ -14,44 +13,24 @@ from gates.checks.calculations.spec import Called, Case, EdgeCase, Tried, as_wri
 from gates.child.values import Unseen, differences, encode, numbers_in, plain, shown
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.model import Finding, Level, Location, Outcome, Planned, Row, RuleText, worst
+from gates.model import Finding, Level, Outcome, Planned, Row, as_rules
 from gates.report import Section
 from gates.task.task import Criterion, Task
 from gates.words import visible
 
-NAMED = 10
-LISTED = 200
 LABELS = {"BL008": "calculation", "BL009": "edge case"}
 SAID = {Outcome.PASSED: "yes", Outcome.FAILED: "NO", Outcome.UNKNOWN: "not seen"}
-RULES = (
-    RuleText(
-        id="BL008",
-        title="Calculations give the stated results",
-        meaning="Each row of a table is called twice, in its own process. It must return what the task "
-        "expects, within the tolerance. What was not seen is unknown.",
-    ),
-    RuleText(
-        id="BL009",
-        title="Edge cases come out as stated",
-        meaning="Each edge case is one call. It must return what is expected, stay finite, warn, or raise "
-        "the named exception. A call past its time limit is unknown.",
-    ),
-    RuleText(
-        id="BL018",
-        title="Calculations run the code of their criterion",
-        meaning="Calculations that stand alone for a criterion must call one of its functions. Where no call was seen "
-        "to, the criterion is unknown.",
-    ),
+RULES = as_rules(
+    BL008="Calculations give the stated results. Each row of a table is called twice, in its own process. It must "
+    "return what the task expects, within the tolerance. What was not seen is unknown.",
+    BL009="Edge cases come out as stated. Each edge case is one call. It must return what is expected, stay finite, "
+    "warn, or raise the named exception. A call past its time limit is unknown.",
+    BL018="Calculations run the code of their criterion. Calculations that stand alone for a criterion must call one "
+    "of its functions. Where no call was seen to, the criterion is unknown.",
 )
 
 
-class CaseRow(NamedTuple):
-    """One line of a table: what is said of a call, whose subject is the input, and the functions that ran in it."""
-
-    name: str
-    said: Said
-    ran: tuple[Location, ...] | None
-    place: Location | None
+Rows = list[tuple[Said, CallRun | None]]  # what is said of each call, whose subject is the input
 
 
 def plan(task: Task) -> Iterator[Planned]:
@@ -82,15 +61,13 @@ def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         ("BL008", "Calculations", ("Correct", "Formula", "Input", "Expected", "Actual")),
         ("BL009", "Edge Cases", ("Handled", "Case", "Input", "Expected", "Actual")),
     ):
-        rows = [row for one in tried(task) if one.rule == rule for row in _rows(task, one, evidence)]
+        rows = [(one.name, s) for one in tried(task) if one.rule == rule for s, _ in _rows(task, one, evidence)]
         if rows:
-            good = sum(row.said.outcome is Outcome.PASSED for row in rows)
+            good = sum(said.outcome is Outcome.PASSED for _, said in rows)
             missing = "" if evidence.get(Calculations) else f" Not run: {evidence.why_missing(Calculations)}."
-            more = f" The first {LISTED} of {len(rows)} are shown." if len(rows) > LISTED else ""
-            text = f"{good} of {len(rows)} as stated.{missing}{more}"
-            told = ((row.name, row.said) for row in rows[:LISTED])
-            shown_rows = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in told)
-            yield Section(title=title, text=text, columns=columns, rows=tuple(shown_rows))
+            text = f"{good} of {len(rows)} as stated.{missing}"
+            cells = ((SAID[s.outcome], name, s.subject, s.expected, s.actual) for name, s in rows)
+            yield Section(title=title, text=text, columns=columns, rows=tuple(cells))
 
 
 def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
@@ -101,25 +78,18 @@ def _checks(task: Task, one: Tried) -> Iterator[tuple[str, str | None, Level]]:
         yield f"{one.check}:{criterion.id}", criterion.id, criterion.level
 
 
-def _told(task: Task, one: Tried, rows: list[CaseRow]) -> list[Said]:
+def _told(task: Task, one: Tried, rows: Rows) -> list[Said]:
     """Return what is said of a part: of each row that did not come out, or of all together."""
-    call, first = one.part.call, next((row.place for row in rows if row.place), None)
-    bad = [row for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for row in rows if row.said.outcome is outcome]
-    told = [row.said for row in bad[:NAMED]]
-    if more := bad[NAMED:]:
-        worse, place = worst({row.said.outcome for row in more}), next((row.place for row in more if row.place), None)
-        message, subject = f"{len(more)} more rows did not come out.", f"{len(more)} rows"
-        fix = "Fix the rows that are named first."
-        told.append(Said(worse, message, SAID[worse], place, "as stated", remediation=fix, subject=subject))
-    if bad:
-        return told
+    call, first = one.part.call, next((run.at for _, run in rows if run and run.at), None)
+    if bad := [said for outcome in (Outcome.FAILED, Outcome.UNKNOWN) for said, _ in rows if said.outcome is outcome]:
+        return bad
     named = {PurePosixPath(folder).stem for path in task.implementation for folder in PurePosixPath(path).parts}
     if first is None and call.partition(":")[0].split(".")[0] not in named:
         message = f"{call} lies outside of the implementation: that it is right says nothing of it."
         expected, fix = "code of the implementation", "Call a function of the implementation."
         return [Said(Outcome.UNKNOWN, message, "foreign code", None, expected, remediation=fix, subject=call)]
     if len(rows) == 1:
-        return [rows[0].said]
+        return [rows[0][0]]
     message, subject = f"All {len(rows)} rows of {call} hold.", f"{len(rows)} rows"
     return [Said(Outcome.PASSED, message, SAID[Outcome.PASSED], first, "as stated", subject=subject)]
 
@@ -133,7 +103,8 @@ def _misses_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> boo
     traces = [tree.symbol(binding) for binding in criterion.code if binding.symbol]
     if not traces or len(traces) < len(criterion.code):
         return False
-    ran = [row.ran for one in tried(task) if one.part in parts for row in _rows(task, one, evidence)]
+    runs = [run for one in tried(task) if one.part in parts for _, run in _rows(task, one, evidence)]
+    ran = [run.ran if run else None for run in runs]
     places = [trace.location for trace in traces if trace and trace.location and trace.is_function]
     seen = [place for each in ran for place in each or ()]
     return len(places) == len(traces) and None not in ran and not any(p.meets(one) for p in seen for one in places)
@@ -151,7 +122,7 @@ SHOWN = 3
 Judged = tuple[Outcome, str, str]  # what came of a call, and that in words
 
 
-def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> list[CaseRow]:
+def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> Rows:
     """Judge each call of a calculation or an edge case."""
     seen, why = evidence.get(Calculations), evidence.why_missing(Calculations)
     is_edge = isinstance(one.part, EdgeCase)
@@ -159,13 +130,12 @@ def _rows(task: Task, one: Tried, evidence: EvidenceSet) -> list[CaseRow]:
     for name, case in one.cases.items():
         run, made = (seen.call(name), seen.call(f"expected:{name}")) if seen else (None, None)
         outcome, actual, told = _judged(case, run, made if run else None, why)
-        given, place = input_of(one.part, case), (run.crash or run.place) if run else None
+        given, place = input_of(one.part, case), (run.at if run else None) or task.place(case)
         impact = "The edge case is not handled." if is_edge else "Numbers made by it are wrong."
         told = f"{one.name}: {given} {told}" if is_edge else f"{given} {told}"
         about = (_wanted(case, made if run else None), impact if outcome is Outcome.FAILED else "")
         fix = _remedy(outcome, run, one.part.call)
-        said = Said(outcome, told, actual, place or task.place(case), *about, fix, given)
-        rows.append(CaseRow(one.name, said, run.ran if run else None, place))
+        rows.append((Said(outcome, told, actual, place, *about, fix, given), run))
     return rows
 
 

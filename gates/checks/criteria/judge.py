@@ -11,43 +11,26 @@ from gates.evidence.called_code import CalledCode
 from gates.evidence.source_tree import CodeRules, SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, as_rules
 from gates.project.files import is_under
 from gates.proving.emptied_code import EmptiedCode
 from gates.task.task import TASK_ID, Criterion, Task
 from gates.task.yaml_source import meant
 from gates.words import counted
 
-NAMED = 50  # so many tests have a finding of their own; the rest share one
 LOG = "pytest/run.stdout.txt"
 FORM = re.compile(rf"{TASK_ID.pattern}/{TASK_ID.pattern}")
 
 
-RULES = (
-    RuleText(
-        id="BL001",
-        title="A criterion is traced to live code",
-        meaning="Each symbol must be defined, do something, and use what the task names. Each pattern "
-        "must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
-    ),
-    RuleText(
-        id="BL002",
-        title="Tests verify a criterion",
-        meaning="Every test bound to the criterion must have passed in a run that can be believed. Tests "
-        "that were skipped, expected to fail, replaced or never collected leave it unknown.",
-    ),
-    RuleText(
-        id="BL003",
-        title="Coverage of criteria",
-        meaning="The share of criteria with status PASS, by the findings of all gates. Waived criteria "
-        "are left out. Criteria that were not seen make it unknown.",
-    ),
-    RuleText(
-        id="BL004",
-        title="Markers name criteria that exist",
-        meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of the "
-        "task. A test marked for one that does not exist would verify nothing.",
-    ),
+RULES = as_rules(
+    BL001="A criterion is traced to live code. Each symbol must be defined, do something, and use what the task "
+    "names. Each pattern must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
+    BL002="Tests verify a criterion. Every test bound to the criterion must have passed in a run that can be "
+    "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
+    BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
+    "criteria are left out. Criteria that were not seen make it unknown.",
+    BL004="Markers name criteria that exist. A marker must have the form TASK/CRITERION, such as T035/AC3, and name a "
+    "criterion of the task. A test marked for one that does not exist would verify nothing.",
 )
 
 
@@ -105,7 +88,7 @@ def _left_out(about: About, task: Task, criterion: Criterion, run: PytestRun) ->
     marker = f"{task.id}/{criterion.id}"
     own = [e for e in run.left_out if marker in e.criteria or any(is_under(e.id, path) for path in criterion.tests)]
     own = [each for each in own if not any(each.id != other.id and is_under(each.id, other.id) for other in own)]
-    for each in own[:NAMED]:
+    for each in own:
         message = f"{each.id} is bound to {criterion.id} and was {each.said}."
         fix = "Let it run (see -k, -m, --deselect, collect_ignore, skip marks); not run, it proves nothing."
         yield about.unknown(message, fix, subject=each.id, location=each.location, actual=each.how.value)
@@ -121,7 +104,7 @@ def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run
     about, unstable = about.but(expected="passed", evidence=LOG), {test.id: ends for test, ends in run.unstable}
     failing = [test for test in bound if test.outcome in BAD]
     doubtful = [t for t in bound if t.outcome not in BAD and (not t.passed or t.id in unstable)]
-    for test in [*failing, *doubtful][:NAMED]:
+    for test in [*failing, *doubtful]:
         ended = test.ended if not test.passed else unstable[test.id]
         message = f"{test.id} {ended}: {test.reason}" if test.message else f"{test.id} {ended}"
         own = about.but(subject=test.id, actual=ended, location=test.crash or test.location)
@@ -129,11 +112,6 @@ def _not_passed(about: About, criterion: Criterion, bound: list[TestRecord], run
             yield own.failed(message, "Make the test pass.", command=f"python -m pytest {shlex.quote(test.id)}")
         else:
             yield own.unknown(message, _to_mend(criterion, test), follows=not run.complete)  # from what broke it off
-    if (rest := len(failing) + len(doubtful) - NAMED) > 0:
-        outcome = Outcome.FAILED if len(failing) > NAMED else Outcome.UNKNOWN
-        message = f"{rest} more tests of {criterion.id} did not pass; all are in evidence/PytestRun.json."
-        follows = outcome is Outcome.UNKNOWN and not run.complete
-        yield about(outcome, message, subject="more", actual="not passed", location=None, follows=follows)
 
 
 def _to_mend(criterion: Criterion, test: TestRecord) -> str:
@@ -161,7 +139,7 @@ def judge_markers(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         return
     found = [*_loose(task, run)]
     impact = "The test verifies nothing, and the criterion it means has one less."
-    for subject, place, message, fix in found[:NAMED]:
+    for subject, place, message, fix in found:
         severe = about.but(severity=Severity.HIGH, impact=impact)
         yield severe.failed(message, fix, subject=subject, location=place)
     if not found:

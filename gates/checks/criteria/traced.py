@@ -12,7 +12,6 @@ from gates.report import Section
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
 
-NAMED = 50
 NONE = "The criterion has no implementation."
 
 
@@ -127,7 +126,7 @@ def _at_site(about: About, name: str, trace: RuleTrace, site: RuleSite, steps: S
 def _recorded_as_broken(about: About, name: str, steps: Sequence[Seen]) -> Iterator[Finding]:
     """Tell of what a recorded step did against a rule, whatever reading says of its lines."""
     for place, (step, breach) in {str(b.place.location): (s, b) for s in steps for b in s.broken}.items():
-        order, path = breach.rule, " -> ".join(f"{event.word} {event.location}" for event in breach.trace[:NAMED])
+        order, path = breach.rule, " -> ".join(f"{event.word} {event.location}" for event in breach.trace)
         own = about.but(location=breach.place.location, subject=f"{name} recorded {place}", expected=name)
         message = f"{name}, recorded in {step.name}: {order.problem}"
         yield own.failed(message, order.fix, actual=path, impact=order.impact)
@@ -146,12 +145,9 @@ def _by_pattern(about: About, binding: CodeBinding, trace: PatternTrace | None) 
         actual = f"{len(trace.places)} of {count}"
         yield _absent(at, f"{name} is not implemented: {trace.problem}.", fix, actual=actual)
         return
-    for number, found in enumerate(trace.places[:NAMED], 1):
+    for number, found in enumerate(trace.places, 1):
         own = about.but(location=found, subject=name if number == 1 else f"{name} #{number}")
         yield own.passed(f"{name} fits live code in {found}.", actual="found")
-    if rest := trace.places[NAMED:]:
-        message = f"{name} fits {len(rest)} more places of live code."
-        yield about.passed(message, location=rest[0], subject=f"{name} more", actual="found")
 
 
 def _watchful(

@@ -129,29 +129,27 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
     """Return the runs of bundles that answer some of the measures: of its kind of device, made for it, not stale."""
     runs = (run for one in _handed_in(evidence) for run in one.runs)
-    return tuple(run.run for run in runs if any(speaks_to(run, measure) for measure in measures))
+    return tuple(run.run for run in runs if any(why_silent(run, measure) == "" for measure in measures))
 
 
-def speaks_to(run: SeenRun, measure: Measure) -> bool:
-    """Return whether a run speaks to a measure, and of the state of the project here."""
-    return _speaks(run, measure) and not run.changed and definition_of(measure) in run.measures
+def why_silent(run: SeenRun, measure: Measure) -> str | None:
+    """Return why a run does not answer a measure, nothing where it does, and `None` where it is of another one.
+
+    It is of the same one where the measurement and the kind of device are: only the samples' own kind counts.
+    """
+    samples = run.run.samples
+    if run.run.id != measure.from_ or samples is None or measure.on not in {"any", samples.device.type}:
+        return None
+    return "is stale" if run.changed else "" if definition_of(measure) in run.measures else "was made for another limit"
 
 
 def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     """Return why the bundles that speak of a measure do not answer it, or nothing where none does."""
-    reasons = []
-    for one in _handed_in(evidence):
-        told = [run for run in one.runs if _speaks(run, measure) and not speaks_to(run, measure)]
-        stale = (f"{one.path} is stale: {one.why}", f"{one.path} was made for another limit")
-        reasons += [stale[not run.changed] for run in told]
-    refused = [f"{one.path} is refused: {one.why}" for one in _handed_in(evidence) if one.standing is Standing.REFUSED]
+    handed_in = _handed_in(evidence)
+    silent = [(one, run, why) for one in handed_in for run in one.runs if (why := why_silent(run, measure))]
+    reasons = [f"{one.path} {why}{f': {one.why}' if run.changed else ''}" for one, run, why in silent]
+    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if one.standing is Standing.REFUSED]
     return "; ".join([*reasons, *refused])
-
-
-def _speaks(run: SeenRun, measure: Measure) -> bool:
-    """Return whether a run is of the measurement and the kind of device; only the samples' own kind counts."""
-    samples = run.run.samples
-    return run.run.id == measure.from_ and samples is not None and measure.on in {"any", samples.device.type}
 
 
 def _handed_in(evidence: EvidenceSet) -> tuple[HandedIn, ...]:

@@ -1,18 +1,17 @@
 """The part of the performance gate on targets: does each number's interval meet its target, does each bundle fit?"""
 
 from collections.abc import Iterator
-from typing import Never
 
 from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
-from gates.checks.measures.answers import answers_of, level_of, speaks_to, targets_of
+from gates.checks.measures.answers import answers_of, level_of, targets_of, why_silent
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import Answer
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Criterion, Measure, Task
 from gates.words import sparkline
@@ -26,19 +25,13 @@ IMPACT = {
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
-BUNDLES = RuleText(
-    id="PF008",
-    title="Evidence from elsewhere is intact and current",
-    meaning="A bundle that was altered, unsigned where asked, or of another task is refused: no pass. "
-    "One whose files, measurement or limits changed is stale, and answers nothing.",
+(BUNDLES,) = as_rules(
+    PF008="Evidence from elsewhere is intact and current. A bundle that was altered, unsigned where asked, or of "
+    "another task is refused: no pass. One whose files, measurement or limits changed is stale, and answers nothing.",
 )
-RULES = (
-    RuleText(
-        id="PF001",
-        title="A target is met by its interval",
-        meaning="The number comes from raw samples on the device that the criterion asks for. It passes "
-        "when the whole interval meets the target, and fails when the whole interval misses it.",
-    ),
+RULES = as_rules(
+    PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
+    "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
 )
 
 
@@ -189,37 +182,26 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     known = {one.path: one for one in bundles.handed_in} if bundles else {}
     for path in task.bundles:
         one, why = known.get(path), evidence.why_missing(Bundles) if bundles is None else "it was not looked at"
-        about = About(rule="PF008", check=f"bundle:{path}", subject=path)
-        about = about.but(
-            expected="as it was written, of the files as they are here", impact="It answers no criterion."
-        )
-        about = about.but(evidence=one.runs[0].run.raw if one and one.runs else None)
+        about = About(rule="PF008", check=f"bundle:{path}", subject=path, impact="It answers no criterion.")
+        about = about.but(expected="as it was written, of the files as they are here")
         if one is None or one.standing is Standing.REFUSED:
             said = f"is refused: {one.why}" if one else f"was not looked at: {why}"
-            fix = "Take the file as `gates measure` wrote it."
-            yield about.unknown(f"The bundle {path} {said}.", fix, actual="refused", evidence=None)
-        elif reason := _stale(task, one):
-            own = about.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
-            yield own.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
+            yield about.unknown(
+                f"The bundle {path} {said}.", "Take the file as `gates measure` wrote it.", actual="refused"
+            )
+            continue
+        own = about.but(evidence=one.runs[0].run.raw if one.runs else None)
+        devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
+        signed = f"signed by {one.signer}" if one.signer else "not signed"
+        origin = one.origin
+        made = f"made {origin.at} at {origin.revision} by {origin.by} ({signed})" if origin else "from nowhere"
+        made = f"{made}, on {', '.join(devices) or 'no device'}"
+        if reason := _stale(task, one):
+            advised = own.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
+            yield advised.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
-            signed = f", signed by {one.signer}" if one.signer else ""
-            made = f"made {one.origin.at} at {one.origin.revision}{signed}" if one.origin else "from nowhere"
             part = f" in part ({one.why}, since it was made)" if one.why else ""
-            yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
-
-
-def describe_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of each bundle where it comes from and what it is worth here."""
-    bundles = evidence.get(Bundles)
-    if bundles is None:
-        return
-    yield Section(
-        title="Evidence from elsewhere",
-        text="Measured on other machines. A measure passes where some machine's interval meets its target, with the "
-        "error shared among the runs, and none misses it; samples of two runs are never put together.",
-        columns=("Standing", "Bundle", "Made", "By", "Revision", "Device"),
-        rows=tuple(_bundle_row(task, one) for one in bundles.handed_in),
-    )
+            yield own.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
 def _again(task: Task, one: HandedIn) -> str:
@@ -234,21 +216,9 @@ def _stale(task: Task, one: HandedIn) -> str:
     if one.standing is Standing.STALE:
         return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
-    if any(speaks_to(run, measure) for run in one.runs for measure in measures):
+    if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
         return ""
     return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
-
-
-def _bundle_row(task: Task, one: HandedIn) -> tuple[str, ...]:
-    devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
-    reason = _stale(task, one)
-    standing = f"stale: {reason}" if reason and one.standing is not Standing.REFUSED else f"{one.standing}"
-    if one.standing is Standing.REFUSED or (one.why and not reason):
-        standing += f": {one.why}"
-    if one.origin is None:
-        return standing, one.path, "-", "-", "-", "-"
-    by = f"{one.origin.by}{' (signed)' if one.signer else ' (not signed)'}"
-    return standing, one.path, one.origin.at, by, one.origin.revision, ", ".join(devices) or "-"
 
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
@@ -267,13 +237,8 @@ def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
         yield Section(title="Not Asked For", text=f"{', '.join(left_out).capitalize()}: not looked at.")
 
 
-def _nothing(*_seen: object) -> tuple[Never, ...]:
-    """Plan or judge nothing: what is told decides nothing."""
-    return ()
-
-
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
-BASE = Check("base", NAME, 60, (), (Regressions,), _nothing, _nothing, machine.against_base)
-HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles, describe_bundles)
+BASE = Check("base", NAME, 60, uses=(Regressions,), page=machine.against_base)
+HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
 MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
-NOT_ASKED = Check("not_asked", NAME, 100, (), (), _nothing, _nothing, not_asked_for)
+NOT_ASKED = Check("not_asked", NAME, 100, page=not_asked_for)

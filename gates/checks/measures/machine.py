@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gates.check import About, EvidenceSet
 from gates.checks.measures.answers import ALIKE, Answered, answers_of, from_elsewhere, level_of, targets_of
@@ -11,25 +10,17 @@ from gates.evidence.measurements import Measurements, command
 from gates.measuring.fitness import TIMED, contended, differing, floor_of, noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import SEVERITY, Finding, Level, Outcome, Planned, RuleText
+from gates.model import SEVERITY, Finding, Level, Outcome, Planned, as_rules
 from gates.report import Section
 from gates.task.measurement import Measurement
 from gates.task.task import Task
 from gates.words import counted, in_shell
 
-RULES = (
-    RuleText(
-        id="PF002",
-        title="The machine was fit to measure",
-        meaning="While the gate measured, the machine was not disturbed, two copies of one arm agreed, "
-        "and arms returned the same where asked. Otherwise no interval decides.",
-    ),
-    RuleText(
-        id="PF003",
-        title="Every attempt counts",
-        meaning="Each measurement of the same code on one machine goes into a ledger. All attempts share "
-        "one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
-    ),
+RULES = as_rules(
+    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
+    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
+    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
+    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
 )
 QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
 MEND = "Fix what keeps the arms from running to their end."
@@ -43,15 +34,6 @@ def plan(task: Task) -> Iterator[Planned]:
         yield Planned(id=f"attempts:{measurement.id}", title=f"Every attempt at {measurement.id} counts", level=level)
 
 
-class Told(NamedTuple):
-    """What was seen, that in words, what to do, and how binding it is, where that is not as what was asked for."""
-
-    outcome: Outcome
-    message: str
-    fix: str = ""
-    level: Level | None = None
-
-
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each measurement whether the machine was fit, and what of earlier attempts is known."""
     measurements = evidence.get(Measurements)
@@ -61,19 +43,15 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         runs += from_elsewhere(task.measures_of(name), evidence)
         why = evidence.why_missing(Measurements) if measurements is None else "it was not run"
         why = next((run.problem for run in runs if run.problem), why)
-        taken, about = [run for run in runs if run.taken], About(location=task.place(measurement), subject=name)
+        taken = [run for run in runs if run.taken]
         asked = [one for one in answers_of(task, evidence) if one[2].from_ == name]
-        wanted = ("a machine that disturbs nothing, arms that do the same", "a ledger as it was written")
-        for rule, check, expected, told in (
-            ("PF002", "machine", wanted[0], _fit(measurement, taken, why, asked)),
-            ("PF003", "attempts", wanted[1], _attempts(taken, why)),
-        ):
-            own = about.but(rule=rule, check=f"{check}:{name}", expected=expected, actual=SEEN[told.outcome])
-            own = own.but(level=told.level or level)
-            if told.outcome is not Outcome.PASSED:
-                own = own.but(severity=SEVERITY[Outcome.UNKNOWN][told.level or level])
-            command = f"gates run {task.id} --gate performance" if told.outcome is Outcome.UNKNOWN else ""
-            yield own(told.outcome, f"{name}: {told.message}.", told.fix, command=command)
+        about = About(location=task.place(measurement), subject=name, level=level, actual="not known")
+        about = about.but(command=f"gates run {task.id} --gate performance")
+        wanted = "a machine that disturbs nothing, arms that do the same"
+        fit = about.but(rule="PF002", check=f"machine:{name}", expected=wanted)
+        yield _fit(fit, measurement, [run.taken for run in taken if run.taken], why, asked)
+        ledger = about.but(rule="PF003", check=f"attempts:{name}", expected="a ledger as it was written")
+        yield _attempts(ledger, name, taken, why)
 
 
 def _asked(task: Task) -> Iterator[Measurement]:
@@ -86,17 +64,21 @@ def _level(task: Task, measurement: Measurement) -> Level:
     return min(levels, key=list(Level).index)
 
 
-def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, asked: Sequence[Answered]) -> Told:
-    taken = [run.taken for run in runs if run.taken]
+def _fit(
+    about: About, measurement: Measurement, taken: Sequence[Taken], why: str, asked: Sequence[Answered]
+) -> Finding:
+    name, met = measurement.id, about.but(actual="yes", command="")
     if not taken:
-        return Told(Outcome.UNKNOWN, f"nothing was measured: {why}", MEND)
+        return about.unknown(f"{name}: nothing was measured: {why}.", MEND)
     for unlike, outcome in map(differing, taken) if measurement.same_result else ():
         if unlike:
-            return Told(outcome, unlike, ALIKE)
+            level = min((level_of(one[0], one[2]) for one in asked), key=list(Level).index)
+            told = met.but(actual="no") if outcome is Outcome.FAILED else about
+            return told(outcome, f"{name}: {unlike}.", ALIKE, severity=SEVERITY[Outcome.UNKNOWN][level])
     if unfit := [one for one in asked if one[3].unfit]:  # as binding as what it leaves open
         level = min((level_of(one[0], one[2]) for one in unfit), key=list(Level).index)
         reasons = dict.fromkeys(reason for one in unfit for reason in one[3].unfit)
-        return Told(Outcome.UNKNOWN, "; ".join(reasons), QUIETER, level)
+        return about.unknown(f"{name}: {'; '.join(reasons)}.", QUIETER, level=level)
     by_clock = [got.run.taken for *_, got in asked if got.clock and got.run and got.run.taken]
     by_cpu = [f"; CPU time decides, because {reason}" for one in by_clock for reason in contended(one)]
     copies = [
@@ -106,22 +88,22 @@ def _fit(measurement: Measurement, runs: Sequence[MeasurementRun], why: str, ask
         else "no second copy was timed"
         for one in taken
     ]
-    return Told(Outcome.PASSED, "".join(["nothing disturbed what decides; ", "; ".join(copies), *by_cpu[:1]]))
+    return met.passed("".join([f"{name}: nothing disturbed what decides; ", "; ".join(copies), *by_cpu[:1], "."]))
 
 
-def _attempts(runs: Sequence[MeasurementRun], why: str) -> Told:
+def _attempts(about: About, name: str, runs: Sequence[MeasurementRun], why: str) -> Finding:
     if not runs:
-        return Told(Outcome.UNKNOWN, f"no attempt came to its end: {why}", MEND)
+        return about.unknown(f"{name}: no attempt came to its end: {why}.", MEND)
     earlier = runs[0].earlier
     if earlier.problem:
-        return Told(Outcome.UNKNOWN, earlier.problem, "Put the ledger back as it was: what was tried before counts.")
+        fix = "Put the ledger back as it was: what was tried before counts."
+        return about.unknown(f"{name}: {earlier.problem}.", fix)
     count, left_out = len(earlier.attempts), sum(bool(attempt.unfit) for attempt in earlier.attempts)
     message = f"attempt {count + 1}; the pairs of all earlier ones count" if count else "the first attempt"
     message += f", save for {left_out} that did not end or had an unfit machine" if left_out else ""
-    return Told(Outcome.PASSED, message)
+    return about.passed(f"{name}: {message}.", actual="yes", command="")
 
 
-SEEN = {Outcome.PASSED: "yes", Outcome.FAILED: "no", Outcome.UNKNOWN: "not known"}
 MOST = 10
 _LOOKED = (
     " Where the gate timed the arms itself, it looked at the pairs as they came in. All looks and all attempts share "

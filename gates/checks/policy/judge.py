@@ -19,7 +19,7 @@ from gates.checks.policy.tests import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import found_again, written_tests
-from gates.model import Basis, Finding, Level, Location, Planned, RuleText, Severity
+from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_rules
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
@@ -158,16 +158,11 @@ def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
         yield moved(Part.SETTINGS, what, before, "changed" if before == after else after, place)
 
 
-NAMED = 50
 OF_THE_CODE = {Part.TESTS, Part.SETTINGS}
 
-RULES = (
-    RuleText(
-        id="BL011",
-        title="The change does not weaken the gate",
-        meaning="A limit, level or binding lower than at the merge base stops the change, unless --policy-from judges "
-        "it. Tests and settings are listed; --goalposts all stops weaker ones.",
-    ),
+RULES = as_rules(
+    BL011="The change does not weaken the gate. A limit, level or binding lower than at the merge base stops the "
+    "change, unless --policy-from judges it. Tests and settings are listed; --goalposts all stops weaker ones.",
 )
 ABOUT = About(rule="BL011", check="goalposts", level=Level.ADVISORY, expected="nothing lower than before")
 
@@ -186,14 +181,11 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         return
     times: Counter[str] = Counter()
     moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
-    for move in moves[:NAMED]:
+    for move in moves:
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
-    if rest := moves[NAMED:]:
-        message = f"{len(rest)} more policy changes; all are in evidence/Goalposts.json."
-        yield _weighed(rest[0], seen).failed(message, "Put back those that are named first.", subject="more")
-    for what in seen.unread[:NAMED]:
+    for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not moves and not seen.unread:

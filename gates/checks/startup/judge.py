@@ -9,7 +9,7 @@ from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned
-from gates.model import Finding, Level, Location, Outcome, Planned, RuleText, Severity
+from gates.model import Finding, Level, Location, Outcome, Planned, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
 
@@ -31,9 +31,6 @@ def is_deprecation(category: str) -> bool:
     return category in DEPRECATIONS or "Deprecat" in category or "RemovedIn" in category
 
 
-LISTED = 100
-
-
 def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell build, imports and deprecations."""
     seen = evidence.get(Startup)
@@ -44,9 +41,9 @@ def page(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     rows = [(source, warned) for warned, source in warned_of(evidence).items() if is_deprecation(warned.category)]
     yield Section(
         title="Deprecations",
-        text=f"The first {LISTED} of {len(rows)}." if len(rows) > LISTED else "" if rows else "None was seen.",
+        text="" if rows else "None was seen.",
         columns=("Place", "Owner", "Category", "Message", "Seen in"),
-        rows=tuple((str(w.location), owner_of(w.location), w.category, w.message, s) for s, w in rows[:LISTED]),
+        rows=tuple((str(w.location), owner_of(w.location), w.category, w.message, s) for s, w in rows),
     )
 
 
@@ -77,27 +74,15 @@ def _startup_section(seen: Startup) -> Section:
 
 
 RAW = "Startup.json"
-NAMED = 20
 
-RULES = (
-    RuleText(
-        id="EX007",
-        title="The package builds",
-        meaning="A wheel is built of a copy by the installed backend, else by one that pip gets. A build that "
-        "fails both ways is high. A backend that is not installed is unknown.",
-    ),
-    RuleText(
-        id="EX008",
-        title="Each module imports by itself",
-        meaning="Each module is imported in its own process. Syntax errors, undefined names, cycles and missing "
-        "modules of the project are high. Needs of something that is not here or of another platform are listed.",
-    ),
-    RuleText(
-        id="EX009",
-        title="No deprecated API is used",
-        meaning="Deprecation warnings for lines of the project are listed: in tests, entry points and "
-        "imports. Those for lines of a dependency carry its name. It never blocks.",
-    ),
+RULES = as_rules(
+    EX007="The package builds. A wheel is built of a copy by the installed backend, else by one that pip gets. A "
+    "build that fails both ways is high. A backend that is not installed is unknown.",
+    EX008="Each module imports by itself. Each module is imported in its own process. Syntax errors, undefined names, "
+    "cycles and missing modules of the project are high. Needs of something that is not here or of another platform "
+    "are listed.",
+    EX009="No deprecated API is used. Deprecation warnings for lines of the project are listed: in tests, entry "
+    "points and imports. Those for lines of a dependency carry its name. It never blocks.",
 )
 
 
@@ -144,23 +129,20 @@ def _build(seen: Startup) -> Finding:
 def _imports(seen: Startup) -> Iterator[Finding]:
     about = IMPORTS.but(level=Level.SHOULD, expected="imported")
     broken = _by_cause([module for module in seen.modules if module.ending is Ending.BROKEN])
-    for module, others in broken[:NAMED]:
+    for module, others in broken:
         own = about.but(severity=Severity.HIGH, location=module.location, subject=module.name, actual=module.error)
         own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
         yield own.failed(f"{module.name}{others} does not import by itself: {module.error}", "Fix the import.")
     aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
-    for module, others in aside[:NAMED]:
+    for module, others in aside:
         why = _why_aside(module, others)
         yield _unseen(IMPORTS, why, location=module.location, subject=module.name)
     ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
-    for warned in ours[:NAMED]:
+    for warned in ours:
         told = f"{warned.category}: {warned.message}"
         own = IMPORTS.but(location=warned.location, subject=told, expected="no warning", actual=warned.category)
         message, fix = f"Importing it warns: {told}", "Fix what the warning speaks of."
         yield own.failed(message, fix, level=Level.ADVISORY)
-    over = sum(max(count - NAMED, 0) for count in (len(broken), len(aside), len(ours)))
-    if over:
-        yield _unseen(IMPORTS, f"{over} more modules or warnings are in {RAW}.", subject="more")
     if seen.problem:
         yield _unseen(IMPORTS, seen.problem, subject="unreached")
     elif not broken and not aside and not ours:
@@ -190,7 +172,7 @@ def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:
     warned = [warned for warned in warned_of(evidence) if is_deprecation(warned.category)]
     ours = [w for w in warned if owner_of(w.location) == OURS and not _is_test(w.location)]
     first = list({f"{w.location.path} {w.category} {w.message}": w for w in reversed(ours)}.items())[::-1]
-    for key, one in first[:NAMED]:
+    for key, one in first:
         own = DEPRECATED.but(location=one.location, subject=key, expected="no deprecated use", actual=one.category)
         message, fix = f"Deprecated use: {one.category}: {one.message}", "Use what the warning names instead."
         yield own.failed(message, fix, impact="A later version drops it.")

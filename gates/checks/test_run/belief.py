@@ -11,7 +11,6 @@ from gates.model import Finding, Location
 
 LOG = "pytest/run.stdout.txt"
 INTERNAL = "INTERNALERROR>"
-NAMED = 50  # so many tests have a finding of their own
 SUITE = About(rule="EX001", check="suite", evidence=LOG, expected="exit code 0, all witnesses agree")
 
 
@@ -72,11 +71,11 @@ def _believed(run: PytestRun) -> Iterator[Finding]:
         yield SUITE.unknown(message, fix, **facts)
         return
     unplanned = [test for test in run.out(Out.UNPLANNED) if test.doubted]
-    for test in unplanned[:NAMED]:
+    for test in unplanned:
         own = SUITE.but(actual="written, not planned", subject=test.id, location=test.location)
         fix = "Give the test a name of its own, or find what hides it from pytest."
         yield own.unknown(f"{test.id} is written as a test and was never planned: {test.why}.", fix)
-    for path in run.foreign[:NAMED]:
+    for path in run.foreign:
         own = SUITE.but(actual="other code", subject=path)
         fix = "Install the project anew (`pip install -e .`), or let the tests import this tree."
         yield own.unknown(f"The tests imported {path}, and this tree has other code.", fix)

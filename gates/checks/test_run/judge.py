@@ -4,53 +4,29 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from gates.check import About, Check, EvidenceSet
-from gates.checks.test_run.belief import LOG, NAMED, judge_suite
+from gates.checks.test_run.belief import LOG, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord, more
-from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, RuleText, Severity
+from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord
+from gates.model import Basis, Finding, Level, Location, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
 
-SHOWN = 20
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
-RULES = (
-    RuleText(
-        id="EX001",
-        title="The test run can be believed",
-        meaning="Every planned test has an end, and process status, plugin, JSON and JUnit agree. A crash "
-        "or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
-    ),
-    RuleText(
-        id="EX002",
-        title="Every test that ran passed",
-        meaning="A failed or broken test fails. Where no test passed, or the run cannot be believed, it is unknown.",
-    ),
-    RuleText(
-        id="EX003",
-        title="No test was left out",
-        meaning="Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
-        "nothing, count for no criterion, and cost score. Alone they do not block.",
-    ),
-    RuleText(
-        id="EX005",
-        title="Public code is executed by a test",
-        meaning="A public function of the implementation that no test executed is listed. Where tests "
-        "started other processes, it is unknown. It costs score and never blocks.",
-    ),
-    RuleText(
-        id="EX013",
-        title="Tests read what the commit has",
-        meaning="Tests read a file beside them that is not committed. A fresh checkout of the same commit "
-        "could have another verdict, so the run stays open.",
-    ),
-    RuleText(
-        id="EX011",
-        title="A test ends the same way each time",
-        meaning="A test that ended in two ways fails, with --repeat or where a plugin ran it again. The "
-        "run that passed does not undo the one that failed.",
-    ),
+RULES = as_rules(
+    EX001="The test run can be believed. Every planned test has an end, and process status, plugin, JSON and JUnit "
+    "agree. A crash or uncollectable file fails. A run cut short, empty, contradictory or of other code is unknown.",
+    EX002="Every test that ran passed. A failed or broken test fails. Where no test passed, or the run cannot be "
+    "believed, it is unknown.",
+    EX003="No test was left out. Skipped, expected-to-fail and unexpectedly passing tests are listed. They verify "
+    "nothing, count for no criterion, and cost score. Alone they do not block.",
+    EX005="Public code is executed by a test. A public function of the implementation that no test executed is "
+    "listed. Where tests started other processes, it is unknown. It costs score and never blocks.",
+    EX013="Tests read what the commit has. Tests read a file beside them that is not committed. A fresh checkout of "
+    "the same commit could have another verdict, so the run stays open.",
+    EX011="A test ends the same way each time. A test that ended in two ways fails, with --repeat or where a plugin "
+    "ran it again. The run that passed does not undo the one that failed.",
 )
 
 
@@ -94,10 +70,10 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     bad = [test for test in run.tests if test.outcome in BAD]
     fix = "Make the test pass; if the test is wrong, fix the test."
     told = [(test, f"{test.ended}: {test.reason}") for test in bad]
-    yield from _bad(about.but(rule="EX002"), told, "failed", fix)
+    yield from _bad(about.but(rule="EX002"), told, fix)
     fix = "Find what differs: state left by another test, time, randomness, order of a set."
     ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
-    yield from _bad(about.but(rule="EX011"), ends, "ended in two ways", fix)
+    yield from _bad(about.but(rule="EX011"), ends, fix)
     if bad or ends:
         return
     about = about.but(rule="EX002")
@@ -109,14 +85,12 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     yield about.passed(f"{passed} tests passed, none failed{each}.")
 
 
-def _bad(about: About, tests: Sequence[tuple[TestRecord, str]], what: str, fix: str) -> Iterator[Finding]:
+def _bad(about: About, tests: Sequence[tuple[TestRecord, str]], fix: str) -> Iterator[Finding]:
     """Name tests that failed, each with what was seen of it, or that ended in two ways."""
     about = about.but(severity=Severity.HIGH)
-    for test, ended in tests[:NAMED]:
+    for test, ended in tests:
         own = about.but(subject=test.id, location=test.crash or test.location, actual=test.outcome.value)
         yield own.failed(f"{test.id} {ended}", fix, command=f"python -m pytest {shlex.quote(test.id)}")
-    if rest := more([test for test, _ in tests], what):
-        yield about.failed(rest, "Fix the tests that are named first.", subject="more", actual="")
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
@@ -136,8 +110,6 @@ def _aside(run: PytestRun) -> Iterator[Finding]:
     found = [*_left_out(run, aside)]
     for name, message, where, fix in found:
         yield about.unknown(message, fix, subject=name, location=where)
-    if rest := more(aside, "were skipped or expected to fail"):
-        yield about.unknown(rest, "Run them where they can run.", subject="more")
     if not found:
         none = about.but(severity=Severity.INFO)
         said = "No test was skipped or expected to fail."
@@ -147,14 +119,14 @@ def _aside(run: PytestRun) -> Iterator[Finding]:
 def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, str, Location, str]]:
     """Yield what did not run or shows nothing: its name, what is to be said of it, its place and what to do."""
     run_it = "Run it where it can run."
-    for test in aside[:NAMED]:
+    for test in aside:
         yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
     for skip in run.out(Out.SKIPPED):
         yield skip.id, f"{skip.id} was {skip.said}", skip.location, run_it
-    for file in run.out(Out.UNCOLLECTED)[:NAMED]:
+    for file in run.out(Out.UNCOLLECTED):
         advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
         yield file.id, f"{file.id} looks like tests, and pytest collected none of it.", file.location, advice
-    for one in [test for test in run.out(Out.UNPLANNED) if not test.doubted][:NAMED]:
+    for one in [test for test in run.out(Out.UNPLANNED) if not test.doubted]:
         message = f"{one.id} is written as a test and was not planned: {one.why}."
         yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
     by_mark = [test for test in run.out(Out.DESELECTED) if not test.doubted]
@@ -184,17 +156,12 @@ def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         message = f"{counted(len(public), 'public function')} of the implementation, each executed by the test run."
         yield about.passed(message) if public else about.not_asked(message)
     about = about.but(severity=Severity.MEDIUM)
-    for function in absent[:SHOWN]:
+    for function in absent:
         doubt = unseen or ("a decorator may answer in its place" if function.wrapped else "")
         own = about.but(location=function.location, subject=f"{function.location.path}:{function.name}", actual="")
         tell = own.unknown if doubt else own.failed
         impact = doubt and f"Not all was seen: {doubt}."
         yield tell(f"No test executed {function.name}().", "Add a test that calls it.", impact=impact)
-    if len(absent) > SHOWN:
-        outcome = Outcome.UNKNOWN if unseen else Outcome.FAILED
-        message = f"No test was seen to execute {len(absent)} public functions; evidence/ExecutedLines.json has all."
-        doubt = unseen and f"Not all was seen: {unseen}."
-        yield about(outcome, message, "Add tests that call them.", subject="more", impact=doubt)
 
 
 def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
@@ -207,7 +174,6 @@ def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 
 
 SLOWEST = 10
-LISTED = 200
 
 
 def _described(run: PytestRun) -> Iterator[Section]:
@@ -231,9 +197,9 @@ def _described(run: PytestRun) -> Iterator[Section]:
     for outcome in TestOutcome:
         tests = [test for test in run.tests if test.outcome is outcome]
         if tests and outcome not in {*BAD, TestOutcome.PASSED}:  # a bad one is a finding, a good one a count
-            rows = tuple((t.id, str(t.location), t.message.split("\n")[0]) for t in tests[:LISTED])
+            rows = tuple((t.id, str(t.location), t.message.split("\n")[0]) for t in tests)
             title, columns = f"{outcome.value.capitalize()} Tests ({len(tests)})", ("Test", "Place", "Reason")
-            yield Section(title=title, text=_listed(len(tests)), columns=columns, rows=rows)
+            yield Section(title=title, columns=columns, rows=rows)
     slowest = sorted(run.tests, key=lambda test: -test.duration_s)[:SLOWEST]
     yield Section(
         title="Slowest Tests",
@@ -242,9 +208,9 @@ def _described(run: PytestRun) -> Iterator[Section]:
     )
     yield Section(
         title="Warnings",
-        text=_listed(len(run.warnings)) if run.warnings else "None.",
+        text="" if run.warnings else "None.",
         columns=("Category", "Place", "Message"),
-        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings[:LISTED]),
+        rows=tuple((w.category, str(w.location), w.message) for w in run.warnings),
     )
 
 
@@ -254,7 +220,7 @@ def _certificate(run: PytestRun) -> Section:
         title="Death Certificate",
         facts=(
             ("Ended", run.process.ended),
-            ("Running", ", ".join(run.running[:LISTED]) or "no test"),
+            ("Running", ", ".join(run.running) or "no test"),
             ("Last seen", run.stage or "never"),
             ("Peak memory", _memory(run.process.peak_memory_bytes)),
         ),
@@ -269,10 +235,6 @@ def _memory(count: int | None) -> str:
 def _orders(run: PytestRun) -> str:
     seeds = ", ".join(repeat.seed for repeat in run.repeats)
     return f"as collected; then shuffled, seeds {seeds}" if seeds else "as collected, once"
-
-
-def _listed(count: int) -> str:
-    return f"The first {LISTED} of {count}; all of them are in evidence/PytestRun.json." if count > LISTED else ""
 
 
 CHECK = Check("test_run", "execution", 10, RULES, (PytestRun, ExecutedLines), plan, judge, describe)

@@ -7,7 +7,7 @@ from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import hidden
 from gates.checks.training_steps.orders import absent, judge_logged, judge_mean, judge_order, unseen
 from gates.evidence.recorded_step import Overflowed, Recorded, Recording, StepRecording
-from gates.model import Finding, Level, Outcome, Planned, Row, RuleText, Severity
+from gates.model import Finding, Level, Outcome, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
 from gates.task.task import Criterion, Task
@@ -125,13 +125,9 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
         yield Said(Outcome.PASSED, told, "not moved", skipped.location, level=Level.ADVISORY)
 
 
-RULES = (
-    RuleText(
-        id="BL006",
-        title="Training steps do right while they run",
-        meaning="Each training step runs on the CPU and is recorded. Judged are its order of calls, "
-        "dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
-    ),
+RULES = as_rules(
+    BL006="Training steps do right while they run. Each training step runs on the CPU and is recorded. Judged are its "
+    "order of calls, dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
 )
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
 ASPECTS: dict[str, tuple[str, Judge, Level]] = {

@@ -9,7 +9,6 @@ from gates.model import Level, Outcome, Severity
 from gates.task.probes import Need
 
 NEAR = 1e-3
-SHOWN = 6
 ONE_MEAN, AT_EACH = "1 time the mean", "the loss scale at each step"
 FULL_WINDOWS = "Divide by the number of backward passes that the window has."
 
@@ -98,9 +97,8 @@ def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
 
 def said_of(breach: Breach) -> Said:
     """Return what is to be said of a breach."""
-    rule, trace = breach.rule, breach.trace
-    shown = [*trace[: SHOWN - 1], trace[-1]] if len(trace) > SHOWN else list(trace)
-    path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in shown)
+    rule = breach.rule
+    path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
     level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
     why = (rule.impact, rule.fix, rule.rule, level)
     told = f"{rule.rule}: {rule.problem} {path}"

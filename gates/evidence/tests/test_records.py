@@ -161,12 +161,3 @@ def written_tests(files: Mapping[str, bytes]) -> dict[str, str]:
         for name, text in texts(content).items()
         if (own := name.rpartition(".")[2]).startswith("test")
     }
-
-
-NAMED = 50  # so many tests have a finding of their own; the rest share one
-
-
-def more(tests: list[TestRecord], what: str) -> str:
-    """Return what to say of the tests that have no finding of their own, or nothing."""
-    rest = len(tests) - NAMED
-    return f"{rest} more tests {what}; all are in evidence/PytestRun.json." if rest > 0 else ""

@@ -45,11 +45,6 @@ def test_each_place_that_fits_is_an_implementation_with_its_lines() -> None:
     assert [str(trace.location) for trace in report.code] == ["pkg/core.py:2"]
 
 
-def test_many_places_share_a_line() -> None:
-    found = code(bound(), tree(*(Location(path="pkg/core.py", line=n, last_line=n) for n in range(1, 100))))
-    assert (len(found), found[-1].message) == (51, f"pattern {PATTERN} fits 49 more places of live code.")
-
-
 def test_pattern_that_nothing_fits_fails() -> None:
     (finding,) = code(bound(), tree(problem="no live code of the implementation fits it"))
     assert (finding.outcome, finding.actual, str(finding.location)) == (F, "0 of 1", "tasks/T1.yaml:9")

@@ -68,14 +68,6 @@ def test_what_was_not_compared_is_unknown_beside_what_was() -> None:
     assert [f.outcome for f in judged(unmoved(a_move(), unread=("a.py",)))] == [F, U]
 
 
-def test_many_moves_are_cut_and_what_stops_comes_first() -> None:
-    moves = [*(a_move(Part.CHANGED, what=str(i)) for i in range(60)), a_move()]
-    found = judged(unmoved(*moves))
-    assert len(found) == 51
-    assert found[0].level is Level.MUST
-    assert found[-1].message.startswith("11 more policy changes")
-
-
 def test_section_says_what_was_compared_with_what() -> None:
     (section,) = describe(a_task(), evidence(unmoved(a_move())))
     assert ("Compared with", "main (bbbbbbbbbbbb)") in section.facts

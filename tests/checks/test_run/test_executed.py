@@ -57,11 +57,6 @@ def test_run_of_one_criterion_need_not_execute_all_public_functions() -> None:
     assert finding.outcome is Outcome.NOT_APPLICABLE
 
 
-def test_long_list_is_cut() -> None:
-    found = findings(executed(*(a_function(f"f{i}", line=3 * i + 9) for i in range(60))))
-    assert len({f.fingerprint for f in found}) == len(found) == 21
-
-
 def test_lines_that_were_not_measured_ask_nothing_of_anybody() -> None:
     *_, finding = judge(TASK, EvidenceSet(why="the project measures coverage itself"))
     assert finding.outcome is Outcome.UNKNOWN
