@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
-from gates.evidence.source_tree import CodeRules, RuleSite, RuleTrace
+from gates.evidence.source_tree import RuleTrace, SourceTree
 from gates.model import Basis, Finding, Level, Planned, Severity, as_rules
+from gates.scan.rule import Site
 from gates.task.task import Task
 
 BLOCKING = {Severity.CRITICAL, Severity.HIGH}
@@ -23,23 +24,22 @@ def plan(task: Task) -> Iterator[Planned]:
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge each entry by the places that its rules found."""
-    seen = evidence.get(CodeRules)
+    seen = evidence.get(SourceTree)
     for name in task.rules:
         about = About(rule="BL005", check=f"rule:{name}", location=task.place(task), subject=name)
         if seen is None:
-            yield _unknown(about, f"The code rules were not applied: {evidence.why_missing(CodeRules)}")
-        elif name in dict(seen.unknown):
-            yield _unknown(about, dict(seen.unknown)[name])
+            yield _unknown(about, f"The code rules were not applied: {evidence.why_missing(SourceTree)}")
         else:
             yield from _entry(about, name, seen)
 
 
-def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
-    applied, advised = [rule for rule in seen.applied if name in rule.asked], about.but(level=Level.ADVISORY)
+def _entry(about: About, name: str, seen: SourceTree) -> Iterator[Finding]:
+    applied, advised = [rule for rule in seen.rules if name in rule.asked], about.but(level=Level.ADVISORY)
     bad = [(rule, site) for rule in applied for site in rule.sites if not site.ok]
     untried = [rule for rule in applied if rule.problem]
     for rule in untried:
-        yield _unknown(advised, f"{rule.rule} was not applied: {rule.problem}", subject=rule.rule)
+        own = advised if rule.severity else about  # of a rule that nobody has, the verdict must not be a pass
+        yield _unknown(own, f"{rule.rule} was not applied: {rule.problem}", subject=rule.rule)
     for rule, site in bad:
         own = advised.but(location=site.location, subject=f"{rule.rule} {site.message}")
         if site.undecided:
@@ -56,7 +56,7 @@ def _entry(about: About, name: str, seen: CodeRules) -> Iterator[Finding]:
         yield about.passed(message, expected="kept", actual="kept")
 
 
-def _broken(about: About, rule: RuleTrace, site: RuleSite) -> Finding:
+def _broken(about: About, rule: RuleTrace, site: Site) -> Finding:
     own = "" if site.message.rstrip(".") == rule.problem_text.rstrip(".") else f" {site.message.rstrip('.')}."
     worth = rule.severity if rule.severity not in BLOCKING else Severity.MEDIUM  # reading alone never blocks
     facts = {"severity": worth, "expected": f"{rule.rule} is kept", "actual": " -> ".join(site.trace) or "broken"}

@@ -1,7 +1,7 @@
 """The implementation as it stands: the lines of each criterion's symbols, and what code rules and patterns found."""
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -22,16 +22,6 @@ from gates.task.task import Task
 MAX_SITES = 1000
 
 
-class RuleSite(Model):
-    """A place that a code rule speaks of; `trace` is the path of events that leads to it."""
-
-    location: Location
-    ok: bool
-    message: str
-    trace: tuple[str, ...] = ()
-    undecided: bool = False
-
-
 class RuleTrace(Model):
     """What a code rule found in the implementation, and what it says; a rule that nobody knows says nothing.
 
@@ -39,7 +29,7 @@ class RuleTrace(Model):
     """
 
     rule: str
-    sites: tuple[RuleSite, ...]
+    sites: tuple[Site, ...] = ()
     problem: str = ""
     severity: Severity | None = None
     problem_text: str = ""
@@ -48,32 +38,14 @@ class RuleTrace(Model):
     asked: tuple[str, ...] = ()
 
 
-class CodeRules(Evidence):
-    """The rules that the task asks for by id or by tag, applied to the whole implementation."""
+class PatternTrace(Model):
+    """The places of live code that fit a pattern, or why it was not applied."""
 
-    files: int
-    applied: tuple[RuleTrace, ...]
-    unknown: tuple[tuple[str, str], ...] = ()
-    unparsed: tuple[str, ...] = ()
-
-    @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Apply every rule that the task names."""
-        if not task.rules:
-            raise EvidenceUnavailable("the task names no code rules")
-        known = rules_of(context)
-        asked = {name: named(name, known) for name in task.rules}
-        rules = list({rule.id: rule for found in asked.values() for rule in found}.values())
-        files = python_files(task, context)
-        checked = check(rules, files, context.root)  # no memory: tests may have written into it
-        by = {rule.id: [name for name in task.rules if rule in asked[name]] for rule in rules}
-        return cls(
-            how="the implementation's syntax trees",
-            files=checked.files,
-            applied=tuple(_told(rule, checked, by[rule.id]) for rule in sorted(rules, key=lambda r: r.id)),
-            unknown=tuple((name, unknown(name, known)) for name, found in asked.items() if not found),
-            unparsed=tuple(checked.unparsed),
-        )
+    name: str
+    at_least: int
+    places: tuple[Location, ...] = ()
+    problem: str = ""
+    checked: bool = True
 
 
 def rules_of(context: Context) -> dict[str, Rule]:
@@ -92,94 +64,62 @@ def python_files(task: Task, context: Context) -> list[Path]:
     return found
 
 
-def bound_rules(names: Sequence[str], task: Task, context: Context) -> tuple[RuleTrace, ...]:
-    """Apply the rules that criteria are bound to."""
-    if not names:
-        return ()
+def _rules(task: Task, context: Context) -> Iterator[RuleTrace]:
+    """Apply every rule that a task or its criteria name; keep broken places first where there are too many."""
+    bound = sorted({binding.rule for criterion in task.criteria for binding in criterion.code if binding.rule})
+    names = dict.fromkeys((*task.rules, *bound))
     try:
-        known = rules_of(context)
+        known = rules_of(context) if names else {}
     except EvidenceUnavailable as error:
-        return tuple(RuleTrace(rule=name, sites=(), problem=str(error)) for name in names)
-    rules = [known[name] for name in names if name in known]
-    checked = check(rules, python_files(task, context), context.root)
-    return tuple(
-        _told(known[name], checked) if name in known else RuleTrace(rule=name, sites=(), problem=unknown(name, known))
-        for name in names
-    )
-
-
-def _told(rule: Rule, checked: Checked, asked: Iterable[str] = ()) -> RuleTrace:
-    """Return what a rule says and what it found, broken places first where there are too many to keep."""
-    form, found = rule.form, checked.sites[rule.id]
-    kept = found if len(found) <= MAX_SITES else sorted(found, key=lambda s: s.ok)[:MAX_SITES]
-    return RuleTrace(
-        rule=rule.id,
-        sites=tuple(map(_site, kept)),
-        problem=checked.problems.get(rule.id, ""),
-        severity=form.severity,
-        problem_text=form.problem,
-        impact=form.impact,
-        fix=form.fix,
-        asked=tuple(asked),
-    )
-
-
-def _site(site: Site) -> RuleSite:
-    return RuleSite(location=_place(site), ok=site.ok, message=site.message, trace=site.trace, undecided=site.undecided)
-
-
-def _place(site: Site) -> Location:
-    return Location(path=site.path, line=site.line, last_line=site.last_line)
-
-
-MAX_PLACES = 1000
-
-
-class PatternTrace(Model):
-    """The places of live code that fit a pattern, or why it was not applied."""
-
-    pattern: str
-    within: str | None
-    at_least: int
-    places: tuple[Location, ...] = ()
-    problem: str = ""
-    checked: bool = True
+        yield from (RuleTrace(rule=name, problem=str(error), asked=(name,)) for name in names)
+        return
+    found = {name: named(name, known) if name in {*task.rules, *known} else [] for name in names}
+    rules = {rule.id: rule for asked in found.values() for rule in asked}
+    checked = check([*rules.values()], python_files(task, context), context.root) if rules else Checked()
+    for rule in sorted(rules.values(), key=lambda rule: rule.id):
+        form, sites = rule.form, checked.sites[rule.id]
+        yield RuleTrace(
+            rule=rule.id,
+            sites=tuple(sites if len(sites) <= MAX_SITES else sorted(sites, key=lambda site: site.ok)[:MAX_SITES]),
+            problem=checked.problems.get(rule.id, ""),
+            severity=form.severity,
+            problem_text=form.problem,
+            impact=form.impact,
+            fix=form.fix,
+            asked=tuple(name for name, asked in found.items() if rule in asked),
+        )
+    lost = (name for name, asked in found.items() if not asked)
+    yield from (RuleTrace(rule=name, problem=unknown(name, known), asked=(name,)) for name in lost)
 
 
 def trace_patterns(bindings: Iterable[CodeBinding], resolver: Resolver) -> tuple[PatternTrace, ...]:
     """Apply the patterns of a task to its implementation, all at once."""
-    asked = list({(one.pattern, one.in_, one.at_least): one for one in bindings if one.pattern}.values())
-    if not asked:
-        return ()
-    files = resolver.python_files()
-    rules = {text: _finding(str(i), text) for i, text in enumerate(dict.fromkeys(b.pattern or "" for b in asked))}
-    checked = check(list(rules.values()), files, resolver.root)
-    return tuple(_traced(binding, rules[binding.pattern or ""], checked, resolver) for binding in asked)
+    asked = {(binding.name, binding.at_least): binding for binding in bindings if binding.pattern}.values()
+    rules = [_finding(i, binding.pattern or "") for i, binding in enumerate(asked)]
+    checked = check(rules, resolver.python_files(), resolver.root) if rules else Checked()
+    return tuple(_fitting(binding, rule, checked, resolver) for binding, rule in zip(asked, rules, strict=True))
 
 
-def _finding(name: str, text: str) -> Rule:
+def _finding(number: int, text: str) -> Rule:
     """Return a rule that finds a pattern."""
     words = {"problem": "fits", "impact": "none", "fix": "none", "good": (), "bad": ()}
-    form = RuleForm.model_validate({"id": f"pattern-{name}", "severity": Severity.LOW, "pattern": text, **words})
+    form = RuleForm.model_validate({"id": f"pattern-{number}", "severity": Severity.LOW, "pattern": text, **words})
     return Rule(form, "the pattern", own=True)
 
 
-def _traced(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
-    found = PatternTrace(pattern=binding.pattern or "", within=binding.in_, at_least=binding.at_least)
-    if binding.in_ and not any(_is_in(resolver.shown(path), binding.in_) for path in resolver.python_files()):
+def _fitting(binding: CodeBinding, rule: Rule, checked: Checked, resolver: Resolver) -> PatternTrace:
+    places = tuple(dict.fromkeys(site.location for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)))
+    found = PatternTrace(name=binding.name, at_least=binding.at_least, places=places[:MAX_SITES])
+    if not any(_is_in(resolver.shown(path), binding.in_) for path in resolver.python_files()):
         return found.model_copy(update={"problem": f"no Python file of the implementation is in {binding.in_}"})
-    sites = [site for site in checked.sites[rule.id] if _is_in(site.path, binding.in_)]
-    lines = dict.fromkeys(map(_place, sites))
-    places = tuple(lines)[:MAX_PLACES]
-    if len(lines) >= binding.at_least:
-        return found.model_copy(update={"places": places})
+    if len(places) >= binding.at_least:
+        return found
     unread = [text for text in checked.unparsed if _is_in(text.partition(":")[0], binding.in_)]
     if why := checked.problems.get(rule.id) or next(iter(unread), ""):
-        return found.model_copy(update={"places": places, "problem": f"not checked, {why}", "checked": False})
-    where, count = binding.in_ or "the implementation", len(lines)
+        return found.model_copy(update={"problem": f"not checked, {why}", "checked": False})
+    where, count = binding.in_ or "the implementation", len(places)
     few = f"{count} place{'s' if count > 1 else ''} of {where} fit it, not {binding.at_least}"
-    problem = few if count else f"no live code of {where} fits it"
-    return found.model_copy(update={"places": places, "problem": problem})
+    return found.model_copy(update={"problem": few if count else f"no live code of {where} fits it"})
 
 
 def _is_in(path: str, folder: str | None) -> bool:
@@ -230,7 +170,7 @@ class SourceTree(Evidence):
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
-        """Parse the implementation and resolve every binding."""
+        """Parse the implementation, resolve every binding, and apply every rule that the task names."""
         paths = python_files(task, context)
         resolver = Resolver(task, Sources(context.root))
         files, unparsed = resolver.read()
@@ -238,15 +178,15 @@ class SourceTree(Evidence):
         bindings = [binding for criterion in task.criteria for binding in criterion.code]
         symbols = tuple(resolver.trace(binding) for binding in bindings if binding.symbol)
         live = [(one.symbol, one.location) for one in symbols if one.location and one.location.path in modules]
-        asked = (watchful(name, place, modules[place.path]) for name, place in live)
+        looks = (watchful(name, place, modules[place.path]) for name, place in live)
         return cls(
             how="the implementation's syntax trees",
             files=len(paths),
             symbols=symbols,
-            rules=bound_rules(sorted({binding.rule for binding in bindings if binding.rule}), task, context),
+            rules=tuple(_rules(task, context)),
             patterns=trace_patterns(bindings, resolver),
             unparsed=unparsed,
-            watchful=tuple(filter(None, asked)),
+            watchful=tuple(filter(None, looks)),
         )
 
     def symbol(self, binding: CodeBinding) -> SymbolTrace | None:
@@ -256,8 +196,8 @@ class SourceTree(Evidence):
 
     def pattern(self, binding: CodeBinding) -> PatternTrace | None:
         """Return the trace of a binding to a pattern."""
-        wanted = (binding.pattern, binding.in_, binding.at_least)
-        return next((trace for trace in self.patterns if (trace.pattern, trace.within, trace.at_least) == wanted), None)
+        wanted = (binding.name, binding.at_least)
+        return next((trace for trace in self.patterns if (trace.name, trace.at_least) == wanted), None)
 
     def rule(self, name: str | None) -> RuleTrace | None:
         """Return what a rule found."""

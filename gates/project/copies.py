@@ -12,9 +12,6 @@ from pathlib import Path
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.history import ask, run_git
 
-TIMEOUT_S = 300
-OWN = ("-c", "gc.auto=0", "-c", "core.autocrlf=input", "-c", "advice.detachedHead=false")
-
 
 def lay_out(repository: Path, commit: str, target: Path) -> None:
     """Lay out a commit of a repository, its submodules as empty folders.
@@ -30,14 +27,14 @@ def give_history(repository: Path, copy: Path) -> None:
 
     A folder that is no top of a work tree has none to give. Raises `EvidenceUnavailable` with what git says.
     """
-    if not (repository / ".git").exists() or _said(repository, "rev-parse", "--show-prefix").strip():
+    if not (repository / ".git").exists() or run_git(repository, "rev-parse", "--show-prefix").stdout.strip():
         return
-    head = os.fsdecode(_said(repository, "symbolic-ref", "--quiet", "HEAD")).strip()
+    head = os.fsdecode(run_git(repository, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
     _borrow(repository, copy, "refs", head.removeprefix("refs/heads/"))
     if not head:
         (copy / ".git" / "HEAD").write_text(_ask(repository, "rev-parse", "HEAD") + "\n", encoding="utf-8")
-    index = _said(repository, "ls-files", "--stage", "-z")
-    run_git(copy, ("update-index", "-z", "--index-info"), options=OWN, given=index, timeout_s=TIMEOUT_S)
+    index = run_git(repository, "ls-files", "--stage", "-z").stdout
+    run_git(copy, "update-index", "-z", "--index-info", given=index)
 
 
 def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None:
@@ -60,12 +57,7 @@ def _borrow(repository: Path, target: Path, refs: str, branch: str = "") -> None
 
 
 def _ask(folder: Path, *words: str) -> str:
-    why = f"`git {words[0]}` cannot lay out a copy"
-    return os.fsdecode(ask(folder, *words, why=why, options=OWN, timeout_s=TIMEOUT_S))
-
-
-def _said(folder: Path, *words: str) -> bytes:
-    return run_git(folder, words, options=OWN, timeout_s=TIMEOUT_S).stdout
+    return os.fsdecode(ask(folder, *words, why=f"`git {words[0]}` cannot lay out a copy"))
 
 
 ENVIRONMENTS = {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", ".eggs"}
@@ -128,7 +120,7 @@ def lend_generated(root: Path, target: Path) -> None:
 
     Compiled extensions are left out: they hold the code of today.
     """
-    done = run_git(root, ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", "."))
+    done = run_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", ".")
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         source, there = root / name, target / name
         above = [folder for folder in source.parents if folder.is_relative_to(root)]

@@ -7,7 +7,7 @@ no filter, hook, external diff or file monitor has a say, and nothing is checked
 import hashlib
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from pathlib import Path
 from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
 
-TIMEOUT_S = 60
-OF_NAMES = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remote"})
+TIMEOUT_S = 300
+ASKED_ONCE = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remote"})
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}
@@ -29,7 +29,8 @@ PARTIAL = (
 )
 SWITCHES = ("--no-pager", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs")
 CONFIG = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false", "protocol.allow=never")
-SAFE = (*SWITCHES, *(word for setting in CONFIG for word in ("-c", setting)))
+PLAIN = ("gc.auto=0", "core.autocrlf=input", "advice.detachedHead=false")
+SAFE = (*SWITCHES, *(word for setting in (*CONFIG, *PLAIN) for word in ("-c", setting)))
 
 
 NOWHERE = "the project is not in a git repository"
@@ -63,19 +64,19 @@ class History:
         """Return the commit that a name stands for, or `None` where there is none."""
         if revision.startswith("-") or "\0" in revision or not revision.strip():
             return None
-        done = self._run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        done = run_git(self._root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
     def merge_base(self, one: str, other: str) -> str | None:
         """Return the commit that two commits part from, or `None` where they have none."""
-        done = self._run("merge-base", one, other)
+        done = run_git(self._root, "merge-base", one, other)
         lines = done.stdout.decode().split()
         return lines[0] if done.returncode == 0 and lines else None
 
     @property
     def shallow(self) -> bool:
         """Return whether the history is cut off."""
-        return self._run("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+        return run_git(self._root, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
     @cached_property
     def top(self) -> Path:
@@ -112,14 +113,11 @@ class History:
         return dict(_contents(self._batch("--batch", small))) if small else {}
 
     def _batch(self, form: str, oids: list[str]) -> bytes:
-        done = self._run("cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
+        done = run_git(self._root, "cat-file", form, given="".join(f"{oid}\n" for oid in oids).encode())
         if done.returncode != 0:
             why = f"git cannot read files of the history: {_last_line(done.stderr)}"
             raise EvidenceUnavailable(PARTIAL if b"promisor" in done.stderr else why)
         return done.stdout
-
-    def _run(self, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return run_git(self._root, words, given=given)
 
 
 @lru_cache(maxsize=8)
@@ -134,9 +132,9 @@ def _tree(root: Path, commit: str) -> dict[str, Blob]:
     return found
 
 
-def ask(root: Path, *words: str, why: str, options: Sequence[str] = (), timeout_s: float = TIMEOUT_S) -> bytes:
+def ask(root: Path, *words: str, why: str) -> bytes:
     """Return what git says, without its last line's end; raise `EvidenceUnavailable` where it says no."""
-    done = run_git(root, words, options=options, timeout_s=timeout_s)
+    done = run_git(root, *words)
     if done.returncode != 0:
         raise EvidenceUnavailable(
             OWNER if b"dubious ownership" in done.stderr else f"{why} ({_last_line(done.stderr)})"
@@ -157,23 +155,21 @@ def asked_once() -> Iterator[None]:
         _answers.reset(token)
 
 
-def run_git(
-    folder: Path, words: Sequence[str], *, options: Sequence[str] = (), given: bytes = b"", timeout_s: float = TIMEOUT_S
-) -> subprocess.CompletedProcess[bytes]:
+def run_git(folder: Path, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Run git in a folder, kept from all that the repository configures; raise `EvidenceUnavailable` if it cannot."""
     answers, asked = _answers.get(), (folder, *words)
     if answers is not None and asked in answers:
         return answers[asked]
     try:
-        argv, env = ["git", *SAFE, *options, *words], environment()
-        done = subprocess.run(argv, cwd=folder, env=env, input=given, capture_output=True, timeout=timeout_s)  # noqa: PLW1510  # its code is looked at
+        argv, env = ["git", *SAFE, *words], environment()
+        done = subprocess.run(argv, cwd=folder, env=env, input=given, capture_output=True, timeout=TIMEOUT_S)  # noqa: PLW1510  # its code is looked at
     except FileNotFoundError as error:
         raise EvidenceUnavailable("there is no git on this machine, so no earlier state was seen") from error
     except subprocess.TimeoutExpired as error:
-        raise EvidenceUnavailable(f"`git {words[0]}` did not end within {timeout_s:g} s") from error
+        raise EvidenceUnavailable(f"`git {words[0]}` did not end within {TIMEOUT_S} s") from error
     except OSError as error:
         raise EvidenceUnavailable(f"git cannot be run: {error.strerror or error}") from error
-    if answers is not None and words[0] in OF_NAMES and not options:
+    if answers is not None and words[0] in ASKED_ONCE:
         answers[asked] = done
     return done
 
@@ -261,7 +257,6 @@ class TwoStates:
         self._history, self._root = history, root
         self._tree = history.tree(commit)
         self.skipped: dict[str, None] = {}  # what was not compared and why, each once, as it was met
-        self._same: dict[str, bool] = {}
 
     def has(self, path: str) -> bool:
         """Return whether the commit has a plain file of this path."""
@@ -282,7 +277,7 @@ class TwoStates:
 
     def named(self, paths: Iterable[str]) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Return the contents of some files in the commit and in the work tree, for those that are there."""
-        paths = tuple(paths)
+        paths = [*paths]
         now = {path: content for path in paths if (content := self._now(path)) is not None}
         return self.before(paths), now
 
@@ -291,19 +286,14 @@ class TwoStates:
     ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
         folders = tuple(dict.fromkeys(folder.split("::")[0] for folder in folders))
-        found = files_of(folders, self._root)
-        paths = {os.fspath(path.relative_to(self._root).as_posix()) for path in found if path.name.endswith(suffixes)}
-        old = {p for p in self._tree if p.endswith(suffixes) and any(is_under(p, folder) for folder in folders)}
-        now = {p: c for p in sorted(paths) if not self._is_same(p) and (c := self._now(p)) is not None}
-        return self.before(p for p in sorted(old) if not self._is_same(p)), now
-
-    def _is_same(self, path: str) -> bool:
-        if path not in self._same:
-            blob, content = self._tree.get(path), self._now(path)
-            self._same[path] = bool(
-                blob and blob.plain and content is not None and object_name(content, blob.oid) == blob.oid
-            )
-        return self._same[path]
+        paths = {path for path in self._tree if any(is_under(path, folder) for folder in folders)}
+        paths |= {path.relative_to(self._root).as_posix() for path in files_of(folders, self._root)}
+        now: dict[str, bytes | None] = {}
+        for path in sorted(path for path in paths if path.endswith(suffixes)):
+            content, blob = self._now(path), self._tree.get(path)
+            if content is None or not blob or not blob.plain or object_name(content, blob.oid) != blob.oid:
+                now[path] = content
+        return self.before(now), {path: content for path, content in now.items() if content is not None}
 
     def _now(self, path: str) -> bytes | None:
         """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""

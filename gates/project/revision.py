@@ -46,13 +46,13 @@ def web_of(root: Path) -> str | None:
 def _web(root: Path) -> str | None:
     """Return the address that a path of the commit follows; nothing where some files are of submodules."""
     commit, remote = git(root, "rev-parse", "HEAD"), git(root, "remote", "get-url", "origin")
-    prefix, files = git(root, "rev-parse", "--show-prefix"), _said(root, "ls-files", "--stage", "-z")
+    prefix, files = git(root, "rev-parse", "--show-prefix"), git(root, "ls-files", "--stage", "-z")
     mixed = files is None or any(row.startswith(SUBMODULE) for row in files.split("\0"))
     return address_of(remote, commit, prefix or "") if remote and commit and not mixed else None
 
 
 def _status(root: Path) -> str | None:
-    return _said(root, "status", "--porcelain", "-z", "--untracked-files=normal")
+    return git(root, "status", "--porcelain", "-z", "--untracked-files=normal")
 
 
 def digest_file(path: Path, base: Path) -> FileDigest:
@@ -95,16 +95,11 @@ def processor() -> str:
 
 def git(root: Path, *words: str) -> str | None:
     """Return what git prints, or `None` where there is no git, no repository or no commit."""
-    said = _said(root, *words)
-    return None if said is None else said.strip()
-
-
-def _said(root: Path, *words: str) -> str | None:
     try:
-        done = run_git(root, words)
+        done = run_git(root, *words)
     except EvidenceUnavailable:
         return None
-    return os.fsdecode(done.stdout) if done.returncode == 0 else None
+    return os.fsdecode(done.stdout).strip() if done.returncode == 0 else None
 
 
 def address_of(remote: str, commit: str, prefix: str = "") -> str | None:

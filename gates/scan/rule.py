@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
-from gates.model import Model, Severity
+from gates.model import Location, Model, Severity
 from gates.scan.order import MARKERS, Order, OrderError
 from gates.scan.pattern import Pattern
 from gates.task.yaml_source import Key, did_you_mean
@@ -339,3 +339,8 @@ class Site:
     message: str
     trace: tuple[str, ...] = field(default=())
     undecided: bool = False
+
+    @property
+    def location(self) -> Location:
+        """Return its lines."""
+        return Location(path=self.path, line=self.line, last_line=self.last_line)

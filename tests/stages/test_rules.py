@@ -9,7 +9,7 @@ from scanning import WORDS
 from gates.check import EvidenceSet
 from gates.checks import code_rules as _rules
 from gates.checks.criteria.traced import judge_code
-from gates.evidence.source_tree import CodeRules, SourceTree
+from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.scan.loading import load_rules
 from gates.task.task import Task
@@ -28,8 +28,8 @@ def judged(tmp_path: Path, files: dict[str, str | bytes], *rules: str) -> list[F
     root = written(tmp_path / "project", {"pkg/__init__.py": "", **files})
     context = a_context(root)
     task = a_ruled_task(*rules)
-    found = CodeRules.collect(task, context)
-    assert CodeRules.model_validate_json(found.model_dump_json()) == found
+    found = SourceTree.collect(task, context)
+    assert SourceTree.model_validate_json(found.model_dump_json()) == found
     return list(_rules.judge(task, evidence(found)))
 
 
@@ -67,7 +67,7 @@ def test_rule_of_the_project_comes_instead_of_the_shipped_one(tmp_path: Path) ->
     task = a_ruled_task("no-cuda-amp")
     context = a_context(root)
     context = type(context)(**{**vars(context), "rules": root / "gates-rules"})
-    (finding,) = _rules.judge(task, evidence(CodeRules.collect(task, context)))
+    (finding,) = _rules.judge(task, evidence(SourceTree.collect(task, context)))
     assert finding.severity is Severity.MEDIUM
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from gates.check import About, Check, EvidenceSet, about_criterion
 from gates.checks.criteria.traced import judge_code, page
 from gates.evidence.called_code import CalledCode
-from gates.evidence.source_tree import CodeRules, SourceTree
+from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
 from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestRecord
 from gates.model import Basis, Finding, Level, Location, Outcome, Planned, Row, Severity, as_rules
@@ -166,5 +166,5 @@ def _loose(task: Task, run: PytestRun) -> Iterator[tuple[str, Location, str, str
         yield f"{test} {name}", place, message, 'Write pytest.mark.criterion("TASK/CRITERION").'
 
 
-USES = (SourceTree, CodeRules, PytestRun, CalledCode, EmptiedCode)
+USES = (SourceTree, PytestRun, CalledCode, EmptiedCode)
 CHECK = Check("criteria", "business-logic", 10, RULES, USES, plan, judge, page)

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from gates.check import About, EvidenceSet, about_criterion
 from gates.code.symbols import SymbolTrace
 from gates.evidence.recorded_step import Seen, seen_of
-from gates.evidence.source_tree import PatternTrace, RuleSite, RuleTrace, SourceTree
+from gates.evidence.source_tree import PatternTrace, RuleTrace, SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.report import Section
+from gates.scan.rule import Site
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, Task
 
@@ -105,7 +106,7 @@ def _by_rule(
         yield about.unknown(message, fix, actual="found nothing", expected=name)
 
 
-def _at_site(about: About, name: str, trace: RuleTrace, site: RuleSite, steps: Sequence[Seen]) -> Finding:
+def _at_site(about: About, name: str, trace: RuleTrace, site: Site, steps: Sequence[Seen]) -> Finding:
     """Judge a place that a rule speaks of: a recording of its lines knows better than reading."""
     kept = next((step.name for step in steps if step.events >= {*site.trace}), "") if site.trace else ""
     message, path = f"{name}: {site.message}", " -> ".join(site.trace)

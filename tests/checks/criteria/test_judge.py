@@ -1,15 +1,18 @@
 """The business logic gate, judged on built evidence: code that is live, tests that passed, shares that are exact."""
 
+from dataclasses import replace
+
 import pytest
 from building import a_criterion, a_measure, a_record, a_run, a_task, a_tree, all_evidence, evidence, folded
 from recording import ORDER, a_recorded, happened, recorded
 
 from gates.code.symbols import SymbolTrace, Use
 from gates.criteria import stand
-from gates.evidence.source_tree import RuleSite, RuleTrace, SourceTree, Watchful
+from gates.evidence.source_tree import RuleTrace, SourceTree, Watchful
 from gates.evidence.tests.test_records import LeftOut, Out, TestOutcome
 from gates.model import Finding, Level, Location, Outcome, Severity, Status
 from gates.pipeline import judge as judge_gate
+from gates.scan.rule import Site
 from gates.stages import BUSINESS_LOGIC as GATE
 from gates.task.task import Task, narrowed
 
@@ -74,13 +77,13 @@ def test_use_that_may_be_looked_up_is_unknown() -> None:
 RULED = a_task(criteria=[a_criterion(code=[{"rule": "amp-step-order"}])])
 
 
-def ruled(*sites: RuleSite, problem: str = "", unparsed: tuple[str, ...] = ()) -> SourceTree:
+def ruled(*sites: Site, problem: str = "", unparsed: tuple[str, ...] = ()) -> SourceTree:
     trace = RuleTrace(rule="amp-step-order", sites=sites, problem=problem)
     return SourceTree(how="", files=1, symbols=(), rules=(trace,), unparsed=unparsed)
 
 
-def site(*, ok: bool, line: int = 1) -> RuleSite:
-    return RuleSite(location=Location(path="pkg/core.py", line=line), ok=ok, message=f"line {line}")
+def site(*, ok: bool, line: int = 1) -> Site:
+    return Site("pkg/core.py", line, line, ok=ok, message=f"line {line}")
 
 
 def test_rule_passes_and_fails_by_site() -> None:
@@ -100,7 +103,7 @@ READ = ("scaled_backward pkg/train.py:7", "clip pkg/train.py:7")
 def test_recorder_decides_where_it_saw_the_lines_that_were_read(
     order: tuple[str, ...], trace: tuple[str, ...], expected: list[Outcome]
 ) -> None:
-    read = site(ok=False).model_copy(update={"trace": trace})
+    read = replace(site(ok=False), trace=trace)
     run = recorded(a_recorded(events=happened(*order)))
     assert [f.outcome for f in bl(RULED, "BL001", ruled(read), run)] == expected
 

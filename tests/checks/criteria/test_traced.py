@@ -26,7 +26,7 @@ def bound(**binding: Any) -> Task:
 
 
 def tree(*places: Location, **facts: Any) -> SourceTree:
-    trace = PatternTrace.model_validate({"pattern": PATTERN, "within": None, "at_least": 1, "places": places, **facts})
+    trace = PatternTrace.model_validate({"name": f"pattern {PATTERN}", "at_least": 1, "places": places, **facts})
     return SourceTree(how="", files=1, symbols=(), rules=(), unparsed=(), patterns=(trace,))
 
 
