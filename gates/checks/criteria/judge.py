@@ -1,4 +1,4 @@
-"""Criteria: traced to live code, verified by tests, and how many of them are; and the markers that bind tests."""
+"""Criteria: traced to live code, verified by tests; and the markers that bind tests."""
 
 import re
 import shlex
@@ -37,12 +37,6 @@ RULES = (
         "that were skipped, expected to fail, replaced or never collected leave it unknown.",
     ),
     RuleText(
-        id="BL003",
-        title="Coverage of criteria",
-        meaning="The share of criteria with status PASS, by the findings of all gates. Waived criteria "
-        "are left out. Criteria that were not seen make it unknown.",
-    ),
-    RuleText(
         id="BL004",
         title="Markers name criteria that exist",
         meaning="A marker must have the form TASK/CRITERION, such as T035/AC3, and name a criterion of the "
@@ -52,13 +46,12 @@ RULES = (
 
 
 def plan(task: Task) -> Iterator[Planned]:
-    """Plan for each criterion its code and its tests, then the coverage of all, and the markers."""
+    """Plan for each criterion its code and its tests, and the markers."""
     for criterion in task.criteria:
         about = partial(Planned, level=criterion.level, criterion=criterion.id)
         title = f"{criterion.id} is traced to live code"
         yield about(id=f"code:{criterion.id}", title=title, basis=Basis.READ, row=Row.CODE)
         yield about(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests")
-    yield Planned(id="coverage", title="Coverage of criteria")
     yield Planned(id="markers", title="Markers name criteria that exist")
 
 
@@ -68,8 +61,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from judge_code(task, criterion, evidence)
         otherwise = criterion.measures or task.shown_by(criterion)  # then no test must speak for it
         yield from judge_tests(task, criterion, evidence, asked=bool(criterion.tests) or not otherwise)
-    about = About(rule="BL003", check="coverage", level=Level.ADVISORY, follows=True)
-    yield about.unknown("The share of criteria that are verified is counted when every gate has ended.")
     yield from judge_markers(task, evidence)
 
 
