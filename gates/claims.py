@@ -1,4 +1,4 @@
-"""Claims of a report: sums, shares and quoted lines, each done again or looked up.
+"""Claims of a report: sums, shares, quoted lines and counts of tests, each done again or looked up.
 
 The page is somebody else's text: lines are cut, blanks are folded, and every pattern runs over one such line, with
 bounded repetition.
@@ -9,12 +9,14 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from functools import cached_property
-from itertools import accumulate, dropwhile, takewhile
+from functools import cache, cached_property
+from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from gates.errors import UsageError
 from gates.project.files import files_of
+from gates.task.yaml_source import text_of
 
 MAX_LINE = 1000
 MARKUP = re.compile(r"\*\*|__(?=\W|$)|(?<!\w)__")
@@ -28,18 +30,13 @@ LANGUAGES = {"", "python", "py", "yaml", "toml", "text"}
 
 
 class Form(StrEnum):
-    """What a line of a page is; `OTHER` is a block in a language that no file is quoted in."""
+    """What a line of a page is; a fence, and a line without words, is text."""
 
     HEADING = "heading"
     ITEM = "item"
     ROW = "row"
     CODE = "code"
-    OTHER = "other"
     TEXT = "text"
-    BLANK = "blank"
-
-
-BLOCKS = {Form.CODE, Form.OTHER}
 
 
 class Line(NamedTuple):
@@ -50,11 +47,6 @@ class Line(NamedTuple):
     text: str
     form: Form
     heads: tuple[tuple[int, str], ...]
-
-    @property
-    def heading(self) -> str:
-        """Return the nearest heading above that is not the title of the page."""
-        return self.heads[-1][1] if self.heads and self.heads[-1][0] > 1 else ""
 
 
 class Span(NamedTuple):
@@ -73,9 +65,6 @@ class Standing(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
-STANDINGS = {True: Standing.CONFIRMED, False: Standing.CONTRADICTED, None: Standing.UNSUPPORTED}
-
-
 class Claim(NamedTuple):
     """One claim: its line and text, what it comes to, how that stands, what was seen, and where its numbers stand."""
 
@@ -92,28 +81,28 @@ Answer = tuple[bool | None, str]  # whether what was seen agrees, if it settles 
 
 def claim(line: Line, answer: Answer, claimed: str, *covers: Span) -> Claim:
     """Return a claim with what was seen of it."""
+    agrees, seen = answer
+    standing = Standing.CONFIRMED if agrees else Standing.UNSUPPORTED if agrees is None else Standing.CONTRADICTED
     text = line.raw if len(line.raw) <= 200 else f"{line.raw[:200]} [...]"
-    return Claim(line.number, text, claimed, STANDINGS[answer[0]], answer[1], covers)
+    return Claim(line.number, text, claimed, standing, seen, covers)
 
 
 def lines_of(text: str) -> list[Line]:
     """Split a page into its lines; a fence that nothing closes goes on to the end."""
     lines: list[Line] = []
     heads: tuple[tuple[int, str], ...] = ()
-    fence, form = "", Form.CODE
+    fence = ""
     for number, raw in enumerate(text.splitlines(), 1):
         body = " ".join(raw[:MAX_LINE].split())
-        opened = FENCE.match(body)
-        if fence and not (body.startswith(fence) and not body.strip(fence[0])):
-            lines.append(Line(number, raw[:MAX_LINE], raw[:MAX_LINE], form, heads))
-        elif fence or opened:
-            fence = opened[1] if opened and not fence else ""
-            form = Form.CODE if opened and opened[2].lower() in LANGUAGES else Form.OTHER
-            lines.append(Line(number, raw[:MAX_LINE], "", Form.BLANK, heads))
-        else:
-            if head := HEADING.fullmatch(body):
-                heads = (*(one for one in heads if one[0] < len(head[1])), (len(head[1]), _plain(head[2])))
-            lines.append(Line(number, raw[:MAX_LINE].strip(), *_read(body), heads))
+        opened, said, form = FENCE.match(body), raw[:MAX_LINE], Form.CODE
+        if not fence and not opened:
+            said, form = _read(body)
+            if form is Form.HEADING:
+                level = len(body) - len(body.lstrip("#"))
+                heads = (*(one for one in heads if one[0] < level), (level, said))
+        elif not fence or (body.startswith(fence) and not body.strip(fence[0])):
+            fence, said, form = opened[1] if opened and not fence else "", "", Form.TEXT
+        lines.append(Line(number, raw[:MAX_LINE].strip(), said, form, heads))
     return lines
 
 
@@ -125,8 +114,7 @@ def _read(body: str) -> tuple[str, Form]:
         cells = [_plain(cell) for cell in re.split(r"(?<!\\)\|", body.removeprefix("|").removesuffix("|"))]
         return BETWEEN.join(cells) if "".join(cells).strip(" :-") else "", Form.ROW
     bullet = BULLET.match(body)
-    form = Form.ITEM if bullet else Form.TEXT if body else Form.BLANK
-    return _plain(body[bullet.end() if bullet else 0 :]), form
+    return _plain(body[bullet.end() if bullet else 0 :]), Form.ITEM if bullet else Form.TEXT
 
 
 def _plain(text: str) -> str:
@@ -134,11 +122,144 @@ def _plain(text: str) -> str:
     return EMOJI.sub("", html.unescape(ESCAPED.sub(r"\1", MARKUP.sub("", text))).strip()).strip()
 
 
+NUM = r"\d{1,9}(?:\.\d{1,6})?"
+UNIT = r"(?: ?(%|[A-Za-z\u00d7]{1,8}\b))?"
+EQUATION = re.compile(
+    rf"(?<![\w.,`/])({NUM}){UNIT}((?:(?: ?[+*/\u00d7\u00f7] ?| [-\u2212] ){NUM}{UNIT}){{1,40}}) ?= ?({NUM}){UNIT}"
+    r"(?! ?[+*\u00d7\u00f7]| - |,?\d)"
+)
+STEP = re.compile(rf"([-+*/\u00d7\u00f7\u2212]) ?({NUM}){UNIT}")
+DIVIDED, TIMES, SIGNS = "/\u00f7", "*\u00d7", frozenset("+-*/^\u00d7\u00f7\u2212")
+OUT_OF = rf"(?P<count>{NUM}) ?(?:/|of|out of) ?(?P<whole>{NUM})"
+NOUN = r"(?: [a-z]{2,20}){0,3}"
+SHARE = re.compile(
+    rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\((?P<percent>{NUM}) ?%(?= ?(?:[),;.|]|$))|"
+    rf"(?<![\w.])(?P<first>{NUM}) ?% ?\({OUT_OF.replace('<', '<of_')}{NOUN}[);]",
+    re.IGNORECASE,
+)
+
+
+def sums(lines: Sequence[Line]) -> Iterator[Claim]:
+    """Yield what a page computes, or could have."""
+    yield from _totals(lines)
+    for line in lines:
+        if line.form is not Form.CODE:
+            for match in EQUATION.finditer(line.text):
+                if line.text[: match.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
+                    steps = [("+", match[1], match[2] or ""), *STEP.findall(match[3])]
+                    yield from _computed(line, match, steps, match[5], match[6] or "")
+            for match in SHARE.finditer(line.text):
+                steps = [("+", match["count"] or match["of_count"], ""), ("/", match["whole"] or match["of_whole"], "")]
+                yield from _computed(line, match, steps, match["percent"] or match["first"], "%")
+
+
+def _computed(
+    line: Line, match: re.Match[str], steps: Sequence[tuple[str, str, str]], result: str, unit: str
+) -> Iterator[Claim]:
+    """Yield what a line computes; of several units, it is not understood. Results are rounded, or cut."""
+    ops, texts, units = zip(*steps, strict=True)
+    divided, numbers = not {*DIVIDED}.isdisjoint(ops), [float(text) for text in texts]
+    exact = _value(ops, numbers)
+    if len({*units, "" if divided else unit} - {""}) > 1 or exact is None:
+        return
+    scale = 0.01 if divided and "%" not in units and unit == "%" else 1.0
+    slack = 0.0
+    for i, text in enumerate(texts):  # numbers with decimals are rounded ones
+        nudged = numbers[i] + 0.5 * 0.1 ** _decimals(text) * ("." in text)
+        slack += abs((_value(ops, [*numbers[:i], nudged, *numbers[i + 1 :]]) or exact) - exact)
+    if divided or slack or "." in result:
+        slack += scale * 0.1 ** _decimals(result)
+    off = abs(exact - float(result) * scale)
+    answer = off <= 1e-9 or off < slack - 1e-9, f"it is {exact / scale:.6g}{' %' if scale < 1 else ''}"
+    claimed = match[0] + ")" * (match[0].count("(") - match[0].count(")"))
+    yield claim(line, answer, claimed, Span(line.number, *match.span()))
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def _value(ops: Sequence[str], numbers: Sequence[float]) -> float | None:
+    """Return the value of an expression, products before sums; `None` for a division by zero."""
+    terms = [0.0]
+    for op, number in zip(ops, numbers, strict=True):
+        if op in DIVIDED and not number:
+            return None
+        if op in DIVIDED or op in TIMES:
+            terms[-1] *= 1 / number if op in DIVIDED else number
+        else:
+            terms.append(number if op == "+" else -number)
+    return sum(terms)
+
+
+TOTAL = re.compile(r"(?:grand |final |overall |total )?(?:sub-?)?(?:total|sum|score|points)s?\W{0,2}", re.IGNORECASE)
+NOT_SUMMED = re.compile(
+    r"%|\b(average|avg|mean|median|max\w*|min\w*|rate|ratio|share|percent\w*|coverage|cover|weight\w*|threshold|id|no|"
+    r"line\w*|version|date|p\d+|interval|limit)\b",
+    re.IGNORECASE,
+)
+POINTS = re.compile(rf"`?([-+\u2212]?{NUM})(?: ?/ ?({NUM}))?(?![\d.,]*\d)(?! ?[-+*/%=\w])")
+MORE = re.compile(r"\.\.\.|\u2026|\b(more|others|etc|omitted|truncated|remaining|among|selected|top)\b", re.IGNORECASE)
+
+
+def _totals(lines: Sequence[Line]) -> Iterator[Claim]:
+    """Yield each column of a table, and each list of points, that ends in a total."""
+    titles, rows = list[str](), list[Line]()
+    for line in lines:
+        cells, is_row = _cells(line), line.form is Form.ROW
+        if line.form is Form.HEADING:
+            rows = []
+        elif is_row and not line.text:  # the rule below the head of a table
+            titles, rows = _cells(rows[-1]) if rows and "weight" not in rows[-1].text.lower() else [], []
+        elif len(rows) > 1 and TOTAL.fullmatch(cells[0]) and is_row == (rows[0].form is Form.ROW):
+            for i, title in enumerate(titles if is_row else ["", "score"]):
+                yield from _total(i, title, rows, line)
+            rows = []
+        elif len(cells) > 1 and (is_row or line.form is Form.ITEM):
+            rows = [*(row for row in rows if row.form is line.form), line]
+
+
+def _cells(line: Line) -> list[str]:
+    return line.text.split(BETWEEN) if line.form is Form.ROW else line.text.split(": ", 1)
+
+
+def _total(index: int, title: str, rows: Sequence[Line], line: Line) -> Iterator[Claim]:
+    """Yield that the parts of a total add up, where all are of one kind; deductions are from the points possible."""
+    parts = [part for row in (*rows, line) for part in _points(row, index)]
+    *values, total = (value for value, _, _ in parts) if parts else [0.0]
+    *possible, of = (of for _, of, _ in parts) if parts else [None]
+    in_table = line.form is Form.ROW
+    if in_table and (len(parts) <= len(rows) or NOT_SUMMED.search(title) or any(MORE.search(row.text) for row in rows)):
+        return
+    apart = any(possible) and sum(each or 0 for each in possible) != of and min(values) >= 0  # parts of something else
+    if not values or parts[-1][2].line != line.number or apart:
+        return
+    whole = sum(values) + (of if of is not None and max(values) <= 0 else 0)
+    slack = 0.0 if all(value == int(value) for value in (*values, total)) else 0.006 * (len(values) + 1)
+    seen = f"{'+'.join(f'{value:g}' for value in values).replace('+-', '-')} = {whole:g}"
+    good = abs(whole - total) <= slack
+    yield claim(
+        line,
+        (good, seen),
+        f"the {f'column {title!r}' if in_table else title} adds up to {total:g}",
+        *(span for _, _, span in parts),
+    )
+
+
+def _points(line: Line, index: int) -> Iterator[tuple[float, float | None, Span]]:
+    """Yield the number in a cell, the points possible, and where they stand; a list has more numbers than points."""
+    cells = _cells(line)
+    found = POINTS.match(cells[index]) if index < len(cells) else None
+    if found and (line.form is Form.ROW or found[2] or (found[1][0] in "+-\u2212" and "%" not in cells[0])):
+        start = sum(len(cell) + len(BETWEEN if line.form is Form.ROW else ": ") for cell in cells[:index])
+        span = Span(line.number, start, start + found.end())
+        yield float(found[1].replace("\u2212", "-")), float(found[2]) if found[2] else None, span
+
+
 SUFFIXES = "py|pyi|ya?ml|toml|cfg|ini|md|rst|txt|json|sh|c|h|cc|cpp|cu|rs|go|java|js|ts|tsx|j2|html|css|sql"
 FILE = rf"(?<![\w/.:@-])(/?(?:[\w.@+-]{{1,80}}/){{0,12}}[\w.@+-]{{0,80}}\w\.(?:{SUFFIXES}))"
 RANGE = r"\d{1,7}(?: ?[-\u2013] ?\d{1,7})?"
 REFERENCE = re.compile(rf"{FILE}:({RANGE}(?: ?(?:,|and|&) ?{RANGE}){{0,12}})(?![\w:]|\.\d)")
-RANGE_PARTS = re.compile(r"(\d{1,7})(?: ?[-\u2013] ?(\d{1,7}))?")
 NOT_AS_IT_IS = re.compile(
     r"\b(fix|should|expected|required|recommend\w*|proposed|missing|suggest\w*|instead|after|before|previous\w*|old|"
     r"was|remediation|example|wanted|trace|traceback|output)\b",
@@ -148,33 +269,28 @@ WRONG_CODE = re.compile(r"#.{0,40}\b(should be|KeyError|fails?|crash\w*)\b")
 GAP = re.compile(r"\.\.\.|\u2026")
 COMMENT = re.compile(r"(?:^|\s)#[^'\"]*$")
 MAX_BYTES, MAX_QUOTE, MAX_PLACES, MAX_CANDIDATES = 2 * 1024 * 1024, 60, 50, 5
-Ranges = Sequence[tuple[int, int]]
 
 
 def quotes(lines: Sequence[Line], files: "Sources") -> Iterator[Claim]:
     """Yield each reference to lines of a file, with the code that stands in a block right below it."""
     for at, line in enumerate(lines):
-        found = REFERENCE.finditer(line.text) if line.form not in BLOCKS else ()
-        references = [match for match in found if _ranges(match[2])]
-        block = _block(line, lines[at + 1 : at + 3 + MAX_QUOTE]) if len(references) == 1 else []
-        for match in references:
-            if "://" not in line.text[max(0, match.start() - 60) : match.end()]:
+        found = [*REFERENCE.finditer(line.text)] if line.form is not Form.CODE else []
+        block = _block(line, lines[at + 1 : at + 3 + MAX_QUOTE]) if len(found) == 1 else []
+        for match in found:
+            numbers = [int(number) for number in re.findall(r"\d+", match[2])]
+            if "://" not in line.text[max(0, match.start() - 60) : match.end()] and min(numbers) > 0:
                 code, where = [each.text for each in block], match[2].replace("\u2013", "-")
                 claimed = f"{match[1]}:{where}" + (f" holds {code[0].strip()!r:.80}" if code else "")
                 covers = (Span(line.number, *match.span()), *(Span(each.number) for each in block))
-                yield claim(line, files.hold(match[1], _ranges(match[2]), code), claimed, *covers)
-
-
-def _ranges(text: str) -> list[tuple[int, int]]:
-    """Return the ranges of lines in `5`, `5-9` or `5-9, 12`; a range that runs backwards is left out."""
-    found = [(int(part[1]), int(part[2] or part[1])) for part in RANGE_PARTS.finditer(text)]
-    return [(first, last) for first, last in found if 0 < first <= last]
+                yield claim(line, files.hold(match[1], min(numbers), max(numbers), code), claimed, *covers)
 
 
 def _block(line: Line, below: Sequence[Line]) -> list[Line]:
     """Return the code right below a line that presents it as what stands there."""
-    near = [*dropwhile(lambda each: each.form is Form.BLANK, below)]  # the fence, and a line without a text
-    code = [*takewhile(lambda each: each.form is Form.CODE, near)] if len(below) - len(near) <= 2 else []
+    between = [*takewhile(lambda each: each.form is Form.TEXT and not each.text, below[:2])]
+    opened = FENCE.match(between[-1].raw) if between else None
+    quoted = opened and opened[2].lower() in LANGUAGES
+    code = [*takewhile(lambda each: each.form is Form.CODE, below[len(between) :])] if quoted else []
     presents = line.text.rstrip("*_ ")[-1:] in {":", "`", ")", "]"} or line.text[-1:].isdigit()
     as_it_is = not NOT_AS_IT_IS.search(line.text) and not any(WRONG_CODE.search(each.text) for each in code)
     return code if presents and as_it_is else []
@@ -185,46 +301,36 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
-        self._read: dict[str, list[str] | str] = {}
+        self._lines = cache(lambda path: text_of(self._root / path, path, MAX_BYTES).splitlines())
 
     @cached_property
     def _tree(self) -> list[str]:
         return [path.relative_to(self._root).as_posix() for path in files_of((".",), self._root)]
 
-    def hold(self, name: str, ranges: Ranges, code: Sequence[str]) -> Answer:
+    def hold(self, name: str, first: int, last: int, code: Sequence[str]) -> Answer:
         """Return whether lines are there and hold some code, and what is; of several files one that fits is enough."""
         own = PurePosixPath(name).as_posix().removeprefix("/")
         inside = (self._root / own).resolve().is_relative_to(self._root)
         named = [own] if inside and (self._root / own).is_file() else []
         named = named or sorted((path for path in self._tree if f"/{path}".endswith(f"/{own}")), key=len)
-        found = [self._in_file(path, ranges, code) for path in named[:MAX_CANDIDATES]]  # of an environment lie deeper
+        found = [self._in_file(path, first, last, code) for path in named[:MAX_CANDIDATES]]  # of an environment: deeper
         return next((each for each in found if each[0]), found[0] if found else (False, f"there is no file {name!r}"))
 
-    def _in_file(self, path: str, ranges: Ranges, code: Sequence[str]) -> Answer:
-        if path not in self._read:
-            self._read[path] = _text(self._root / path)
-        lines = self._read[path]
-        if isinstance(lines, str):
-            return None, f"{path} was not read: {lines}"
-        if max(last for _, last in ranges) > len(lines):
+    def _in_file(self, path: str, first: int, last: int, code: Sequence[str]) -> Answer:
+        try:
+            lines = self._lines(path)
+        except UsageError as error:
+            return None, f"it was not read: {error}"
+        if last > len(lines):
             return False, f"{path} has {len(lines)} lines"
         if not code:
             return None, "the lines are there; what words say of them was not checked"
         found, missing = find_quote(lines, code)
         if missing or not found:
             return False, f"{missing!r:.80} stands nowhere in {path}"
-        at = [place for place in found if any(place[0] <= last and first <= place[1] for first, last in ranges)]
-        first, last = (at or found)[0]
-        return bool(at), f"it stands in line {first}{f'-{last}' if last > first else ''} of {path}"
-
-
-def _text(file: Path) -> list[str] | str:
-    """Return the lines of a file, or why they cannot be read."""
-    try:
-        size = file.stat().st_size
-        return file.read_text(encoding="utf-8").splitlines() if size <= MAX_BYTES else f"{size} bytes, too many"
-    except (OSError, UnicodeDecodeError) as error:
-        return getattr(error, "strerror", None) or "not UTF-8"
+        at = [place for place in found if place[0] <= last and first <= place[1]]
+        begin, end = (at or found)[0]
+        return bool(at), f"it stands in line {begin}{f'-{end}' if end > begin else ''} of {path}"
 
 
 def find_quote(lines: Sequence[str], quote: Sequence[str]) -> tuple[list[tuple[int, int]], str]:
@@ -236,13 +342,12 @@ def find_quote(lines: Sequence[str], quote: Sequence[str]) -> tuple[list[tuple[i
     text, starts = "".join(bare), [*accumulate(map(len, bare), initial=0)]
     shown = "\n".join(COMMENT.sub("", line) for line in quote)
     pieces = [piece for part in GAP.split(shown) if (piece := "".join(map(_bare, part.splitlines())))]
-    absent = next((piece for piece in pieces if piece not in text), "")
     places: list[tuple[int, int]] = []
     at = text.find(pieces[0]) if pieces else -1
     while at >= 0 and len(places) < MAX_PLACES:
         places.append((bisect.bisect(starts, at), bisect.bisect(starts, at + len(pieces[0]) - 1)))
         at = text.find(pieces[0], at + 1)
-    return places, absent
+    return places, next((piece for piece in pieces if piece not in text), "")
 
 
 def _bare(line: str) -> str:

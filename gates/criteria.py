@@ -23,7 +23,7 @@ from gates.model import (
     Waived,
     worst,
 )
-from gates.report import Coverage, CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason
+from gates.report import CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
 
@@ -173,48 +173,26 @@ def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Ro
 OPTIONAL = "what verifies it is optional"
 
 
-def statuses_of(task: Task, findings: Sequence[Finding]) -> list[Status]:
-    """Return where each criterion stands by all that was found, in the order of the task."""
-    return [status(f for f in findings if f.criterion == criterion.id) for criterion in task.criteria]
-
-
-def recounted(gate: GateReport, coverage: Finding) -> GateReport:
-    """Put the coverage, by everything that was seen, in its place in a gate."""
-    if not gate.ran or coverage.check not in {check.id for check in gate.checks}:
-        return gate
-    findings = tuple(coverage if f.rule == coverage.rule else f for f in gate.findings)
-    decision, reasons = decide_gate(findings)
-    score = score_gate(gate.checks, findings)
-    return gate.model_copy(update={"findings": findings, "decision": decision, "reasons": reasons, "score": score})
-
-
-def cover(task: Task, statuses: Sequence[Status]) -> Coverage:
-    """Count where the criteria of a task stand."""
-    counts = Counter(statuses)
-    return Coverage(asked=task.coverage_at_least, counts={status: counts[status] for status in Status})
-
-
-def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) -> Iterator[Finding]:
+def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]) -> Iterator[Finding]:
     """Say so where nothing was seen to hold: of a required criterion that no gate spoke of, or of all that is required.
 
     Where a task requires nothing (no criterion of level must, no share of them), all of it must have been seen to hold.
     """
     say = partial(About(rule="GT004", check="seen", location=task.place(task)).unknown, actual="nothing seen")
-    stands = [*zip(task.criteria, statuses, strict=True)]
-    required = [(criterion, status) for criterion, status in stands if criterion.level is Level.MUST]
-    for criterion, status in required:
+    required = [criterion for criterion in task.criteria if criterion.level is Level.MUST]
+    for criterion in required:
         told = [f for f in findings if f.criterion == criterion.id]
         said = any(f.blocks or f.leaves_open for f in told)
-        if not said and status not in {Status.PASS, Status.WAIVED}:
+        if not said and stands[criterion.id] not in {Status.PASS, Status.WAIVED}:
             name, place = criterion.id, task.place(criterion)
             unmeasured = (f.message for f in told if f.outcome is Outcome.NOT_APPLICABLE and f.expected)
             message = f"Nothing was seen to hold of {name}: {next(unmeasured, OPTIONAL)}."
             fix = f"Bind {name} to a test or measure of level must that applies here."
             yield say(message, fix, check=f"seen:{name}", criterion=name, level=criterion.level, location=place)
-    if required and all(status is Status.WAIVED for _, status in required):
+    if required and all(stands[criterion.id] is Status.WAIVED for criterion in required):
         message = "Every required criterion is waived, so nothing that must hold was seen."
         yield say(message, "Meet at least one required criterion; a waiver shows nothing.")
-    lacking = [f"{criterion.id} {status.value}" for criterion, status in stands if status is not Status.PASS]
+    lacking = [f"{name} {status.value}" for name, status in stands.items() if status is not Status.PASS]
     if lacking and not required and not task.coverage_at_least:
         more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         nothing = "No criterion is of level must and no share of them is asked for"
@@ -223,29 +201,32 @@ def unseen(task: Task, findings: Sequence[Finding], statuses: Sequence[Status]) 
         yield say(message, fix, actual="nothing required")
 
 
-def judge_coverage(task: Task, coverage: Coverage) -> Finding:
-    """Compare the share with what the task asks for; what was not seen leaves it open before it fails."""
-    passed, open_ = coverage.counts[Status.PASS], sum(coverage.counts[status] for status in OPEN)
-    reachable = (passed + open_) / coverage.counting if coverage.counting else 1.0
-    if not coverage.asked:
+def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
+    """Compare the share of verified criteria with what the task asks for; what was not seen leaves it open.
+
+    What is waived is left out of the share.
+    """
+    counts, asked = Counter(stands.values()), task.coverage_at_least
+    counting, passed = len(stands) - counts[Status.WAIVED], counts[Status.PASS]
+    got, reachable = (n / counting if counting else 0.0 for n in (passed, passed + sum(counts[s] for s in OPEN)))
+    if not asked:
         outcome = Outcome.NOT_APPLICABLE
-    elif passed and coverage.share >= coverage.asked:  # shares, not counts: 0.55 * 20 is more than 11
+    elif passed and got >= asked:  # shares, not counts: 0.55 * 20 is more than 11
         outcome = Outcome.PASSED
     else:
-        outcome = Outcome.FAILED if reachable < coverage.asked else Outcome.UNKNOWN
-    waived = coverage.total - coverage.counting
-    left_out = f", {waived} waived and left out" if waived else ""
-    counts = ", ".join(f"{count} {status.value}" for status, count in coverage.counts.items() if count)
-    verified = f"{passed} of {coverage.counting} criteria ({coverage.share:.1%}) are verified{left_out}"
+        outcome = Outcome.FAILED if counting and reachable < asked else Outcome.UNKNOWN
+    waived = f", {counts[Status.WAIVED]} waived and left out" if counts[Status.WAIVED] else ""
+    ends = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
+    verified = f"{passed} of {counting} criteria ({got:.1%}) are verified{waived}"
     return Finding(
         rule="BL003",
         check="coverage",
         outcome=outcome,
         severity=Severity.MEDIUM if outcome in UNMET else Severity.INFO,
         location=task.place(task),
-        expected=f">= {coverage.asked:.0%}",
-        actual=f"{passed}/{coverage.counting} ({coverage.share:.1%})",
-        message=f"{verified} ({counts}); {coverage.asked:.0%} are asked for.",
+        expected=f">= {asked:.0%}",
+        actual=f"{passed}/{counting} ({got:.1%})",
+        message=f"{verified} ({ends}); {asked:.0%} are asked for.",
         remediation="Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else "",
         follows=True,
     )

@@ -38,6 +38,8 @@ RULES = (
         "command and after the last. Evidence of files that changed speaks of no state of them: never a pass.",
         GT004="Something was seen of every required criterion. A must criterion needs something that verifies it: not "
         "optional, applicable to this machine, and not waived. Where there is nothing, the verdict cannot be a pass.",
+        BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
+        "criteria are left out. Criteria that were not seen make it unknown.",
     ),
     NOT_ASKED_FOR,
     *what_was_read.RULES,
@@ -119,10 +121,9 @@ def fold(
     """Fold the gates of a task and what was found of the run as a whole into its report; pure."""
     weights = {gate.name: gate.weight for gate in discover()}
     seen = [finding for gate in gates for finding in gate.findings] + [*findings]
-    statuses = criteria.statuses_of(task, seen)
-    coverage = criteria.cover(task, statuses)
-    gates = tuple(criteria.recounted(gate, criteria.judge_coverage(task, coverage)) for gate in gates)
-    findings += (*criteria.unneeded(task, gates, day_of(evidence)), *criteria.unseen(task, seen, statuses))
+    stands = {each.id: criteria.status(f for f in seen if f.criterion == each.id) for each in task.criteria}
+    findings += (*criteria.unneeded(task, gates, day_of(evidence)), *criteria.unseen(task, seen, stands))
+    findings += (criteria.judge_coverage(task, stands),)
     everything = [*(finding for gate in gates for finding in gate.findings), *findings]
     return Report(
         schema=RESULT_SCHEMA,
@@ -136,7 +137,6 @@ def fold(
         findings=findings,
         gates=gates,
         criteria=tuple(criteria.stand(task, each, gates, evidence.get(PytestRun), findings) for each in task.criteria),
-        coverage=coverage,
         commands=evidence.commands(),
         evidence=files,
     )
@@ -148,9 +148,6 @@ def judge(gate: Gate, task: Task, evidence: EvidenceSet, today: date | None = No
     findings = (*gate.judge(task, evidence),)
     findings += tuple(_unreconciled(gate, checks, findings))
     findings = criteria.waive(task, findings, today or day_of(evidence))
-    coverage = criteria.judge_coverage(task, criteria.cover(task, criteria.statuses_of(task, findings)))
-    if coverage.outcome is Outcome.FAILED:  # whatever the other gates will see
-        findings = tuple(coverage if f.rule == coverage.rule else f for f in findings)
     decision, reasons = criteria.decide_gate(findings)
     return GateReport(
         name=gate.name,

@@ -120,28 +120,6 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
-class Coverage(Model):
-    """How many criteria stand where, and the share that the task asks for; the share leaves waived ones out."""
-
-    asked: float
-    counts: dict[Status, int]
-
-    @property
-    def total(self) -> int:
-        """Return how many criteria there are."""
-        return sum(self.counts.values())
-
-    @property
-    def counting(self) -> int:
-        """Return how many criteria the share is taken of: those that are not waived."""
-        return self.total - self.counts.get(Status.WAIVED, 0)
-
-    @property
-    def share(self) -> float:
-        """Return the share of the criteria that are verified, 0 where none counts."""
-        return self.counts.get(Status.PASS, 0) / self.counting if self.counting else 0.0
-
-
 class Since(Model):
     """What is another than in the run before: of criteria, of measured numbers, of the time that gates took."""
 
@@ -181,7 +159,6 @@ class Report(Model):
     findings: tuple[Finding, ...] = ()
     gates: tuple[GateReport, ...]
     criteria: tuple[CriterionReport, ...]
-    coverage: Coverage | None = None
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()

@@ -89,7 +89,7 @@ def test_report_of_a_waiver_says_so_on_every_page() -> None:
     assert pages["summary.md"].startswith("# PASS (1 waived) - T1 ")
     assert "Nothing failed, save for what is waived of AC2." in pages["summary.md"]
     assert "(owner ada) is in force until 2026-06-09, for 100 days more" in pages["summary.md"]
-    assert "| WAIVED | 1 |" in pages["business-logic.md"]
+    assert "**PASS**: 1 of 1 criteria (100.0%) are verified, 1 waived" in pages["business-logic.md"]
     assert "every required check was seen to pass\n" not in pages["performance.md"]
     assert "## Waived" in pages["performance.md"]
     assert "waived: AC2" in text.render(report, None)["summary.txt"]
@@ -191,8 +191,6 @@ def test_waiver_that_waives_nothing_is_named_as_unneeded() -> None:
 
 def test_coverage_leaves_waived_criteria_out_and_counts_every_status() -> None:
     report = of(a_waived_task(), SLOW)
-    assert report.coverage
-    assert (report.coverage.total, report.coverage.counting, report.coverage.share) == (2, 1, 1.0)
     ((outcome, message),) = rules(report, "BL003")
     assert (outcome, "1 waived and left out (1 PASS, 1 WAIVED)" in message) == (Outcome.PASSED, True)
 
@@ -201,8 +199,6 @@ def test_coverage_is_counted_from_the_findings_of_all_gates() -> None:
     report = of(a_task(), SLOW)
     ((outcome, message),) = rules(report, "BL003")
     assert (outcome, message.startswith("1 of 2 criteria (50.0%) are verified (1 PASS, 1 FAIL)")) == (F, True)
-    assert report.coverage
-    assert report.coverage.counts == {s: [c.status for c in report.criteria].count(s) for s in Status}
 
 
 WRONG = {

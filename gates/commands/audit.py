@@ -9,8 +9,8 @@ from pathlib import Path
 from gates import store
 from gates.check import EvidenceSet
 from gates.child.guardian import guarded_folder
-from gates.claimed_numbers import counts, sums
-from gates.claims import Claim, Sources, Standing, lines_of, quotes
+from gates.claimed_numbers import counts
+from gates.claims import Claim, Sources, Standing, lines_of, quotes, sums
 from gates.config import Project
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.project.policy import TEMPLATES
@@ -63,46 +63,30 @@ def audited(text: str, files: Sources, evidence: EvidenceSet) -> Audited:
 
 
 def perform(report: Path, project: Project, *, task: str | None, out: Path | None) -> tuple[str, int]:
-    """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0."""
-    root = project.root
-    shown = report.relative_to(root).as_posix() if report.is_relative_to(root) else report.as_posix()
-    found = audited(text_of(report, shown, MAX_BYTES), Sources(root), _evidence(project, task))
-    store.write_page(out, _markdown(shown, found, task, root / TEMPLATES))
+    """Audit a report; return the summary and the exit code: 1 contradicted, 3 nothing confirmed, else 0.
+
+    Where a task is named, its tests are run.
+    """
+    shown = report.relative_to(project.root) if report.is_relative_to(project.root) else report
+    evidence = EvidenceSet(why="" if task else NO_TASK)
+    with guarded_folder() as folder:
+        if task:
+            evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
+    found = audited(text_of(report, shown.as_posix(), MAX_BYTES), Sources(project.root), evidence)
+    rows = [
+        (one.standing.value, f"{shown.as_posix()}:{one.at}", one.text, one.claimed, one.seen) for one in found.claims
+    ]
+    if out:
+        against = f"the tests of {task}" if task else "itself and the project's files"
+        values = {"shown": shown.as_posix(), "against": against, "said": str(found), "rows": rows}
+        store.write_page(out, page("claims.md.j2", project.root / TEMPLATES, **values))
     standings = {each.standing for each in found.claims}
     code = 1 if Standing.CONTRADICTED in standings else 0 if Standing.CONFIRMED in standings else 3
-    return _text(shown, found), code
+    return "\n".join([f"{shown.as_posix()}: {found}", "", *map(_block, rows), ""]), code
 
 
-def _evidence(project: Project, task: str | None) -> EvidenceSet:
-    """Run the tests of the task, where one is named."""
-    if task is None:
-        return EvidenceSet(why=NO_TASK)
-    evidence = EvidenceSet()
-    with guarded_folder() as folder:
-        evidence.collect(PytestRun, loading.of_project(task, project), project.context(folder))
-    return evidence
-
-
-def _row(shown: str, one: Claim) -> tuple[str, ...]:
-    return one.standing.value, f"{shown}:{one.at}", one.text, one.claimed, one.seen
-
-
-def _text(shown: str, found: Audited) -> str:
-    """Return an audit for a terminal: the counts, then a block for each claim, the contradicted first."""
-    lines = [f"{shown}: {found}", ""]
-    for one in found.claims:
-        standing, place, said, claimed, seen = (visible(_short(cell)) for cell in _row(shown, one))
-        lines.append(f"{standing.upper():<13} {place}  {said}")
-        lines += [f"{'':<13} {name:<8} {told}" for name, told in (("claimed:", claimed), ("seen:", seen))]
-    return "\n".join(lines) + "\n"
-
-
-def _markdown(shown: str, found: Audited, task: str | None, templates: Path) -> str:
-    against = f"the tests of {task}" if task else "itself and the project's files"
-    rows = [_row(shown, one) for one in found.claims]
-    return page("claims.md.j2", templates, shown=shown, against=against, said=str(found), rows=rows)
-
-
-def _short(cell: str) -> str:
-    joined = " ".join(cell.split())
-    return joined if len(joined) <= WIDE else f"{joined[:WIDE]} [...]"
+def _block(row: Sequence[str]) -> str:
+    """Return a claim for a terminal: where it stands, then what is claimed and what was seen."""
+    short = (" ".join(cell.split()) for cell in row)
+    standing, place, said, claimed, seen = (visible(c if len(c) <= WIDE else f"{c[:WIDE]} [...]") for c in short)
+    return f"{standing.upper():<13} {place}  {said}\n{'':<13} claimed: {claimed}\n{'':<13} seen:    {seen}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gates.model import SEVERITIES, Finding, Outcome, Planned, Status
-from gates.report import QUANTITY, CriterionReport, GateReport, Report, Score, ScoreLine, Trace, ranked, reason
+from gates.report import QUANTITY, CriterionReport, GateReport, Report, ScoreLine, Trace, ranked, reason
 from gates.words import counted, first_of, in_order, joined
 
 THE_RUN = "EX001"  # a test run that cannot be believed explains what its tests left open
@@ -95,9 +95,9 @@ def deciding(report: Report) -> list[Cause]:
     return sorted(found, key=lambda c: (not c.first.blocks, THE_RUN not in c.rules))
 
 
-def weak(report: Report) -> list[Cause]:
+def weak(findings: Iterable[Finding]) -> list[Cause]:
     """Return the causes of what failed and stops nothing: the worst of each rule, then the others."""
-    failed = [finding for finding in report.every_finding if finding.outcome is Outcome.FAILED]
+    failed = (f for f in findings if f.outcome is Outcome.FAILED)
     found = causes(f for f in failed if not (f.blocks or f.waived or f.follows))
     return sorted(found, key=lambda cause: cause is not next(each for each in found if each.rules == cause.rules))
 
@@ -163,7 +163,7 @@ def _of_failures(failed: Sequence[Cause], report: Report) -> str:
         begun = "One cause blocks" if len(failed) == 1 else f"{len(failed)} causes block; the first"
         return f"{begun}: {what}: {_sentence(failed[0].first.message)}"
     save = f", save for what is waived of {', '.join(report.waived)}" if report.waived else ""
-    return "Nothing that blocks failed." if weak(report) else f"Nothing failed{save}."
+    return "Nothing that blocks failed." if weak(report.every_finding) else f"Nothing failed{save}."
 
 
 def _are(count: int) -> str:
@@ -311,28 +311,15 @@ def checks(gate: GateReport) -> list[tuple[Planned, Finding, ScoreLine | None]]:
     return rows
 
 
-def kinds(gate: GateReport) -> list[tuple[str, str, str]]:
-    """Return the checks of a gate by what they are about: how many passed, and the worst ending."""
-    asked = [(check.kind or check.title, word(f)) for check, f, _ in checks(gate) if word(f) != "N/A"]
-    kinds_ = {kind: [end for _, end in ends] for kind, ends in _grouped(asked, lambda each: each[0]).items()}
-    return [(kind, f"{ends.count('PASS')} of {len(ends)}", min(ends, key=WORST.index)) for kind, ends in kinds_.items()]
-
-
-def score_by_kind(gate: GateReport) -> Score:
-    """Return the points of a gate, those of the checks of one kind in one line."""
-    titles = {check.title: check.kind or check.title for check in gate.checks}
-    lines = []
-    for kind, each in _grouped(gate.score.lines, lambda line: titles[line.title]).items():
-        got, of = sum(line.got for line in each), sum(line.of for line in each)
-        lines.append(ScoreLine(title=kind, got=got, of=of, note=counted(len(each), "check")))
-    return Score(total=gate.score.total, of=gate.score.of, lines=tuple(lines))
-
-
-def advised(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Return what is worth doing although a pass does not need it: only what a finding stands behind."""
-    open_ = (f for f in findings if f.outcome in LACKING and not f.waived and f.remediation)
-    found = causes(f for f in open_ if not (f.blocks or f.leaves_open or f.follows))
-    return [(f"{cause.where or cause.first.rule}: {cause.title}", cause.first.remediation) for cause in found]
+def kinds(gate: GateReport) -> list[tuple[str, str, str, int, int]]:
+    """Return the checks of a gate by what they are about: the worst ending, how many passed, points got of how many."""
+    asked = [(check.kind or check.title, word(f), line) for check, f, line in checks(gate) if word(f) != "N/A"]
+    rows = []
+    for kind, each in _grouped(asked, lambda row: row[0]).items():
+        ends, lines = [end for _, end, _ in each], [line for *_, line in each if line]
+        passed, got, of = ends.count("PASS"), sum(line.got for line in lines), sum(line.of for line in lines)
+        rows.append((min(ends, key=WORST.index), kind, f"{passed} of {len(ends)}", got, of))
+    return rows
 
 
 def word(finding: Finding) -> str:
@@ -346,18 +333,15 @@ def endings(gate: GateReport) -> str:
     return ", ".join(f"{counts[end]} {said}" for end, said in ENDINGS.items() if counts[end])
 
 
-def gaps(report: Report) -> list[tuple[str, str, str, str, str]]:
-    """Return what each criterion that is not verified lacks: where it is implemented, the gap, and what fixes it."""
+def gaps(report: Report) -> list[tuple[str, str, str, str]]:
+    """Return what each criterion that is not verified lacks: the gap, and what fixes it."""
     rows = []
     for criterion, lacking in _lacking(report, report.every_finding):
-        code = [trace.location for trace in criterion.code if trace.location]
-        places = dict.fromkeys(str(place) for place in code if place.path != report.task.path)
         found = causes(lacking)
         more = f" (and {len(found) - GAPS} more)" if len(found) > GAPS else ""
         fixes = dict.fromkeys(cause.first.remediation for cause in found[:GAPS] if cause.first.remediation)
         said = "; ".join(cause.title.rstrip(".") for cause in found[:GAPS]) + more
-        where = ", ".join([*places][:GAPS]) or "none"
-        rows.append((criterion.id, criterion.status.value, where, said, " ".join(fixes) or "-"))
+        rows.append((criterion.id, criterion.status.value, said, " ".join(fixes) or "-"))
     return rows
 
 

@@ -31,7 +31,6 @@ SUMS = {
     "about 70% (2 of 3 rules)": False,
     "- Style: -10\n- Tests: -5\n\n**Score: 85/100**": True,
     "- Style: -10\n- Tests: -5\n\n**Score: 90/100**": False,
-    "## Score Breakdown\n- Style: 10/20\n- Tests: 10/20\n\n**Score: 20/100**": False,
     "| A | N |\n|---|---|\n| a | 1 |\n| b | 2 |\n| Total | 3 |\n": True,
     "| A | N |\n|---|---|\n| a | 1 |\n| b | 2 |\n| Total | 4 |\n": False,
 }
@@ -48,6 +47,7 @@ NONE = [
     "Ratio 16:9 at 10:30, version 1.2.3",
     "## Score Breakdown\n- Style: 80/100\n- Speed: 90/100\n\n**Overall Score: 85/100**",
     "## Score Breakdown\n- Style (40%): 8/10\n- Speed (60%): 9/10\n\n**Final Score: 86/100**",
+    "## Score Breakdown\n- Style: 10/20\n- Tests: 10/20\n\n**Score: 20/100**",
     "## Metrics\n- Tests: 16/19\n- Criteria: 6/8\n\n**Score: 85/100**",
     "| Name | Share |\n|---|---|\n| a | 10% |\n| b | 20% |\n| Total | 25% |\n",
     "| Check | Weight | Score |\n|---|---|---|\n| a | 1 | 5 |\n| b | 2 | 6 |\n| Total | 3 | 17 |\n",

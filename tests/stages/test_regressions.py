@@ -63,7 +63,9 @@ def test_where_there_is_nothing_to_compare_no_limit_applies_and_no_gain_is_seen(
         (finding,) = judged(seen, a_regressing_task(limit))
         assert finding.outcome is expected
         assert why in finding.message
-        seen_of_it = [one for one in unseen(a_regressing_task(limit), [finding], [Status.UNVERIFIED]) if expected is N]
+        task = a_regressing_task(limit)
+        stands = {task.criteria[0].id: Status.UNVERIFIED}
+        seen_of_it = [one for one in unseen(task, [finding], stands) if expected is N]
         assert all(why in one.message for one in seen_of_it)
         assert bool(seen_of_it) is (expected is N)
     (section,) = BASE.page(a_regressing_task(), evidence(seen))

@@ -1,4 +1,4 @@
-"""Criteria: traced to live code, verified by tests, and how many of them are; and the markers that bind tests."""
+"""Criteria: traced to live code, verified by tests; and the markers that bind tests."""
 
 import re
 import shlex
@@ -27,21 +27,18 @@ RULES = as_rules(
     "names. Each pattern must fit, and each rule must be kept. A file that cannot be parsed leaves it unknown.",
     BL002="Tests verify a criterion. Every test bound to the criterion must have passed in a run that can be "
     "believed. Tests that were skipped, expected to fail, replaced or never collected leave it unknown.",
-    BL003="Coverage of criteria. The share of criteria with status PASS, by the findings of all gates. Waived "
-    "criteria are left out. Criteria that were not seen make it unknown.",
     BL004="Markers name criteria that exist. A marker must have the form TASK/CRITERION, such as T035/AC3, and name a "
     "criterion of the task. A test marked for one that does not exist would verify nothing.",
 )
 
 
 def plan(task: Task) -> Iterator[Planned]:
-    """Plan for each criterion its code and its tests, then the coverage of all, and the markers."""
+    """Plan for each criterion its code and its tests, and the markers."""
     for criterion in task.criteria:
         about = partial(Planned, level=criterion.level, criterion=criterion.id)
         title = f"{criterion.id} is traced to live code"
         yield about(id=f"code:{criterion.id}", title=title, basis=Basis.READ, row=Row.CODE)
         yield about(id=f"tests:{criterion.id}", title=f"{criterion.id} is verified by tests")
-    yield Planned(id="coverage", title="Coverage of criteria")
     yield Planned(id="markers", title="Markers name criteria that exist")
 
 
@@ -51,8 +48,6 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield from judge_code(task, criterion, evidence)
         otherwise = criterion.measures or task.shown_by(criterion)  # then no test must speak for it
         yield from judge_tests(task, criterion, evidence, asked=bool(criterion.tests) or not otherwise)
-    about = About(rule="BL003", check="coverage", level=Level.ADVISORY, follows=True)
-    yield about.unknown("The share of criteria that are verified is counted when every gate has ended.")
     yield from judge_markers(task, evidence)
 
 
