@@ -1,6 +1,7 @@
 """The command line in a process of its own that is forked from this one: it need not import everything again."""
 
 import atexit
+import functools
 import os
 import signal
 import sys
@@ -8,18 +9,39 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+import coverage
+
 from gates import __main__, cli, pipeline
 from gates.commands import run
+from gates.evidence.measurements import installed
+from gates.model import Model
+from gates.scan.loading import load_rules
 
-IMPORTED = (cli, pipeline.discover(), run)  # what every command needs, before the fork
+IMPORTED = (cli, pipeline.discover(), run, coverage)  # what every command needs, before the fork
+
+
+@functools.cache
+def _warmed() -> None:
+    """Do once what each forked process would do again: schemas, rules, and the packages of this interpreter."""
+    for model in _below(Model):
+        model.model_rebuild()
+    load_rules()
+    installed(sys.executable)
+
+
+def _below(model: type[Model]) -> Iterator[type[Model]]:
+    for each in model.__subclasses__():
+        yield each
+        yield from _below(each)
 
 
 def forked(project: Path, args: list[str], env: Mapping[str, str], limit_s: float) -> tuple[int, bytes, bytes]:
     """Run the command line in a project; return its exit code and what it wrote to stdout and stderr."""
+    _warmed()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         pid = os.fork()
         if not pid:

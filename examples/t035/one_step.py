@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import torch
+import torch._dynamo  # else the process of each arm, which is forked after this, would load it with its first optimizer
 from torch import Tensor
 
 from amp_core.benchmark.setup import BenchmarkFailed

@@ -84,7 +84,9 @@ NEWEST = 8
 
 def _length(each: Any) -> int:  # noqa: ANN401
     """Return the size of a container, whatever a subclass says of it."""
-    kind: Any = next(kind for kind in KINDS if issubclass(type(each), kind))
+    kind: Any = type(each)
+    if kind not in KINDS:
+        kind = next(known for known in KINDS if issubclass(kind, known))
     return int(kind.__len__(each))
 
 
@@ -187,8 +189,8 @@ class Locating:
             yield {**told, "location": place}
 
     def _containers(self) -> Iterator[object]:
-        mine = (self._sizes, self._before)
-        return (each for each in gc.get_objects() if issubclass(type(each), KINDS) and not any(each is m for m in mine))
+        mine = {id(self._sizes), id(self._before)}
+        return (each for each in gc.get_objects() if issubclass(type(each), KINDS) and id(each) not in mine)
 
     def _by_line(self) -> Counter[Place]:
         """Return the bytes that are there, by the innermost line of the project that led to them."""

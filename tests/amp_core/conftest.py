@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # else each fork in which code is stubbed out would load it with its first optimizer
 
 torch.set_num_threads(1)
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -47,6 +47,7 @@ def marked() -> dict[str, tuple[int, list[str]]]:
 
 
 FAULTS, SOUND, HIDDEN = marked(), steps_of("sound.py"), steps_of("unseen.py")
+WINDOWS = steps_of("windows.py")
 HINTS = {"scaled_norm_logged", "schedule_runs_ahead", "schedule_first", "scaled_bfloat16", "half_window"}
 HINTS |= {"gradients_dropped"}
 
@@ -56,7 +57,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Finding]
     folder = tmp_path_factory.mktemp("recorded")
     shutil.copytree(ROOT / "gates/child", folder / "plugin/gates_probe")
     calls = [f"faults:{name}" for name in FAULTS] + [f"sound:{name}" for name in SOUND]
-    calls += [f"unseen:{name}" for name in HIDDEN]
+    calls += [f"unseen:{name}" for name in HIDDEN] + [f"windows:{name}" for name in WINDOWS]
     env = clean({"PYTHONPATH": str(folder / "plugin"), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"})
     done = subprocess.run([sys.executable, TRAINED / "record_all.py", folder, *calls], env=env, capture_output=True,
                           text=True, check=False, timeout=PATIENCE_S, cwd=TRAINED)  # fmt: skip
@@ -70,7 +71,8 @@ def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
     plain = as_run(folder / f"{name}.jsonl", good=good or again.exists())
     overflow = as_run(again, good=good) if again.exists() else None
     step = StepRecording(name=name, plain=plain, overflow=overflow, orders=runtime_orders(load_rules()))
-    task = a_task(training_steps=[{"call": f"x:{name}", "line": 7}])
+    asked: dict[str, object] = {"needs": ["mean"], "criteria": ["AC1"]} if name in WINDOWS else {}
+    task = a_task(training_steps=[{"call": f"x:{name}", "line": 7, **asked}])
     return list(_recorded.judge(task, evidence(Recording(how="forks", steps=(step,)))))
 
 
@@ -123,6 +125,16 @@ def test_step_is_taken_where_parameters_moved(name: str, seen: Mapping[str, list
     (ran,) = [finding for finding in seen[name] if finding.check.endswith(":run")]
     assert "4 steps taken, 0 left out" in ran.message
     assert {"gradients", "overflow"} <= passed(seen[name])
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_that_is_no_mean_of_its_losses_fails_what_asks_for_it(
+    name: str, seen: Mapping[str, list[Finding]]
+) -> None:
+    outcomes = {finding.check.rpartition(":")[2]: finding.outcome for finding in seen[name]}
+    expected = Outcome.FAILED if "sums" in name else Outcome.PASSED
+    assert (outcomes["mean"], outcomes["AC1"]) == (expected, expected)
+    assert not name.startswith("held") or outcomes["gradients"] is Outcome.PASSED  # those that are kept are no others
 
 
 def passed(findings: list[Finding]) -> set[str]:

@@ -46,58 +46,6 @@ def test_sound_step_shows_all_that_it_needs_though_its_call_closes_everything(tm
     assert {str(place) for place in where} == {f"sound.py:{first}"}
 
 
-WINDOWS = """
-    model = torch.nn.Linear(4, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(3):
-        optimizer.zero_grad()
-        for _ in range(4):
-            loss = torch.nn.functional.mse_loss(model(torch.randn(8, 4)), torch.randn(8, 1)) WEIGHT
-            loss.backward(retain_graph=TWICE)
-            if TWICE:
-                loss.backward()
-        optimizer.step()
-"""
-
-
-@pytest.mark.parametrize(
-    ("weight", "twice", "outcome"),
-    [("/ 4", "False", Outcome.PASSED), ("* 1.0", "False", Outcome.FAILED), ("/ 4", "True", Outcome.FAILED)],
-)
-def test_a_window_that_is_no_mean_of_its_losses_fails_what_asks_for_it(
-    weight: str, twice: str, outcome: Outcome, tmp_path: Path
-) -> None:
-    body = WINDOWS.replace("WEIGHT", weight).replace("TWICE", twice)
-    _, outcomes = record(tmp_path, body, needs=["mean"])
-    assert (outcomes["mean"], outcomes["for:AC1"]) == (outcome, outcome)
-
-
-HOLDING = """
-    class Holding(torch.optim.Optimizer):
-        def __init__(self, optimizer):
-            self.optimizer, self.turn = optimizer, 0
-        param_groups = property(lambda self: self.optimizer.param_groups)
-        def step(self, closure=None):
-            self.turn += 1
-            if self.turn % 2 == 0: self.optimizer.step()
-        def zero_grad(self, set_to_none=True):
-            if self.turn % 2 == 0: self.optimizer.zero_grad()
-    model = torch.nn.Linear(4, 1)
-    optimizer = Holding(torch.optim.SGD(model.parameters(), lr=0.1))
-    for _ in range(6):
-        loss = torch.nn.functional.mse_loss(model(torch.randn(8, 4)), torch.randn(8, 1)) WEIGHT
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-"""
-
-
-@pytest.mark.parametrize(("weight", "outcome"), [("/ 2", Outcome.PASSED), ("* 1.0", Outcome.FAILED)])
-def test_gradients_that_a_wrapper_keeps_are_not_cleared(weight: str, outcome: Outcome, tmp_path: Path) -> None:
-    _, outcomes = record(tmp_path, HOLDING.replace("WEIGHT", weight), needs=["mean", "gradients"])
-    assert (outcomes["mean"], outcomes["gradients"]) == (outcome, Outcome.PASSED)
-
-
 @pytest.mark.parametrize(
     ("through", "scaled", "step"),
     [((1, 1, 1), True, 1), ((1,), True, 0), ((1, None, 1), True, 2), ((1, None), True, 0), ((None, None), True, 1),
