@@ -11,10 +11,11 @@ from gates.child.probing import Probe, probing
 from gates.config import Context
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
 from gates.report import Section
-from gates.task.probes import Concurrent, HotPath, Leak, Scale
+from gates.task.probes import Concurrent
 from gates.task.task import Task
+from gates.task.types import OneCall
 
-P = TypeVar("P", Concurrent, HotPath, Leak, Scale)
+P = TypeVar("P", bound=Concurrent | OneCall)
 S = TypeVar("S", bound=Model)
 M = TypeVar("M", bound=Model)
 LONGEST = 600
