@@ -11,10 +11,15 @@ from pathlib import Path
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-HOLDING = frozenset(
+HOLDING: frozenset[type[ast.AST]] = frozenset(
     {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
     | {ast.ExceptHandler, ast.match_case}
 )
+_BLOCKS: tuple[type[ast.AST], ...] = (*HOLDING, ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+BLOCKS = {  # the lists of statements of what holds some
+    kind: tuple(name for name in ("body", "handlers", "orelse", "finalbody", "cases") if name in kind._fields)
+    for kind in _BLOCKS
+}
 STATED = ast.stmt | ast.ExceptHandler | ast.match_case
 LEAVING = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 MAY_LEAVE = frozenset(  # a `with` may swallow what its body raises
@@ -228,22 +233,22 @@ def never_loops(node: ast.stmt) -> bool:
     return test is not None and (constant_truth(test) is False or ast.unparse(test) == "range(0)")
 
 
-def blocks(tree: ast.Module) -> Iterator[ast.AST]:
-    """Yield the statements of a file, and what holds some, level by level; expressions hold none."""
+def blocks(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements of a file or function, and what holds some, level by level; expressions hold none."""
     level: list[ast.AST] = [tree]
     for depth in itertools.count():
         if depth > DEEPEST:
             raise RecursionError("nested too deeply to be read")
         yield from level
-        level = [
-            child
-            for node in level
-            for name in ("body", "handlers", "orelse", "finalbody", "cases")
-            if isinstance(found := getattr(node, name, None), list)
-            for child in found
-        ]
+        level = [child for node in level if type(node) in BLOCKS for child in held(node)]
         if not level:
             return
+
+
+def held(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements directly below what holds some, and its handlers and cases."""
+    for name in BLOCKS[type(node)]:
+        yield from getattr(node, name)
 
 
 def _aliases(tree: ast.Module, package: str) -> Iterator[tuple[str, str]]:

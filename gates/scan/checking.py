@@ -28,7 +28,7 @@ SHARED = 40  # files whose trees are held for the next folder
 
 
 Read = Callable[[str], Module | None]
-Chosen = Sequence[tuple[Rule, set[str], set[str]]]  # the files that each speaks of, and those that it needs beside
+Chosen = Sequence[tuple[Rule, set[str]]]  # the files that each speaks of
 
 
 @dataclass
@@ -73,13 +73,13 @@ def _check_all(rules: Sequence[Rule], facts: Facts, read: Read, found: Checked, 
     links = links_of(facts)
     trees = _trees(rules, facts, links, read)
     choice = Choice(rules, trees, links)
-    chosen = [(rule, *choice.wanted(rule, kept=kept)) for rule in rules]
+    chosen = [(rule, choice.wanted(rule, kept=kept)) for rule in rules]
     plain, members = ([each for each in chosen if each[0].form.members is kind] for kind in (False, True))
-    for files, judged in batches(set().union(*(speaks for _, speaks, _ in plain)), links):
+    for files, judged in batches(set().union(*(speaks for _, speaks in plain)), links):
         main = [shown for shown in files if shown in judged or choice.tells(shown)]
         _apply(plain, judged, partial(Project, files, read, main=main), found, kept=kept)
     for files, judged in batches(trees if members else (), links):
-        lacking = judged.intersection(*(speaks for _, speaks, _ in members))
+        lacking = judged.intersection(*(speaks for _, speaks in members))
         if lacking:
             main = choice.members(lacking, files)
             _apply(members, lacking, partial(Project, files, read, main=main), found, kept=kept)
@@ -90,9 +90,9 @@ def _apply(
 ) -> None:
     """Apply rules to some files that are read together."""
     scanner = Scanner(project(), kept=kept)
-    for rule, speaks, beside in chosen:
-        here = judged & (speaks | beside)
-        if not judged & speaks or (rule.own and rule.id in found.problems):
+    for rule, speaks in chosen:
+        here = judged & speaks
+        if not here or (rule.own and rule.id in found.problems):
             continue
         try:
             with limited() if rule.own else nullcontext():

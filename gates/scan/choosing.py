@@ -192,20 +192,19 @@ class Choice:
             for shown, held in own.items()
         }
 
-    def wanted(self, rule: Rule, *, kept: bool) -> tuple[set[str], set[str]]:
-        """Return the files that may break a rule, or keep it, and those that may do what is left out there."""
+    def wanted(self, rule: Rule, *, kept: bool) -> set[str]:
+        """Return the files that may break a rule, or keep it."""
         if rule.form.members:
-            return {shown for shown in self._trees if self._lacks(shown)}, set()
+            return {shown for shown in self._trees if self._lacks(shown)}
         if not rule.events:
             shapes = (rule.form, *(rule.form.kept if kept else ()))
-            return {s for s in self._trees if any(_may_fit(each, partial(self._fits, s)) for each in shapes)}, set()
+            return {s for s in self._trees if any(_may_fit(each, partial(self._fits, s)) for each in shapes)}
         possible = {
             shown: frozenset(kind.name for kind in rule.events if any(p.text in held for p in kind.code.patterns))
             for shown, held in self._events.items()
         }
-        beside = {s for s in possible if rule.always and rule.bears_on(possible[s])}
         speaks = rule.is_about if kept else rule.may_speak
-        return {s for s in possible if speaks(possible[s])}, beside
+        return {s for s in possible if speaks(possible[s])}
 
     def tells(self, shown: str) -> bool:
         """Return whether what a file holds may matter where it is imported."""

@@ -61,7 +61,7 @@ class Scanner:
         form = rule.form
         shared = form.events is not None and not form.events.own and not form.where
         key = form.events.use if shared and form.events else rule.id
-        speaks = rule.bears_on if self._with_kept or rule.always else rule.may_speak
+        speaks = rule.is_about if self._with_kept else rule.may_speak
         if (shared, key) not in self._tracers:
             self._tracers[(shared, key)] = Tracer(self.project, Happening(rule.events, rule.needs))
         return self._tracers[(shared, key)].traces(self._judged, speaks)

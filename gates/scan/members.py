@@ -50,6 +50,7 @@ WRAPPED = frozenset(_WRAPPED.split())
 HELPS = re.compile(r"(?i)register|buffer|attach|inject|bind|wrap|patch|add_|param")
 
 
+TYPED = frozenset({ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await})
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
@@ -86,14 +87,18 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
     for node in module.live.get(ast.Attribute, []):
         assert isinstance(node, ast.Attribute)
-        if node.attr in stored or not isinstance(node.ctx, ast.Load) or OF_PYTHON.fullmatch(node.attr):
+        if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
+            continue
+        if OF_PYTHON.fullmatch(node.attr):
             continue
         key = (project.scope_at(node, module), chain_of(node.value))
         if key[1] is None or key not in known:
             known[key] = _class_of(project, key[0], node.value)
         info = known[key]
-        members = kept(info, _members) if info is not None else None
-        if info is None or members is None or _has(members, node.attr) or _asked_for(module, node):
+        if info is None or node.attr in info.methods or node.attr in info.attributes:
+            continue
+        members = kept(info, _members)
+        if members is None or _has(members, node.attr) or _asked_for(module, node):
             continue
         if not _holds_several(project, module, node, members):
             yield node, info
@@ -251,9 +256,7 @@ def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
         return None
     if any(tail_of(d.func if isinstance(d, ast.Call) else d) != "dataclass" for d in info.node.decorator_list):
         return None
-    found = set(info.methods) | set(info.attributes) | kept(info.node, _named)
-    if found & OPEN or _fills_itself(info):
-        return None
+    found: set[str] = set()
     for base, written in zip(info.bases, info.node.bases, strict=True):
         name = base or text_of(written.value if isinstance(written, ast.Subscript) else written)
         if name.rpartition(".")[2] == "Protocol":
@@ -271,7 +274,8 @@ def _members(info: ClassInfo, hops: int = 6) -> set[str] | None:
         if more is None:
             return None
         found |= more
-    return found
+    own = set(info.methods) | set(info.attributes) | kept(info.node, _named)
+    return None if own & OPEN or _fills_itself(info) else found | own
 
 
 def _named(node: ast.ClassDef) -> set[str]:

@@ -19,7 +19,6 @@ Word = Sequence[Event]
 MAX_CALLS = 2
 MADE = re.compile(r"\w+@[^:#]+:\d+#")  # by a constructor or a function in a turn of a loop
 TURN = re.compile(r"#[\w/.]*")
-Elsewhere = Mapping[str, Mapping[str, set[str]]]
 INNOCENT = {"clip", "zero_grad", "scheduler"}  # what a helper may do that knows of no scaler
 BLOCKS = {"autocast_enter"}
 
@@ -105,11 +104,9 @@ def judge(rule: Rule, found: Iterable[Trace]) -> Iterator[Site]:
     """Yield the places where a rule of order is broken or kept, each once."""
     broken: dict[tuple[str, int, str], Site] = {}
     kept: list[Site] = []
-    found = list(found)
-    elsewhere = _elsewhere(found)
     for trace in found:
         words = [word for word in trace.words if _speaks(rule, word)]
-        bad = [*_never(rule, words, trace), *_always(rule, trace, words, elsewhere)]
+        bad = [*_never(rule, words, trace), *_always(rule, trace, words)]
         for site in bad:
             key = (site.path, site.line, site.message)
             if key not in broken or len(site.trace) < len(broken[key].trace):
@@ -196,31 +193,13 @@ def _told(event: Event, found: Trace) -> str:
     return f"{event.where} (from {', '.join(by[:MAX_CALLS])})" if by else event.where
 
 
-def _elsewhere(found: Iterable[Trace]) -> Elsewhere:
-    """Return for each class which events its methods have, by method: what one leaves out another may do."""
-    result: dict[str, dict[str, set[str]]] = {}
-    for trace in found:
-        if trace.owner is not None:
-            names = {event.name for word in trace.words for event in word} - MARKS
-            for owner in {trace.owner, trace.name.rpartition(".")[0]}:  # a class may inherit the method
-                result.setdefault(owner, {})[trace.name] = names
-    return result
-
-
-def _of_class(trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> tuple[set[str], set[str]]:
-    """Return the events of a trace, and those of the other methods of its class."""
-    methods = elsewhere.get(trace.owner or "", {})
-    others = (names for name, names in methods.items() if name != trace.name)
-    return {event.name for word in words for event in word}, set().union(*others)
-
-
-def _always(rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Elsewhere) -> Iterator[Site]:
+def _always(rule: Rule, trace: Trace, words: Sequence[Word]) -> Iterator[Site]:
     """Yield a place for each object of which no path has what there must be."""
-    own, other = _of_class(trace, words, elsewhere)
+    own = {event.name for word in words for event in word}
     for order in rule.always:
-        if (set(order.order.positive) - MARKS - own) & (other | trace.beside):
+        if (set(order.order.positive) - MARKS - own) & trace.beside:
             continue  # another method of the class, which whoever uses it calls in turn
-        for at in sorted({e for word in words for e in word if _is_at(e, order, rule)}):
+        for at in sorted({e for word in words for e in word if e.name in rule.places_of(order)}):
             about = [word for word in words if at in word]
             if order.again and not any(_again(word, at) or _kept_open(word, trace, at) for word in about):
                 continue
@@ -230,11 +209,6 @@ def _always(rule: Rule, trace: Trace, words: Sequence[Word], elsewhere: Elsewher
             seen = tuple(_told(event, trace) for event in about[0] if event.name not in MARKS)
             yield Site(at.path, at.line, at.last_line, ok=False, message=says, trace=seen)
             break
-
-
-def _is_at(event: Event, order: OrderRule, rule: Rule) -> bool:
-    wanted = order.at - ENDS or set().union(*rule.required) or set(order.order.names)
-    return event.name in wanted - MARKS
 
 
 def _again(word: Word, at: Event) -> bool:

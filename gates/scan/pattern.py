@@ -44,7 +44,7 @@ class Hole:
 Holes = Mapping[str, Hole]
 
 
-def root_of(node: ast.expr) -> str | None:
+def root_of(node: ast.AST) -> str | None:
     """Return the dotted text of a chain of names that begins with a plain name, holes left out."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

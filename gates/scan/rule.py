@@ -253,11 +253,6 @@ class Rule:
         """Return where in its file a value stands, as `file:line:col`, or else the file."""
         return self.places.get(key, self.source)
 
-    def bears_on(self, possible: frozenset[str]) -> bool:
-        """Return whether a function with some events may break the rule, keep it, or do what its class leaves out."""
-        beside = set().union(*(set(order.order.positive) - order.at for order in self.always)) - MARKS
-        return self.is_about(possible) or (not self._has_what_it_needs(possible) and bool(possible & beside))
-
     def is_about(self, possible: frozenset[str]) -> bool:
         """Return whether a file with some events has what the rule needs, and one that its orders ask for."""
         return self._has_what_it_needs(possible) and bool(possible & self._wanted)
@@ -268,7 +263,11 @@ class Rule:
             return False
         if any(order.order.can_match(possible) for order in self.never):
             return True
-        return any(possible & ((order.at - ENDS) or set(order.order.names) - MARKS) for order in self.always)
+        return any(possible & self.places_of(order) for order in self.always)
+
+    def places_of(self, order: OrderRule) -> frozenset[str]:
+        """Return the events at one of which something must always be so."""
+        return (order.at - ENDS or frozenset().union(*self.required) or order.order.names) - MARKS
 
     def _has_what_it_needs(self, possible: frozenset[str]) -> bool:
         return all(possible & alternatives or alternatives & MARKS for alternatives in self.required)

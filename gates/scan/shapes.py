@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gates.scan.matches import match
-from gates.scan.pattern import Hole, Holes, Pattern
+from gates.scan.pattern import Hole, Holes, Pattern, root_of
 from gates.scan.program.known import is_called
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import text_of, walk
@@ -45,13 +45,15 @@ class _Search:
         self._project = project
 
     def candidates(self, pattern: Pattern) -> Sequence[ast.AST]:
-        """Return the code of a pattern's kind."""
-        live = self._module.live
+        """Return the code of a pattern's kind, by the names that it may be written with."""
+        body = pattern.body
         if pattern.tail:
             return self._module.calls.get(pattern.tail, ())
-        if isinstance(pattern.body, ast.Name | ast.Attribute):
-            return [*live.get(ast.Name, ()), *live.get(ast.Attribute, ())]
-        return live.get(type(pattern.body), ())
+        root = root_of(body.func if isinstance(body, ast.Call) else body)
+        if root is None:
+            return self._module.live.get(type(body), ())
+        known = self._module.calls if isinstance(body, ast.Call) else self._module.mentions
+        return [node for name in self._project.names_for(root.rpartition(".")[2]) for node in known.get(name, ())]
 
     def fits_around(self, shape: Shape, node: ast.AST, holes: Holes) -> bool:
         """Return whether what fits is what a shape says beside its patterns."""

@@ -4,7 +4,6 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gates.scan.paths.contexts import is_manager
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
 from gates.scan.paths.joining import TooMany
@@ -38,7 +37,7 @@ class Trace:
     anywhere: frozenset[str] = frozenset()
     told: bool = True
     handed: bool = False
-    beside: frozenset[str] = frozenset()  # events of the context managers of its class
+    beside: frozenset[str] = frozenset()  # events of other methods of its class, which whoever uses it calls in turn
 
 
 class Tracer:
@@ -109,7 +108,9 @@ def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[st
         line, owner = getattr(node, "lineno", 1), scope.owner
         last = getattr(node, "end_lineno", None) or line
         name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
-        kept, beside = () if walker.cut else words, _beside(walker.hot, node, owner)
+        kept = () if walker.cut else words
+        others = {*(owner.methods.values() if owner else ())} - {node} - walker.walked
+        beside = frozenset().union(*map(walker.hot.possible, others))
         whose = owner.name if owner else None
         known = (walker.cut, possible, walker.calls, walker.anywhere)
         yield Trace(module.path, line, last, name, whose, kept, *known, beside=beside)
@@ -148,13 +149,6 @@ def _handed(walker: Walker, node: Function | ast.Module, scope: Scope, owner: Cl
         for arg in ((*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs) if arguments else ())
     }
     return {**names, scope.self_name: Value("self", owner=owner)} if owner and scope.self_name else names
-
-
-def _beside(hot: Hot, node: ast.AST, owner: ClassInfo | None) -> frozenset[str]:
-    """Return the events of the context managers of a class, in which whoever uses it calls its other methods."""
-    methods = (each for each in (owner.methods.values() if owner is not None else ()) if each is not node)
-    methods = (each for each in methods if is_manager(each))
-    return frozenset().union(*(hot.kinds.get(method, ()) for method in methods))
 
 
 def _is_inner(node: ast.AST, module: Module) -> bool:

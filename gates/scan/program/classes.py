@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from gates.code.syntax import blocks
 from gates.scan.program.module import Binding, Function, Module
-from gates.scan.program.nodes import below, kept, walk
+from gates.scan.program.nodes import kept, walk
 from gates.scan.program.scope import MAX_HOPS, Scope
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ClassInfo:
 
 
 def _set_on(instance: str | None, method: Function) -> Iterator[tuple[str, Binding]]:
-    for node in below(method):
+    for node in blocks(method):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _attributes(instance, target, node.value)

@@ -8,13 +8,14 @@ from functools import cached_property
 
 from gates.code.meanings import is_hollow
 from gates.code.syntax import live_statements, origin
-from gates.scan.program.nodes import DEFINED, chain_of, children, inner, live_nodes_of, walk
+from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
+OPENED = (*DEFINITIONS, ast.Module)
 MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
 GIVING = {
@@ -73,7 +74,32 @@ class Module:
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
         """Return what each name of the module is bound to, statement by statement."""
-        return bindings_of(self.tree, self.package)
+        return self.bound_in(self.tree)
+
+    def bound_in(self, around: Function | ast.Lambda | ast.Module) -> dict[str, list[Binding]]:
+        """Return what a function or the file binds, its parameters and blocks too, definitions unopened."""
+        found: dict[str, list[Binding]] = defaultdict(list)
+        for name, binding in () if isinstance(around, ast.Module) else _parameters(around.args):
+            found[name].append(binding)
+        for node in () if isinstance(around, ast.Lambda) else live_statements(around.body):
+            for name, binding in _bound(node, self.package):
+                found[name].append(binding)
+        for name, binding in self._bound_inside.get(around, ()):
+            if binding.kind == "value" or (name not in found and around is not self.tree):
+                found[name].append(binding)
+        return dict(found)
+
+    @cached_property
+    def _bound_inside(self) -> dict[ast.AST, list[tuple[str, Binding]]]:
+        """Return by function what its expressions bind: `:=`, and comprehensions."""
+        found: dict[ast.AST, list[tuple[str, Binding]]] = defaultdict(list)
+        for node in (*self.live.get(ast.NamedExpr, ()), *self.live.get(ast.comprehension, ())):
+            around = next(each for each in self.ancestors(node) if isinstance(each, OPENED))
+            if isinstance(node, ast.NamedExpr):
+                found[around].append((node.target.id, Binding("value", node.value)))
+            elif isinstance(node, ast.comprehension):
+                found[around] += _opaque(node.target)
+        return found
 
     @cached_property
     def stars(self) -> list[str]:
@@ -207,17 +233,11 @@ def _standing_for(value: ast.expr) -> Iterator[str]:
         yield from (name for part in value.elts for name in _standing_for(part))
 
 
-def bindings_of(around: Function | ast.Module, package: str) -> dict[str, list[Binding]]:
-    """Return what the statements of a function or file bind, those in its blocks too, definitions unopened."""
-    found: dict[str, list[Binding]] = defaultdict(list)
-    walruses = inner(around, ast.NamedExpr)
-    for node in live_statements(around.body):
-        for name, binding in _bound(node, package):
-            found[name].append(binding)
-        if walruses:
-            for name, binding in _walruses(node):
-                found[name].append(binding)
-    return dict(found)
+def _parameters(arguments: ast.arguments) -> Iterator[tuple[str, Binding]]:
+    for star in filter(None, (arguments.vararg, arguments.kwarg)):
+        yield star.arg, Binding("opaque")
+    for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        yield arg.arg, Binding("parameter", arg.annotation)
 
 
 def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # noqa: C901  # a case for each
@@ -245,13 +265,6 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
                 yield item.optional_vars.id, Binding("enter", item.context_expr)
             elif item.optional_vars:
                 yield from _opaque(item.optional_vars)
-
-
-def _walruses(node: ast.stmt) -> Iterator[tuple[str, Binding]]:
-    for child in children(node):
-        for each in walk(child) if isinstance(child, ast.expr) else ():
-            if isinstance(each, ast.NamedExpr):
-                yield each.target.id, Binding("value", each.value)
 
 
 def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:

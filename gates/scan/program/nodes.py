@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gates.code.syntax import HOLDING, live_children
+from gates.code.syntax import BLOCKS, HOLDING, held, live_children
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -13,7 +13,6 @@ A = TypeVar("A", bound=ast.AST)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINED = (*FUNCTIONS, ast.ClassDef)
 DEFINITIONS = (*DEFINED, ast.Lambda)
-BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts some may never run
 _CHILDREN, _INNER = "_gates_children", "_gates_inner"
 _KEPT = "_gates_kept:"
@@ -163,5 +162,5 @@ def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDe
         here = stack.pop()
         if here is not node and isinstance(here, DEFINED):
             yield here
-        else:
-            stack += [child for name in BLOCKS for child in getattr(here, name, ())]
+        elif type(here) in BLOCKS:
+            stack += held(here)

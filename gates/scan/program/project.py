@@ -192,6 +192,7 @@ class Project:
         self.by_name = {name_of(path): path for path in paths}
         self._load = load
         self._loaded: dict[str, Module | None] = {}
+        self._names_for: dict[str, set[str]] = {}
         names, imports = Definitions(self), Imports(self)
         self.classes, self.functions, self.method_names = names.classes, names.functions, names.method_names
         self.scope_of, self.scope_at, self.qualified = names.scope_of, names.scope_at, names.qualified
@@ -235,6 +236,18 @@ class Project:
         if isinstance(node, ast.Attribute) and named is not None and named.startswith("torch."):
             return named == named.lower()  # a part of the library itself
         return named is not None and named in self.by_name
+
+    def names_for(self, word: str) -> set[str]:
+        """Return the names that code may write for what ends in a word: those that imports and assignments give it."""
+        if word not in self._names_for:
+            found: set[str] = set()
+            edge = {word}
+            while edge:
+                found |= edge
+                given = (module.renames.get(name, ()) for module in self.modules.values() for name in edge)
+                edge = set().union(*given) - found
+            self._names_for[word] = found
+        return self._names_for[word]
 
     @cached_property
     def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gates.scan.program.module import Binding, Function, Module, bindings_of, tail_of
-from gates.scan.program.nodes import inner, text_of, walk
+from gates.scan.program.module import Binding, Function, Module, tail_of
+from gates.scan.program.nodes import text_of
 
 if TYPE_CHECKING:
     from gates.scan.program.classes import ClassInfo
@@ -36,21 +36,7 @@ class Scope:
     @cached_property
     def bindings(self) -> dict[str, list[Binding]]:
         """Return what the names of this scope alone are bound to, its parameters included."""
-        if self.function is None:
-            return self.module.bindings
-        function = self.function
-        found = {} if isinstance(function, ast.Lambda) else bindings_of(function, self.module.package)
-        arguments = function.args
-        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            found.setdefault(arg.arg, []).insert(0, Binding("parameter", arg.annotation))
-        for star in (arguments.vararg, arguments.kwarg):
-            if star:
-                found.setdefault(star.arg, []).insert(0, Binding("opaque"))
-        for turned in inner(function, ast.comprehension):
-            for node in walk(turned.target):
-                if isinstance(node, ast.Name):
-                    found.setdefault(node.id, [Binding("opaque")])
-        return found
+        return self.module.bindings if self.function is None else self.module.bound_in(self.function)
 
     @property
     def self_name(self) -> str | None:
