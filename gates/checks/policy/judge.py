@@ -14,8 +14,8 @@ from typing import Self
 
 from gates import rules
 from gates.check import About, Check, Evidence, EvidenceSet
-from gates.checks.policy import task_file, tests
-from gates.checks.policy.tests import Move, Part, moved
+from gates.checks.policy import moves
+from gates.checks.policy.moves import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import found_again, written_tests
@@ -61,7 +61,7 @@ class Goalposts(Evidence):
         was = task_at_base(task.id, task.path, context.root, found.commit)
         states = TwoStates(history, found.commit, context.root)
         unread = [was.unread] if was.unread else []
-        moves = tuple(_compared(task, context, was, states, unread))
+        made = tuple(_compared(task, context, was, states, unread))
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
@@ -69,7 +69,7 @@ class Goalposts(Evidence):
             mode=Mode(context.goalposts or was.settings.goalposts),
             policy=context.policy,
             is_new=was.task is None and not unread,
-            moves=moves,
+            moves=made,
             unread=tuple(dict.fromkeys(map(printable, (*unread, *states.skipped)))),
         )
 
@@ -79,13 +79,13 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
     before, now = was.task, _task_now(task, context, unread)
     asked, was_read = [one for one in (before, now) if one], not unread
     old, new = _beside(asked, states, unread)
-    fate = tests.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
+    fate = moves.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
     if before and now:
-        yield from task_file.compare(before, now, fate)
+        yield from moves.compare_tasks(before, now, fate)
     elif before and was_read:
         yield moved(Part.BAR, f"task {before.id}", "asked for", "removed", None)
-    yield from tests.compare(old, new, fate)
-    yield from tests.compare_settings(*states.named(tests.WATCHED), unread)
+    yield from moves.compare_tests(old, new, fate)
+    yield from moves.compare_settings(*states.named(moves.WATCHED), unread)
     known = {task.path, before.path if before else ""}
     for path in sorted(states.gone - known):
         if is_under(path, was.settings.tasks) and path.endswith(spec.SUFFIXES):
@@ -180,15 +180,14 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.unknown(message, "Run where the history is, or name what to compare with by --base.")
         return
     times: Counter[str] = Counter()
-    moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
-    for move in moves:
+    for move in sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part))):
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
     for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
-    if not moves and not seen.unread:
+    if not seen.moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"
         yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}.", actual="nothing lower")
 
