@@ -1,18 +1,23 @@
 """Every test that ran, and every test that was left out: what the run says of them."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gates.check import About, Check, EvidenceSet
 from gates.checks.test_run.belief import LOG, judge_suite
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.evidence.tests.test_records import BAD, Out, TestOutcome, TestRecord
+from gates.evidence.tests.test_records import BAD, LeftOut, Out, TestOutcome, TestRecord
 from gates.model import Basis, Finding, Level, Location, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted
 
+MEND = "Make the test pass; if the test is wrong, fix the test."
+SETTLE = "Find what differs: state left by another test, time, randomness, order of a set."
+RUN_IT = "Run it where it can run."
+COLLECT = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
+NAME = "Let pytest collect it, or give it a name that is no test's."
 ASIDE = {TestOutcome.SKIPPED, TestOutcome.XFAILED, TestOutcome.XPASSED}
 RULES = as_rules(
     EX001="The test run can be believed. Every planned test has an end, and process status, plugin, JSON and JUnit "
@@ -54,9 +59,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _without_run(task: Task, why: str) -> Iterator[Finding]:
-    levels = {"EX001": Level.MUST, "EX002": Level.MUST, "EX013": Level.ADVISORY, "EX003": Level.ADVISORY}
-    for planned, (rule, level) in zip(plan(task), levels.items(), strict=False):
-        about = About(rule=rule, check=planned.id, level=level, severity=Severity.HIGH, location=task.place(task))
+    for planned, rule in zip(plan(task), ("EX001", "EX002", "EX013", "EX003"), strict=False):
+        about = About(rule=rule, check=planned.id, level=planned.level, location=task.place(task))
         fix = "Name the tests of the task under 'tests' and make them run."
         yield about.unknown(f"No test run to judge: {why}", fix)
 
@@ -67,13 +71,13 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
     about = About(
         check="tests", evidence=LOG, expected="every test passes", actual=f"{passed} of {len(run.tests)} passed"
     )
-    bad = [test for test in run.tests if test.outcome in BAD]
-    fix = "Make the test pass; if the test is wrong, fix the test."
-    told = [(test, f"{test.ended}: {test.reason}") for test in bad]
-    yield from _bad(about.but(rule="EX002"), told, fix)
-    fix = "Find what differs: state left by another test, time, randomness, order of a set."
+    bad = [(test, f"{test.ended}: {test.reason}") for test in run.tests if test.outcome in BAD]
     ends = [(test, f"{ends}: {test.reason}" if test.message else f"{ends}.") for test, ends in run.unstable]
-    yield from _bad(about.but(rule="EX011"), ends, fix)
+    for rule, told, fix in (("EX002", bad, MEND), ("EX011", ends, SETTLE)):
+        for test, ended in told:
+            own = about.but(rule=rule, subject=test.id, location=test.crash or test.location, severity=Severity.HIGH)
+            own = own.but(actual=test.outcome.value, command=f"python -m pytest {shlex.quote(test.id)}")
+            yield own.failed(f"{test.id} {ended}", fix)
     if bad or ends:
         return
     about = about.but(rule="EX002")
@@ -83,14 +87,6 @@ def _tests(run: PytestRun) -> Iterator[Finding]:
         return
     each = f", in each of {1 + len(run.repeats)} runs" if run.repeats else ""
     yield about.passed(f"{passed} tests passed, none failed{each}.")
-
-
-def _bad(about: About, tests: Sequence[tuple[TestRecord, str]], fix: str) -> Iterator[Finding]:
-    """Name tests that failed, each with what was seen of it, or that ended in two ways."""
-    about = about.but(severity=Severity.HIGH)
-    for test, ended in tests:
-        own = about.but(subject=test.id, location=test.crash or test.location, actual=test.outcome.value)
-        yield own.failed(f"{test.id} {ended}", fix, command=f"python -m pytest {shlex.quote(test.id)}")
 
 
 def _data(run: PytestRun) -> Iterator[Finding]:
@@ -107,33 +103,23 @@ def _aside(run: PytestRun) -> Iterator[Finding]:
     """Name what was skipped, expected to fail, left out by a mark, or never collected."""
     about = About(rule="EX003", check="left-out", evidence=LOG, level=Level.ADVISORY)
     aside = [test for test in run.tests if test.outcome in ASIDE or test.subtests_left_out]
-    found = [*_left_out(run, aside)]
-    for name, message, where, fix in found:
-        yield about.unknown(message, fix, subject=name, location=where)
-    if not found:
+    unplanned = [one for one in run.out(Out.UNPLANNED) if not one.doubted]
+    told: list[tuple[TestRecord | LeftOut, str, str]] = [
+        *((test, f"{test.ended}: {test.reason}", RUN_IT) for test in aside),
+        *((skip, f"was {skip.said}", RUN_IT) for skip in run.out(Out.SKIPPED)),
+        *((file, "looks like tests, and pytest collected none of it.", COLLECT) for file in run.out(Out.UNCOLLECTED)),
+        *((one, f"is written as a test and was not planned: {one.why}.", NAME) for one in unplanned),
+    ]
+    for left, said, fix in told:
+        yield about.unknown(f"{left.id} {said}", fix, subject=left.id, location=left.location)
+    if by_mark := [test for test in run.out(Out.DESELECTED) if not test.doubted]:
+        message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
+        fix = "Run them where they can run: remove -m, or run them in a task of their own."
+        yield about.unknown(message, fix, subject="deselected", location=by_mark[0].location)
+    if not told and not by_mark:
         none = about.but(severity=Severity.INFO)
         said = "No test was skipped or expected to fail."
         yield none.passed(said) if run.complete else none.unknown("The run did not come to its end.")
-
-
-def _left_out(run: PytestRun, aside: list[TestRecord]) -> Iterator[tuple[str, str, Location, str]]:
-    """Yield what did not run or shows nothing: its name, what is to be said of it, its place and what to do."""
-    run_it = "Run it where it can run."
-    for test in aside:
-        yield test.id, f"{test.id} {test.ended}: {test.reason}", test.location, run_it
-    for skip in run.out(Out.SKIPPED):
-        yield skip.id, f"{skip.id} was {skip.said}", skip.location, run_it
-    for file in run.out(Out.UNCOLLECTED):
-        advice = "Let pytest collect it: see collect_ignore, --ignore, norecursedirs and python_files."
-        yield file.id, f"{file.id} looks like tests, and pytest collected none of it.", file.location, advice
-    for one in [test for test in run.out(Out.UNPLANNED) if not test.doubted]:
-        message = f"{one.id} is written as a test and was not planned: {one.why}."
-        yield one.id, message, one.location, "Let pytest collect it, or give it a name that is no test's."
-    by_mark = [test for test in run.out(Out.DESELECTED) if not test.doubted]
-    if by_mark:
-        message = f"{len(by_mark)} tests were left out by the project's mark expression, first {by_mark[0].id}."
-        advice = "Run them where they can run: remove -m, or run them in a task of their own."
-        yield "deselected", message, by_mark[0].location, advice
 
 
 def _executed(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
