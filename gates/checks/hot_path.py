@@ -229,7 +229,9 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
         steps = len(seen.runs[-1]) if seen.runs else 0
         yield unknown(f"{seen.problem} (after {steps} steps)", location=seen.crash)
     elif not seen.enough:
-        yield unknown(_too_few(seen))
+        made = min(map(len, seen.runs), default=0)
+        needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
+        yield unknown(f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped")
     elif path.on not in {"any", device}:
         yield unknown(f"its steps ran on {device or 'no device'}, and must be seen on {path.on}")
     elif kind is STALL:
@@ -285,12 +287,6 @@ def _stall(path: HotPath, seen: HotSeen) -> Said:
 
 def _percent(share: Estimate) -> str:
     return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
-
-
-def _too_few(seen: HotSeen) -> str:
-    made = min(map(len, seen.runs), default=0)
-    needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
-    return f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped"
 
 
 def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:

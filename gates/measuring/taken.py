@@ -3,7 +3,7 @@
 import fcntl
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,10 +135,6 @@ class Taken(Model):
     gpu: Gpu | None = None
     measured_s: float
     started_s: float = 0.0
-
-    def whole_pairs(self, values: Sequence[float]) -> Iterator[Sequence[float]]:
-        """Yield the values of the short pairs that each pair was split into; of a last one as much as there is."""
-        return (values[at : at + self.split] for at in range(0, len(values), self.split))
 
     @property
     def starts(self) -> int:

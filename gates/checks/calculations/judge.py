@@ -303,7 +303,8 @@ def _wrong(case: Case, run: CallRun, made: CallRun | None) -> Iterator[str]:
         expected = made.returned if made and is_made(case.expected) else encode(plain(case.expected))
         within = {"tolerance": case.tolerance, "relative": case.relative}
         yield from differences(expected, run.returned, **within)
-    if case.finite and not _is_finite(run.returned):
+    numbers = [*numbers_in(run.returned)]
+    if case.finite and not (numbers and all(-math.inf < number < math.inf for number in numbers)):
         yield "expected finite numbers"
     if case.warns:
         given = [warning for warning in run.warnings if case.warns in warning.kinds]
@@ -342,12 +343,6 @@ def _remedy(outcome: Outcome, run: CallRun | None, call: str) -> str:
 
 def _error(run: CallRun) -> str:
     return f"{run.error[0] if run.error else 'an exception'}{f': {run.message}' if run.message else ''}"
-
-
-def _is_finite(returned: JsonValue) -> bool:
-    """Return whether there are numbers in a value, and all of them are finite."""
-    found = [*numbers_in(returned)]
-    return bool(found) and all(-math.inf < number < math.inf for number in found)
 
 
 def _as_text(value: JsonValue) -> str:

@@ -128,7 +128,10 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
 
 def _workflows(states: TwoStates) -> Iterator[Move]:
     """Name the lines of workflows that ran the gates and do so no longer as they did."""
-    old, new = ({path: _gate_lines(text) for path, text in side.items()} for side in states.changed((WORKFLOWS,), YAML))
+    old, new = (
+        {path: [*map(str.strip, RUNS_GATES.findall(text.decode("utf-8", "replace")))] for path, text in side.items()}
+        for side in states.changed((WORKFLOWS,), YAML)
+    )
     kept = {line for lines in new.values() for line in lines}
     for path, lines in old.items():
         after = next((line for line in new.get(path, ()) if line not in lines), "removed")
@@ -136,21 +139,13 @@ def _workflows(states: TwoStates) -> Iterator[Move]:
             yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
 
 
-def _replaces(rule: bytes) -> bool:
-    """Return whether an own code rule takes the place of a shipped one, by its id."""
-    found = RULE_ID.search(rule.decode("utf-8", "replace"))
-    return found is not None and (Path(rules.__file__).parent / f"{found[1]}.yaml").is_file()
-
-
-def _gate_lines(content: bytes) -> list[str]:
-    return [line.strip() for line in RUNS_GATES.findall(content.decode("utf-8", "replace"))]
-
-
 def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
     """Name the project's own rules and templates that are new in place of others, changed, or gone."""
     old, new = states.changed((rules_folder, TEMPLATES), "")
     for path in sorted(old.keys() | new.keys()):
-        if path not in old and path.endswith(YAML) and not _replaces(new[path]):
+        named = RULE_ID.search(new.get(path, b"").decode("utf-8", "replace"))
+        replaces = named is not None and (Path(rules.__file__).parent / f"{named[1]}.yaml").is_file()
+        if path not in old and path.endswith(YAML) and not replaces:
             continue  # one more rule asks for more
         before, after = "there" if path in old else "none", "none" if path not in new else "there"
         what = f"{'template' if path.endswith('.j2') else 'code rule'} {path}"
@@ -183,7 +178,13 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     for move in sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part))):
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
-        yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
+        subject = f"{subject} #{times[subject]}" if times[subject] > 1 else subject
+        fix = "Put it back, or have a reviewer agree to it."
+        if stops(move, seen):
+            allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
+            fix = f"Put it back; where it is meant, {allow}."
+        about = _weighed(move, seen).but(subject=subject, location=move.location)
+        yield about.failed(str(move), fix, expected=move.before, actual=move.after)
     for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
@@ -217,15 +218,6 @@ def _weighed(move: Move, seen: Goalposts) -> About:
     if stops(move, seen):
         return ABOUT.but(severity=Severity.HIGH, level=Level.MUST)
     return ABOUT.but(severity=Severity.LOW if move.part is Part.CHANGED else Severity.MEDIUM)
-
-
-def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
-    fix = "Put it back, or have a reviewer agree to it."
-    if stops(move, seen):
-        allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
-        fix = f"Put it back; where it is meant, {allow}."
-    about = _weighed(move, seen).but(subject=subject, location=move.location)
-    return about.failed(str(move), fix, expected=move.before, actual=move.after)
 
 
 def _base(seen: Goalposts) -> str:

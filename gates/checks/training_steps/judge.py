@@ -29,7 +29,8 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
             why = "no scaler was used in this training step, so nothing is asked to handle an overflow"
             yield absent(why, needed=needed)
         return
-    crashed = _crashes(run)
+    by_itself = run.process is not None and not run.process.timed_out
+    crashed = by_itself and run.injected and not run.complete and not run.problem
     if crashed and run.process:
         what = run.error or run.process.last_words
         told, expected = f"The training step crashes after an overflow: {what}", "the step is left out"
@@ -49,11 +50,6 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
         yield unseen(f"an overflow: {why}", needed=True)
-
-
-def _crashes(run: Recorded) -> bool:
-    ended = run.process is not None and not run.process.timed_out
-    return ended and run.injected and not run.complete and not run.problem
 
 
 def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from gates.check import Said
-from gates.evidence.recorded_orders import BACKWARD, ENDS, Breach, Happened, broken_in, pairs
+from gates.evidence.recorded_orders import BACKWARD, ENDS, Happened, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Recorded, StepRecording
 from gates.model import Level, Outcome, Severity
 from gates.task.probes import Need
@@ -39,7 +39,11 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
         keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
         if not keys & told:
             told |= keys
-            yield said_of(breach)
+            rule = breach.rule
+            path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
+            level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
+            about = ("the order of a step", rule.impact, rule.fix, rule.rule, level)
+            yield Said(Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, where, *about)
     if not pairs(run.events):
         why = "no backward pass and step of a torch optimizer was seen"
         yield Said(Outcome.UNKNOWN, f"The order of calls was not seen: {why}.", "not seen", level=Level.ADVISORY)
@@ -93,16 +97,6 @@ def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
                 if window and event.word in ENDS:
                     yield window
                 window = []
-
-
-def said_of(breach: Breach) -> Said:
-    """Return what is to be said of a breach."""
-    rule = breach.rule
-    path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
-    level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
-    why = (rule.impact, rule.fix, rule.rule, level)
-    told = f"{rule.rule}: {rule.problem} {path}"
-    return Said(Outcome.FAILED, told, path, breach.place.location, "the order of a step", *why)
 
 
 BESIDE = 0.05
