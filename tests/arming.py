@@ -7,7 +7,7 @@ from typing import Any
 from building import written
 
 from gates.measuring.bench import Launch, launch
-from gates.measuring.rounds import Plan
+from gates.measuring.session import Plan
 from gates.task.measurement import Arm, Measurement
 
 STEPS = """

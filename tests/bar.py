@@ -8,7 +8,7 @@ from typing import Any
 
 from gates.check import RunDate
 from gates.checks.policy.judge import Goalposts, Mode
-from gates.checks.policy.tests import Move, Part
+from gates.checks.policy.moves import Move, Part
 from gates.model import Location
 
 TODAY = date(2026, 3, 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.calculations.collect import Calculations, CallRun, Ended
+from gates.checks.calculations.judge import Calculations, CallRun, Ended
 from gates.model import Location
 from gates.task.task import Task
 

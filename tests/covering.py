@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from gates.checks.startup.collect import BuildEnding, Built, Ending, Imported, Startup
+from gates.checks.startup.collect import Built, Imported, Startup
 from gates.evidence.lines.executed_lines import ExecutedLines, FunctionLines
-from gates.model import Location
+from gates.model import Location, Outcome
 
 TEST = "tests/test_core.py::test_double"
 
@@ -33,10 +33,10 @@ def executed(*functions: FunctionLines, ran: tuple[int, ...] = (2,), **changes: 
     return ExecutedLines.model_validate({**facts, **changes})
 
 
-def a_module(name: str = "pkg.core", ending: Ending = Ending.IMPORTED, **changes: Any) -> Imported:
+def a_module(name: str = "pkg.core", ending: Outcome = Outcome.PASSED, **changes: Any) -> Imported:
     """A module that was imported by itself."""
     path = f"{name.replace('.', '/')}.py"
-    facts = {"path": path, "name": name, "ending": ending, "location": Location(path=path)}
+    facts = {"name": name, "ending": ending, "location": Location(path=path)}
     return Imported.model_validate({**facts, **changes})
 
 
@@ -44,7 +44,7 @@ def started(*modules: Imported, **changes: Any) -> Startup:
     """A package that was built, and modules that import by themselves without a warning."""
     facts: dict[str, Any] = {
         "how": "a wheel, and each module alone",
-        "build": Built(ending=BuildEnding.BUILT, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl"),
+        "build": Built(ending=Outcome.PASSED, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl"),
         "modules": modules or (a_module(),),
         "aside": (),
         "warnings": (),

@@ -39,7 +39,7 @@ from regressing import a_regressing_task, compared, sides
 from gates import pipeline, registry
 from gates.check import Derived, Evidence, EvidenceSet
 from gates.checks.policy.judge import Mode
-from gates.checks.policy.tests import Part
+from gates.checks.policy.moves import Part
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.tests.test_records import TestOutcome

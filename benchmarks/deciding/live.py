@@ -11,9 +11,8 @@ from pathlib import Path
 from benchmarks.deciding.load import load
 from gates.measuring import answers
 from gates.measuring.bench import ArmFailed, Launch, launch
-from gates.measuring.rounds import Plan
 from gates.measuring.samples import Samples
-from gates.measuring.session import measure
+from gates.measuring.session import Plan, measure
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
 from gates.task.measurement import Arm, Measurement

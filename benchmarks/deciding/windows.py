@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from gates.measuring import answers
 from gates.measuring.interval import looks_until
-from gates.measuring.rounds import apart, copies_until
 from gates.measuring.samples import Samples
+from gates.measuring.session import apart, copies_until
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
 from gates.task.task import Measure

@@ -78,7 +78,10 @@ REMEDIATION = "Give each its own state, or hold one lock from the read to the wr
 def _said(one: Concurrent, seen: Together) -> Said:
     """Say what was seen: what was provoked fails, whatever else could not be seen."""
     if seen.stood and not seen.slow:
-        return _stands(one, seen)
+        forced = ", with forced switches" if seen.stood_forced else ""
+        told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}{forced}"
+        fix = "Take locks in one order everywhere, and wait for nothing while one is held."
+        return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
     differed = [each for each in seen.differed if each.error or not seen.unclear]
     if differed:
         return _differs(one, seen, differed)
@@ -111,13 +114,6 @@ def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
     expected = first.expected or "what comes of it alone"
     actual = first.error or first.found
     return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
-
-
-def _stands(one: Concurrent, seen: Together) -> Said:
-    forced = ", with forced switches" if seen.stood_forced else ""
-    told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}{forced}"
-    fix = "Take locks in one order everywhere, and wait for nothing while one is held."
-    return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
 
 
 def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:

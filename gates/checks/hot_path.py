@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
-from gates.measuring.interval import NEEDED, rank
+from gates.measuring.interval import LEVEL, NEEDED, Estimate, rank
 from gates.model import Level, Location, Model, Outcome, as_rules
 from gates.report import Section
 from gates.task.probes import HotPath
@@ -64,18 +64,6 @@ class HotStep(Model):
         return max(0.0, self.waited - FLOOR_S) if self.device == "cpu" else self.waited
 
 
-class Share(NamedTuple):
-    """The share of the time that something takes, and its interval over blocks of steps."""
-
-    value: float
-    low: float
-    high: float
-    n: int
-
-    def __str__(self) -> str:
-        return f"{self.value:.1%} [{self.low:.1%}, {self.high:.1%}]"
-
-
 class HotSeen(Model):
     """The steps of one callable, in one process, and in more where the first did not tell enough.
 
@@ -106,7 +94,7 @@ class HotSeen(Model):
         """Return whether each process came to its end and showed as many steps as it takes to tell."""
         return bool(self.runs) and not self.problem and all(len(run) >= LEAST for run in self.measured)
 
-    def stall(self) -> Share:
+    def stall(self) -> Estimate:
         """Return the share of waiting over blocks of steps, without the longest of each process, by chance perhaps."""
         shares, left = list[float](), list[HotStep]()
         for run in self.measured:
@@ -118,7 +106,7 @@ class HotSeen(Model):
             left += steps
         k, value = rank(len(shares))[0], _stalled(left)
         low, high = (sorted(shares)[k - 1], sorted(shares)[-k]) if k else (0.0, 1.0)
-        return Share(value, min(low, value), max(high, value), len(left))
+        return Estimate(value, min(low, value), max(high, value), len(left), LEVEL)
 
     def line(self) -> Location | None:
         """Return the line that most waits for batches were seen at."""
@@ -197,7 +185,6 @@ class Kind(NamedTuple):
     limit: str
     title: str
     does: str
-    noun: str
     impact: str
     remedy: str
 
@@ -207,7 +194,6 @@ COUNTED = (
         "host_reads",
         "Reads no value back to the host at each step",
         "reads a value back to the host",
-        "reads back to the host",
         "An accelerator must have done all that it was asked for before a value can be read; until then nothing new is "
         "asked of it.",
         "Keep the tensor (`.detach()`), and read it once in a while, all values at once.",
@@ -216,7 +202,6 @@ COUNTED = (
         "synchronisations",
         "Waits for no device at each step",
         "waits for the device",
-        "waits for the device",
         "The device has nothing to do from then until it is asked for more.",
         "Take it out of the loop; to time a step, use events and wait once at the end.",
     ),
@@ -224,7 +209,6 @@ COUNTED = (
         "empty_cache",
         "Empties no cache at each step",
         "empties the allocator's cache",
-        "emptied caches",
         "The memory must be asked of the driver again, which waits for the device each time.",
         "Leave it out: the allocator reuses what is free.",
     ),
@@ -233,7 +217,6 @@ STALL = Kind(
     "stall_share",
     "Does not wait for batches",
     "waits for batches",
-    "of the time spent waiting for batches",
     "The device has nothing to do until the batch is there.",
     "Make batches ahead, in processes of their own (`num_workers`, `prefetch_factor`), or make them cheaper.",
 )
@@ -246,7 +229,9 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
         steps = len(seen.runs[-1]) if seen.runs else 0
         yield unknown(f"{seen.problem} (after {steps} steps)", location=seen.crash)
     elif not seen.enough:
-        yield unknown(_too_few(seen))
+        made = min(map(len, seen.runs), default=0)
+        needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
+        yield unknown(f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped")
     elif path.on not in {"any", device}:
         yield unknown(f"its steps ran on {device or 'no device'}, and must be seen on {path.on}")
     elif kind is STALL:
@@ -260,7 +245,7 @@ def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     lines = [line for line in readings_of(seen.steps, kind.limit) if line.read.counts_on(device)]
     counted = [[r.count for r in s.reads if r.aspect == kind.limit and r.counts_on(s.device)] for s in seen.steps]
     total, often = statistics.median_low(map(sum, counted)), [line for line in lines if line.each]
-    expected = f"at most {limit:g} {kind.noun} at each step"
+    expected = f"{kind.does} at most {limit:g} times a step"
     if total > limit:
         for line in often or lines:
             told = f"{_each(line, kind, device)} ({total} at each step in all, over {steps} steps)"
@@ -271,7 +256,7 @@ def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     rare = "; ".join(f"{line.where} does on {line.often:.0%} of them" for line in lines[len(often) :][:3])
     here = device != "cpu" or kind.limit == "host_reads"
     more = (rare, "" if here else "what is done only on an accelerator did not run here")
-    told = "; ".join(filter(None, (f"{total} {kind.noun} at each of {steps} steps on {device}", *more)))
+    told = "; ".join(filter(None, (f"{kind.does} {total} times at each of {steps} steps on {device}", *more)))
     yield Said(Outcome.PASSED, told, f"{total} at each step", expected=expected)
 
 
@@ -284,26 +269,24 @@ def _each(line: Reading, kind: Kind, device: str) -> str:
 
 def _stall(path: HotPath, seen: HotSeen) -> Said:
     asked, share = path.limits.stall_share, seen.stall()
-    limit = DEFAULT_STALL if asked is None else asked
+    limit, shown = DEFAULT_STALL if asked is None else asked, _percent(share)
     floor = f", beyond {FLOOR_S * 1000:g} ms a step that any loader may take" if seen.device == "cpu" else ""
-    told = f"{share} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
-    most = f"at most {limit:.0%} {STALL.noun}"
+    told = f"{shown} of the time of a step is spent waiting for batches{floor} ({share.n} steps)"
+    most = f"{STALL.does} at most {limit:.0%} of the time"
     if share.low > limit:
         at = seen.line()
         told = f"{told}; most of it at {at}"
         if share.value < 1:
             told = f"{told}; without it a step would be at most {1 / (1 - share.value):.2f} times as fast"
-        return Said(Outcome.FAILED, told, f"{share}", at, most, STALL.impact, STALL.remedy)
+        return Said(Outcome.FAILED, told, shown, at, most, STALL.impact, STALL.remedy)
     if share.high > limit:
         remedy = "Ask for more 'steps', or measure on a machine with less else to do."
-        return unknown(f"{told}, and the limit of {limit:.0%} lies in between", f"{share}", remedy=remedy)
-    return Said(Outcome.PASSED, told, f"{share}", expected=most)
+        return unknown(f"{told}, and the limit of {limit:.0%} lies in between", shown, remedy=remedy)
+    return Said(Outcome.PASSED, told, shown, expected=most)
 
 
-def _too_few(seen: HotSeen) -> str:
-    made = min(map(len, seen.runs), default=0)
-    needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
-    return f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped"
+def _percent(share: Estimate) -> str:
+    return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
 
 
 def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:
@@ -334,7 +317,7 @@ def _summary(seen: HotSeen, reads: str) -> str:
     took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
     steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.device}; the first ones are left out."
-    return f"{steps} Waiting for batches takes {seen.stall()} of the time{at}.{reads}"
+    return f"{steps} Waiting for batches takes {_percent(seen.stall())} of the time{at}.{reads}"
 
 
 def _row(line: Reading) -> tuple[str, ...]:

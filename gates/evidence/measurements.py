@@ -27,9 +27,8 @@ from gates.measuring import answers, machine
 from gates.measuring.bench import ArmFailed, Launch, launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, TIME_UNITS, is_time
-from gates.measuring.rounds import Plan
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
-from gates.measuring.session import measure
+from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor

@@ -92,7 +92,8 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     if few := few_starts(run):
         return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
-    first = missed_before(measure, run)
+    earlier = enumerate(run.earlier.attempts, 1)
+    first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
         return Answer(alone, run, seen, clock=clock)
     if alone is Outcome.PASSED:
@@ -184,11 +185,6 @@ def few_starts(run: MeasurementRun) -> str:
 def outcome(measure: Measure, run: MeasurementRun | None, alpha: float = ALPHA) -> Outcome:
     """Return what the interval decides, unless the machine was unfit."""
     return answered(measure, run, alpha=alpha).outcome
-
-
-def missed_before(measure: Measure, run: MeasurementRun) -> int:
-    """Return which of the attempts, counted from 1, missed a measure first; 0 where none did."""
-    return next((i for i, one in enumerate(run.earlier.attempts, 1) if not one.unfit and measure.name in one.missed), 0)
 
 
 def missed(measures: Sequence[Measure], run: MeasurementRun) -> tuple[str, ...]:

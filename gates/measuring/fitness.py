@@ -81,7 +81,8 @@ def contended(taken: Taken) -> Iterator[str]:
         for arm, values in taken.stretch.items():
             stretch = statistics.median(values)
             crowded = (taken.waiting or 0.0) > SOME_WAITING
-            switches = [sum(each) for each in taken.whole_pairs(taken.switches.get(arm, ()))]
+            each = taken.switches.get(arm, ())
+            switches = [sum(each[at : at + taken.split]) for at in range(0, len(each), taken.split)]  # of whole pairs
             pushed = taken.waiting is None and (not switches or statistics.median(switches) >= PREEMPTED)
             if stretch > STRETCHED and (crowded or pushed):
                 share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
@@ -214,7 +215,8 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
     time is contradicted by the wall clock: what waits for something else takes none of it.
     """
     metric = samples.metrics.get(WALL_TIME.get(name, name))
-    if name not in TIMED or metric is None or (measure.kind == "value" and _on_the_way(measure, taken)):
+    on_the_way = statistics.median(taken.whole.get(measure.arms[0]) or (1.0,)) <= ANY_WAY
+    if name not in TIMED or metric is None or (measure.kind == "value" and on_the_way):
         return
     own: dict[str, tuple[float, ...]] = {}
     for arm in measure.arms:
@@ -257,8 +259,3 @@ def _seen(measure: Measure, metric: Metric, *, middle: bool) -> Estimate:
     values = values_of(measure, metric)
     value = statistics.median(values)
     return Estimate(value, value, value, len(values), 0.0)
-
-
-def _on_the_way(measure: Measure, taken: Taken) -> bool:
-    """Return whether a level is only as much longer as question and answer take on a crowded machine."""
-    return statistics.median(taken.whole.get(measure.arms[0]) or (1.0,)) <= ANY_WAY

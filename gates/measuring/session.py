@@ -4,17 +4,17 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.measuring import machine
-from gates.measuring.bench import ArmEnded, ArmFailed, Bench, Worker
+from gates.measuring.bench import START_S, ArmEnded, ArmFailed, Bench, Launch, Worker
 from gates.measuring.interval import LEAST_RESTARTS, MANY, looks_until
 from gates.measuring.machine import Gpu
-from gates.measuring.rounds import COPY, Gathered, Plan, apart, copies_until, turn
 from gates.measuring.samples import Collected, Device, Hello, Ran, Samples
-from gates.measuring.taken import SPLIT, End, Taken
+from gates.measuring.taken import SPLIT, End, Gathered, Taken
+from gates.task.measurement import Measurement
 
 SEGMENT_S = {"cpu": 0.030}
 SEGMENT_ELSEWHERE_S = 0.010
@@ -24,8 +24,53 @@ FIXED, LEAST = 8, 6
 FIRST_BLOCKS = 24  # pairs: by then there have been all the restarts that were asked for
 LEAST_UNIT_S = 0.002
 LEAST_STEPS = 2  # of a segment: one alone would be moved by whatever follows a switch
+COPY = "a second copy of "
+MOST_START_S = 300.0
+FIRST_COPIES, COPIES_APART = 6, 8  # pairs
 
 Settled = Callable[[Samples, Taken], bool]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, as it is asked for, and how each arm is started with a hash seed; a start has a limit."""
+
+    asked: Measurement
+    arms: Mapping[str, Callable[[int], Launch]]
+    limit_s: float = START_S
+    segment_s: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the arms; the first is the baseline."""
+        return tuple(self.arms)
+
+    @property
+    def talks(self) -> bool:
+        """Return whether the arms are workers that take steps when asked, and not commands that are timed."""
+        return not any(arm.time for arm in self.asked.arms.values())
+
+    @property
+    def start_s(self) -> float:
+        """Return how long a start may take."""
+        return self.asked.timeout_s or min(self.limit_s, MOST_START_S)
+
+
+def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
+    """Return the order of a pair: forwards, then backwards; of three arms each comes first, between and last."""
+    first = number // 2 % len(arms) if len(arms) > 2 else 0
+    order = (*arms[first:], *arms[:first])
+    return order if number % 2 == 0 else order[::-1]
+
+
+def apart(arms: int, split: int) -> int:
+    """Return how many pairs lie between comparisons with a copy: more where pairs are short, or there is one arm."""
+    return COPIES_APART * (2 if split > 1 or arms == 1 else 1)
+
+
+def copies_until(pairs: int, between: int) -> int:
+    """Return how often a baseline and its copy were compared by so many pairs, each time once in either order."""
+    return 2 * ((pairs + between - FIRST_COPIES) // between)
 
 
 @dataclass

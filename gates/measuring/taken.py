@@ -3,8 +3,9 @@
 import fcntl
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
-from gates.measuring.samples import Metric, Samples
+from gates.measuring.samples import Collected, Device, Ended, Metric, Ran, Samples
 from gates.model import CommandRecord, Model
 
 NAME = Path(".gates", "attempts.jsonl")
@@ -135,14 +136,85 @@ class Taken(Model):
     measured_s: float
     started_s: float = 0.0
 
-    def whole_pairs(self, values: Sequence[float]) -> Iterator[Sequence[float]]:
-        """Yield the values of the short pairs that each pair was split into; of a last one as much as there is."""
-        return (values[at : at + self.split] for at in range(0, len(values), self.split))
-
     @property
     def starts(self) -> int:
         """Return how many starts of the processes there are pairs from; 0 where each pair has its own."""
         return len(set(self.restarts))
+
+
+STEPS = "segments of steps, arms in turn, one step discarded after each switch; timed by the gate's workers"
+COMMANDS = "each command from its start to its end, arms in turn, the first round not counted; timed by the gate"
+
+
+@dataclass
+class Gathered:
+    """What the arms told round by round, as it was told; a round that is not whole is left out.
+
+    `restarts` tells of each round of workers which start of the processes it came from, `copied` is each round of the
+    baseline and its copy, `memory` what each start held, by metric and arm.
+    """
+
+    arms: tuple[str, ...]
+    rounds: list[Mapping[str, Ran]] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+    copied: list[tuple[Ran, Ran]] = field(default_factory=list)
+    memory: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def take_memory(self, collected: Mapping[str, Collected], ended: Mapping[str, Ended | None]) -> None:
+        """Take what the processes of one start say of their memory, and what the system says."""
+        peaks = {arm: collected[arm].peak_memory_bytes for arm in self.arms}
+        whole = {arm: float(end.peak_memory_bytes) for arm in self.arms if (end := ended.get(arm))}
+        for metric, told in (("peak_memory_bytes", peaks), ("process_peak_bytes", whole)):
+            for arm, value in told.items() if len(told) == len(self.arms) and all(told.values()) else ():
+                self.memory.setdefault(metric, {}).setdefault(arm, []).append(value or 0.0)
+
+    def facts(self) -> dict[str, object]:
+        """Return what a verdict needs beside the samples, as `Taken` has it."""
+        cpu = [(own.cpu_step_s, copy.cpu_step_s) for own, copy in self.copied]
+        digests = {arm: {one[arm].digest for one in self.rounds} - {""} for arm in self.arms}
+        return {
+            "pairs": len(self.rounds),
+            "restarts": self.restarts,
+            "copies": [(own.step_s, copy.step_s) for own, copy in self.copied],
+            "cpu_copies": [pair for pair in cpu if all(pair)],
+            "stretch": self._by_arm(lambda one: one.wall_s / one.ran / one.cpu_step_s if one.cpu_step_s else None),
+            "switches": self._by_arm(lambda one: one.switches),
+            "whole": self._by_arm(lambda one: one.passed_s / one.wall_s if one.passed_s and not one.device_s else None),
+            "digests": {arm: sorted(values) for arm, values in digests.items() if values},
+        }
+
+    def samples(self, device: Device, environment: Mapping[str, str], settings: Mapping[str, str]) -> Samples:
+        """Return what was gathered as samples; a metric that some arm has too few of is left out."""
+        of = "step" if self.restarts else "run"
+        columns: dict[str, Mapping[str, Sequence[float]]] = {
+            f"{of}_time_s": self._by_arm(lambda one: one.step_s),
+            f"{of}_cpu_time_s": self._by_arm(lambda one: one.cpu_step_s),
+            "peak_memory_bytes": self._by_arm(lambda one: one.peak_memory_bytes),
+            "items_per_s": self._by_arm(lambda one: one.items / (one.step_s * one.ran) if one.items else None),
+            **self.memory,
+        }
+        metrics = {}
+        for name, by_arm in columns.items():
+            if len(by_arm) == len(self.arms) and len({len(values) for values in by_arm.values()}) == 1:
+                unit = "B" if name.endswith("bytes") else "1/s" if name.endswith("per_s") else "s"
+                arms = {arm: tuple(values) for arm, values in by_arm.items()}
+                better: Literal["higher", "lower"] = "higher" if unit == "1/s" else "lower"
+                metrics[name] = Metric(unit=unit, direction=better, paired=True, arms=arms)
+        return Samples(
+            schema="gates.samples/1",
+            device=device,
+            environment=dict(environment),
+            settings=dict(settings),
+            timing=STEPS if self.restarts else COMMANDS,
+            metrics=metrics,
+        )
+
+    def _by_arm(self, of: Callable[[Ran], float | None]) -> dict[str, list[float]]:
+        """Return a number of each arm, round by round, where every round has it."""
+        columns = {arm: [of(one[arm]) for one in self.rounds] for arm in self.arms}
+        return {
+            arm: [each for each in found if each is not None] for arm, found in columns.items() if None not in found
+        }
 
 
 def digest_of(facts: object) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from building import a_context, a_criterion, a_task, all_evidence, pytest_options, written
 
-from gates.checks.criteria import judge as _criterion_tests
+from gates.checks import criteria as _criterion_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Outcome
 

@@ -9,9 +9,8 @@ import pytest
 from arming import a_folder, a_plan
 
 from gates.measuring.bench import ArmFailed
-from gates.measuring.rounds import apart, copies_until, turn
 from gates.measuring.samples import Samples
-from gates.measuring.session import Session, _Running, measure
+from gates.measuring.session import Session, _Running, apart, copies_until, measure, turn
 from gates.measuring.taken import Taken
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}

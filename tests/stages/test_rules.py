@@ -8,7 +8,7 @@ from scanning import WORDS
 
 from gates.check import EvidenceSet
 from gates.checks import code_rules as _rules
-from gates.checks.criteria.traced import judge_code
+from gates.checks.criteria import judge_code
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Outcome, Severity
 from gates.scan.loading import load_rules

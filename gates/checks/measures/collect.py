@@ -17,7 +17,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.evidence.measurements import attempt, attempts_key, kept, timed
 from gates.measuring.bench import ArmFailed, Bench, Launch, launch
-from gates.measuring.rounds import Plan
+from gates.measuring.session import Plan
 from gates.measuring.taken import MeasurementRun, digest_of
 from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among

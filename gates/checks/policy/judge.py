@@ -14,8 +14,8 @@ from typing import Self
 
 from gates import rules
 from gates.check import About, Check, Evidence, EvidenceSet
-from gates.checks.policy import task_file, tests
-from gates.checks.policy.tests import Move, Part, moved
+from gates.checks.policy import moves
+from gates.checks.policy.moves import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
 from gates.evidence.tests.test_records import found_again, written_tests
@@ -61,7 +61,7 @@ class Goalposts(Evidence):
         was = task_at_base(task.id, task.path, context.root, found.commit)
         states = TwoStates(history, found.commit, context.root)
         unread = [was.unread] if was.unread else []
-        moves = tuple(_compared(task, context, was, states, unread))
+        made = tuple(_compared(task, context, was, states, unread))
         return cls(
             how=f"git, the files of {found.commit[:12]} beside those of the work tree",
             base=printable(found.name),
@@ -69,7 +69,7 @@ class Goalposts(Evidence):
             mode=Mode(context.goalposts or was.settings.goalposts),
             policy=context.policy,
             is_new=was.task is None and not unread,
-            moves=moves,
+            moves=made,
             unread=tuple(dict.fromkeys(map(printable, (*unread, *states.skipped)))),
         )
 
@@ -79,13 +79,13 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
     before, now = was.task, _task_now(task, context, unread)
     asked, was_read = [one for one in (before, now) if one], not unread
     old, new = _beside(asked, states, unread)
-    fate = tests.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
+    fate = moves.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
     if before and now:
-        yield from task_file.compare(before, now, fate)
+        yield from moves.compare_tasks(before, now, fate)
     elif before and was_read:
         yield moved(Part.BAR, f"task {before.id}", "asked for", "removed", None)
-    yield from tests.compare(old, new, fate)
-    yield from tests.compare_settings(*states.named(tests.WATCHED), unread)
+    yield from moves.compare_tests(old, new, fate)
+    yield from moves.compare_settings(*states.named(moves.WATCHED), unread)
     known = {task.path, before.path if before else ""}
     for path in sorted(states.gone - known):
         if is_under(path, was.settings.tasks) and path.endswith(spec.SUFFIXES):
@@ -128,7 +128,10 @@ def _task_now(task: Task, context: Context, unread: list[str]) -> Task | None:
 
 def _workflows(states: TwoStates) -> Iterator[Move]:
     """Name the lines of workflows that ran the gates and do so no longer as they did."""
-    old, new = ({path: _gate_lines(text) for path, text in side.items()} for side in states.changed((WORKFLOWS,), YAML))
+    old, new = (
+        {path: [*map(str.strip, RUNS_GATES.findall(text.decode("utf-8", "replace")))] for path, text in side.items()}
+        for side in states.changed((WORKFLOWS,), YAML)
+    )
     kept = {line for lines in new.values() for line in lines}
     for path, lines in old.items():
         after = next((line for line in new.get(path, ()) if line not in lines), "removed")
@@ -136,21 +139,13 @@ def _workflows(states: TwoStates) -> Iterator[Move]:
             yield moved(Part.SETTINGS, f"workflow {path}", line, after, Location(path=path))
 
 
-def _replaces(rule: bytes) -> bool:
-    """Return whether an own code rule takes the place of a shipped one, by its id."""
-    found = RULE_ID.search(rule.decode("utf-8", "replace"))
-    return found is not None and (Path(rules.__file__).parent / f"{found[1]}.yaml").is_file()
-
-
-def _gate_lines(content: bytes) -> list[str]:
-    return [line.strip() for line in RUNS_GATES.findall(content.decode("utf-8", "replace"))]
-
-
 def _overridden(rules_folder: str, states: TwoStates) -> Iterator[Move]:
     """Name the project's own rules and templates that are new in place of others, changed, or gone."""
     old, new = states.changed((rules_folder, TEMPLATES), "")
     for path in sorted(old.keys() | new.keys()):
-        if path not in old and path.endswith(YAML) and not _replaces(new[path]):
+        named = RULE_ID.search(new.get(path, b"").decode("utf-8", "replace"))
+        replaces = named is not None and (Path(rules.__file__).parent / f"{named[1]}.yaml").is_file()
+        if path not in old and path.endswith(YAML) and not replaces:
             continue  # one more rule asks for more
         before, after = "there" if path in old else "none", "none" if path not in new else "there"
         what = f"{'template' if path.endswith('.j2') else 'code rule'} {path}"
@@ -180,15 +175,20 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         yield ABOUT.unknown(message, "Run where the history is, or name what to compare with by --base.")
         return
     times: Counter[str] = Counter()
-    moves = sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part)))
-    for move in moves:
+    for move in sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part))):
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
-        yield _move(move, seen, f"{subject} #{times[subject]}" if times[subject] > 1 else subject)
+        subject = f"{subject} #{times[subject]}" if times[subject] > 1 else subject
+        fix = "Put it back, or have a reviewer agree to it."
+        if stops(move, seen):
+            allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
+            fix = f"Put it back; where it is meant, {allow}."
+        about = _weighed(move, seen).but(subject=subject, location=move.location)
+        yield about.failed(str(move), fix, expected=move.before, actual=move.after)
     for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
-    if not moves and not seen.unread:
+    if not seen.moves and not seen.unread:
         compared = "None of the limits, bindings, tests and settings that are compared"
         yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}.", actual="nothing lower")
 
@@ -218,15 +218,6 @@ def _weighed(move: Move, seen: Goalposts) -> About:
     if stops(move, seen):
         return ABOUT.but(severity=Severity.HIGH, level=Level.MUST)
     return ABOUT.but(severity=Severity.LOW if move.part is Part.CHANGED else Severity.MEDIUM)
-
-
-def _move(move: Move, seen: Goalposts, subject: str) -> Finding:
-    fix = "Put it back, or have a reviewer agree to it."
-    if stops(move, seen):
-        allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
-        fix = f"Put it back; where it is meant, {allow}."
-    about = _weighed(move, seen).but(subject=subject, location=move.location)
-    return about.failed(str(move), fix, expected=move.before, actual=move.after)
 
 
 def _base(seen: Goalposts) -> str:

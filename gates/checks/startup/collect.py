@@ -10,7 +10,6 @@ import tomllib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +21,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.evidence.tests.test_records import Warned
-from gates.model import Location, Model
+from gates.model import Location, Model, Outcome
 from gates.project.copies import copy_project
 from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
 from gates.task.task import Task
@@ -33,19 +32,10 @@ COMPILED = {".c", ".cc", ".cpp", ".cu", ".pyx", ".rs", ".f90", ".go"}
 VERSIONS = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.0", "PDM_BUILD_SCM_VERSION": "0.0.0", "PBR_VERSION": "0.0.0"}
 
 
-class BuildEnding(StrEnum):
-    """How a build ended."""
-
-    BUILT = "built"
-    FAILED = "failed"
-    UNSEEN = "not seen"
-    NONE = "no package"
-
-
 class Built(Model):
     """The build of a wheel; `compiled` says that the project has sources of other languages, which need more tools."""
 
-    ending: BuildEnding
+    ending: Outcome
     backend: str = ""
     problem: str = ""
     wheel: str = ""
@@ -57,7 +47,8 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
     project, runs = _pyproject(context.root), list[ProcessRun]()
     says = project is None or "build-system" in project  # [project] alone describes what may never be a package
     if not says and not (context.root / "setup.py").is_file():
-        return Built(ending=BuildEnding.NONE, problem="neither [build-system] nor setup.py says how it is built"), runs
+        why = "neither [build-system] nor setup.py says how it is built"
+        return Built(ending=Outcome.NOT_APPLICABLE, problem=why), runs
     from build import BuildBackendException, BuildException, ProjectBuilder
 
     whole, table = folder.with_name("source"), (project or {}).get("build-system")
@@ -76,18 +67,18 @@ def built_wheel(context: Context, folder: Path) -> tuple[Built, list[ProcessRun]
         builder = ProjectBuilder(source, python_executable=context.python, runner=runner)
         with warnings.catch_warnings(action="ignore"):  # the backend's own, which its hook hands on
             wheel = Path(builder.build("wheel", folder))
-        return Built(ending=BuildEnding.BUILT, backend=backend, wheel=wheel.name), runs
+        return Built(ending=Outcome.PASSED, backend=backend, wheel=wheel.name), runs
     except BuildBackendException as error:
         if absent := _needed(builder):
-            return Built(ending=BuildEnding.UNSEEN, problem=f"not installed here: {', '.join(sorted(absent))}"), runs
+            return Built(ending=Outcome.UNKNOWN, problem=f"not installed here: {', '.join(sorted(absent))}"), runs
         if apart := _built_by_pip(source, folder, context):
-            return Built(ending=BuildEnding.BUILT, backend=backend, wheel=apart.name), runs
+            return Built(ending=Outcome.PASSED, backend=backend, wheel=apart.name), runs
         unseen = type(error.exception).__name__ == "BackendUnavailable" or (bool(runs) and runs[-1].timed_out)
-        ending = BuildEnding.UNSEEN if unseen else BuildEnding.FAILED
+        ending = Outcome.UNKNOWN if unseen else Outcome.FAILED
         compiled = any(path.suffix in COMPILED for path in source.rglob("*"))
         return Built(ending=ending, backend=backend, problem=_line(error.exception), compiled=compiled), runs
     except (BuildException, OSError, UsageError) as error:
-        return Built(ending=BuildEnding.UNSEEN, problem=_line(error)), runs
+        return Built(ending=Outcome.UNKNOWN, problem=_line(error)), runs
     finally:
         shutil.rmtree(whole, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
@@ -148,24 +139,14 @@ TESTS = {"tests", "test"}
 Fact = dict[str, Any]
 
 
-class Ending(StrEnum):
-    """How the import of a module by itself ended."""
-
-    IMPORTED = "imported"
-    BROKEN = "broken"
-    ASIDE = "needs something optional, or refuses to be imported alone"
-    UNSEEN = "not seen"
-
-
 class Imported(Model):
-    """One module imported by itself, how that ended and, where it did not work, why and at which line."""
+    """One module imported by itself, how that ended and, where it did not work, why, in words, and at which line."""
 
-    path: str
     name: str
-    ending: Ending
+    ending: Outcome
     error: str = ""
+    why: str = ""
     location: Location | None = None
-    missing: str = ""
 
 
 class Startup(Evidence):
@@ -223,34 +204,36 @@ def _why_not(path: Path, context: Context) -> str:
 
 
 def _module(fact: Fact, own: set[str], context: Context) -> Imported:
-    path, name = str(fact["path"]), printable(str(fact["name"]))
+    name = printable(str(fact["name"]))
     if "error" not in fact:
-        return Imported(path=path, name=name, ending=Ending.IMPORTED)
-    ending, missing = _ended(fact, own)
+        return Imported(name=name, ending=Outcome.PASSED)
     error = printable(": ".join(filter(None, (str(fact["error"]), str(fact.get("message", ""))))))
+    ending, why = _ended(fact, own, error)
     frames = [(Path(str(name)), int(line)) for name, line in fact.get("frames", ())]
     ours = [Location(path=context.shown(file), line=n) for file, n in frames if n > 0 and is_ours(file, context)]
-    place = ours[-1] if ours else Location(path=path)
-    return Imported(path=path, name=name, ending=ending, missing=printable(missing), location=place, error=error)
+    place = ours[-1] if ours else Location(path=str(fact["path"]))
+    return Imported(name=name, ending=ending, why=printable(why), location=place, error=error)
 
 
-def _ended(fact: Fact, own: set[str]) -> tuple[Ending, str]:
-    """Return how an import ended, and the module that is missing, if one is.
+def _ended(fact: Fact, own: set[str], error: str) -> tuple[Outcome, str]:
+    """Return how an import that raised ended, and that in words.
 
     A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
     that raises an error by its own will, or that speaks of its surroundings, is left aside.
     """
+    needs = "was not imported: it needs {}, which is not here"
+    broken = Outcome.FAILED, f"does not import by itself: {error}"
     if "kinds" not in fact:
-        return Ending.UNSEEN, ""
+        return Outcome.UNKNOWN, f"was not seen importing: {error}"
     for name in map(str, fact["missing"]):
         if name.split(".")[0] not in own:
-            return Ending.ASIDE, name
+            return Outcome.UNKNOWN, needs.format(name)
         if not fact["refused"]:
-            return Ending.BROKEN, name
+            return broken
     if fact["refused"] or DEFECTS.isdisjoint(fact["kinds"]):
-        return Ending.ASIDE, ""
+        return Outcome.UNKNOWN, f"refuses to be imported alone: {error}"
     of = str(fact["of"])
-    return (Ending.ASIDE, of) if of.split(".")[0] in PLATFORM else (Ending.BROKEN, "")
+    return (Outcome.UNKNOWN, needs.format(of)) if of.split(".")[0] in PLATFORM else broken
 
 
 def _warnings(facts: list[Fact], context: Context) -> Iterator[Warned]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath, PurePosixPath
 
 from gates.check import About, Check, EvidenceSet
-from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
+from gates.checks.startup.collect import Imported, Startup
 from gates.evidence.entry_points import EntryPointRuns
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import Warned
@@ -15,6 +15,7 @@ from gates.task.task import Task
 
 OURS = "the project"
 PYTHON = "Python"
+BUILT = {Outcome.PASSED: "built", Outcome.FAILED: "failed", Outcome.UNKNOWN: "not seen"}
 INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/([^/]+)")
 DEPRECATIONS = {"DeprecationWarning", "PendingDeprecationWarning", "FutureWarning"}
 
@@ -61,11 +62,11 @@ def warned_of(evidence: EvidenceSet) -> dict[Warned, str]:
 
 def _startup_section(seen: Startup) -> Section:
     built = seen.build
-    imported = sum(module.ending is Ending.IMPORTED for module in seen.modules)
+    imported = sum(module.ending is Outcome.PASSED for module in seen.modules)
     others = [w for w in seen.warnings if owner_of(w.location) != OURS]
     by = f" ({built.backend})" if built.backend else ""
     facts = (
-        ("Build", f"{built.ending.value}{by}: {built.problem or built.wheel}"),
+        ("Build", f"{BUILT.get(built.ending, 'no package')}{by}: {built.problem or built.wheel}"),
         ("Modules imported by themselves", f"{imported} of {len(seen.modules)}"),
         ("Not imported", ", ".join(seen.aside[:10]) or "-"),
         ("Warnings at import", f"{len(seen.warnings) - len(others)} of the project, {len(others)} of others"),
@@ -112,12 +113,12 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 
 def _build(seen: Startup) -> Finding:
-    built, about = seen.build, BUILD.but(level=Level.SHOULD, actual=seen.build.ending.value)
-    if built.ending is BuildEnding.UNSEEN:
+    built, about = seen.build, BUILD.but(level=Level.SHOULD, actual=BUILT.get(seen.build.ending, "no package"))
+    if built.ending is Outcome.UNKNOWN:
         return _unseen(BUILD, f"The package was not built: {built.problem}")
-    if built.ending is BuildEnding.NONE:
+    if built.ending is Outcome.NOT_APPLICABLE:
         return about.not_asked(f"There is no package to build: {built.problem}.")
-    if built.ending is BuildEnding.BUILT:
+    if built.ending is Outcome.PASSED:
         return about.passed(f"{built.backend} built {built.wheel}.")
     about = about.but(severity=Severity.MEDIUM if built.compiled else Severity.HIGH, expected="a wheel")
     about = about.but(location=Location(path="pyproject.toml") if built.backend else None)
@@ -128,15 +129,14 @@ def _build(seen: Startup) -> Finding:
 
 def _imports(seen: Startup) -> Iterator[Finding]:
     about = IMPORTS.but(level=Level.SHOULD, expected="imported")
-    broken = _by_cause([module for module in seen.modules if module.ending is Ending.BROKEN])
+    broken = _by_cause([module for module in seen.modules if module.ending is Outcome.FAILED])
     for module, others in broken:
         own = about.but(severity=Severity.HIGH, location=module.location, subject=module.name, actual=module.error)
         own = own.but(impact="Whoever imports it first meets this error.", command=f"python -c 'import {module.name}'")
-        yield own.failed(f"{module.name}{others} does not import by itself: {module.error}", "Fix the import.")
-    aside = _by_cause([m for m in seen.modules if m.ending not in {Ending.BROKEN, Ending.IMPORTED}])
+        yield own.failed(f"{module.name}{others} {module.why}", "Fix the import.")
+    aside = _by_cause([module for module in seen.modules if module.ending is Outcome.UNKNOWN])
     for module, others in aside:
-        why = _why_aside(module, others)
-        yield _unseen(IMPORTS, why, location=module.location, subject=module.name)
+        yield _unseen(IMPORTS, f"{module.name}{others} {module.why}", location=module.location, subject=module.name)
     ours = [w for w in seen.warnings if owner_of(w.location) == OURS and not is_deprecation(w.category)]
     for warned in ours:
         told = f"{warned.category}: {warned.message}"
@@ -159,13 +159,6 @@ def _by_cause(modules: list[Imported]) -> list[tuple[Imported, str]]:
         causes.setdefault((str(module.location), module.error), []).append(module)
     counts = [(alike[0], len(alike) - 1) for alike in causes.values()]
     return [(module, f" (and {more} more by the same)" if more else "") for module, more in counts]
-
-
-def _why_aside(module: Imported, others: str) -> str:
-    if module.missing:
-        return f"{module.name}{others} was not imported: it needs {module.missing}, which is not here"
-    said = "was not seen importing" if module.ending is Ending.UNSEEN else "refuses to be imported alone"
-    return f"{module.name}{others} {said}: {module.error}"
 
 
 def _deprecations(evidence: EvidenceSet) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The aspects of a training step that one recorded run shows: its end, precision, gradients, parameters, logs."""
+"""The aspects of a training step that one recorded run shows: its end, precision, gradients, parameters, windows."""
 
 import math
 from collections import Counter
@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from gates.check import Said
-from gates.checks.training_steps.orders import absent, judge_last_values, judge_norms, judge_windows, unseen
-from gates.evidence.recorded_orders import BACKWARD, Happened
+from gates.evidence.recorded_orders import BACKWARD, ENDS, Happened
 from gates.evidence.recorded_step import Compared, Recorded, StepRecording
 from gates.model import Level, Outcome
 from gates.task.probes import Need
@@ -18,7 +17,27 @@ HALF = {"float16", "bfloat16"}
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NEAR = 0.05
 LOST = 0.05
+EVEN = 1e-3
+FULL_WINDOWS = "Divide by the number of backward passes that the window has."
+ONE_MEAN = "1 time the mean"
 Needs = frozenset[Need]
+
+
+def unseen(why: str, *, needed: bool) -> Said:
+    """Say that something could not be seen; that leaves a verdict open only where it is needed."""
+    level, fix = (Level.MUST, "Make the training step show it, on a CPU.") if needed else (Level.ADVISORY, "")
+    return Said(Outcome.UNKNOWN, f"Not seen: {why}.", "not seen", level=level, remediation=fix)
+
+
+def absent(why: str, *, needed: bool) -> Said:
+    """Say that there is nothing to see, which is a failure where it is needed."""
+    said = f"{why[0].upper()}{why[1:]}."
+    if not needed:
+        return Said(Outcome.NOT_APPLICABLE, said, "nothing to see", level=Level.ADVISORY)
+    impact = "What the training step is to show does not happen in it."
+    fix = "Fix the training step, or take this out of its 'needs'."
+    wanted = "what the training step 'needs'"
+    return Said(Outcome.FAILED, said, "absent", expected=wanted, impact=impact, remediation=fix)
 
 
 def judge_run(step: StepRecording, _needs: Needs) -> Iterator[Said]:
@@ -235,3 +254,84 @@ def judge_parameters(step: StepRecording, _needs: Needs) -> Iterator[Said]:
     else:
         place = run.attempts[0].location
         yield Said(Outcome.PASSED, f"The parameters stayed in {params}.", params, place, expected="float32")
+
+
+def judge_windows(run: Recorded) -> Iterator[Said]:
+    """Tell of a step on fewer backward passes than its mean is over, where other steps have them all."""
+    windows = list(_windows(run.events))
+    counts = {len(one) for one in windows if len(one) > 1 and abs(sum(event.share for event in one) - 1) < EVEN}
+    for one in windows:
+        asked = round(1 / one[0].share)
+        if asked in counts and len(one) < asked and len({event.share for event in one}) == 1:
+            told = f"A step on {len(one)} backward passes divides their sum by {asked}."
+            why = ("The step of an incomplete window is too small.", FULL_WINDOWS, "partial window", Level.ADVISORY)
+            times = f"{len(one) / asked:.2g} times the mean"
+            yield Said(Outcome.FAILED, told, times, one[-1].location, "the mean", *why)
+            return
+
+
+def judge_mean(step: StepRecording, _needs: Needs) -> Iterator[Said]:
+    """Judge whether the losses of each step's backward passes, each with its share, add up to one mean."""
+    windows = list(_windows(step.plain.events))
+    wrong = next((one for one in windows if abs(sum(event.share for event in one) - 1) > EVEN), None)
+    if wrong:
+        times = f"{sum(event.share for event in wrong):.3g} times the mean"
+        passes = f"{len(wrong)} backward pass{'es' if len(wrong) > 1 else ''}"
+        impact = "The step is too large or too small, as if it had another learning rate."
+        fix = "Call backward once for each batch of a window, on its loss divided by the number of batches."
+        told = f"A step on {passes} uses {times} of their losses."
+        yield Said(Outcome.FAILED, told, times, wrong[-1].location, ONE_MEAN, impact, fix, "mean")
+    elif not windows or any(not event.whole for one in windows for event in one):
+        yield unseen("what losses are divided by, as no whole graph of a backward pass was read", needed=True)
+    else:
+        most, place = max(map(len, windows)), windows[0][-1].location
+        told = f"Each of {len(windows)} steps uses the mean of its losses, of {most} backward passes at most."
+        yield Said(Outcome.PASSED, told, ONE_MEAN, place, ONE_MEAN)
+
+
+def _windows(events: Sequence[Happened]) -> Iterator[list[Happened]]:
+    """Yield the backward passes before each step, of each optimizer."""
+    for optimizer in sorted({number for event in events for number in event.optimizers}):
+        window: list[Happened] = []
+        for event in events:
+            if optimizer in event.optimizers and event.word in BACKWARD:
+                window.append(event)
+            elif optimizer in event.optimizers and event.word in {*ENDS, "zero_grad"}:
+                if window and event.word in ENDS:
+                    yield window
+                window = []
+
+
+def columns(run: Recorded) -> Iterator[tuple[str, list[float | None]]]:
+    """Yield each name under which something was logged, and where, with its values."""
+    for to, name in sorted({(record.to, name) for record in run.logged for name in record.values}):
+        yield f"{name} ({to})", [one.values[name] for one in run.logged if one.to == to and name in one.values]
+
+
+def judge_last_values(run: Recorded) -> Iterator[Said]:
+    """Tell of the numbers that end, in what was logged or returned, as infinite or as none at all."""
+    last = {name: (value, record) for record in run.logged for name, value in record.values.items()}
+    for name, (value, record) in last.items():
+        if value is None:
+            told = f"The last value of {name!r} ({record.to}) is not finite."
+            why = ("What is reported says nothing.", "Compute sums and metrics in float32.", f"not finite {name}")
+            about = ("not finite", record.location, "a finite number", *why, Level.SHOULD)
+            yield Said(Outcome.FAILED, told, *about)
+
+
+def judge_norms(run: Recorded) -> Iterator[Said]:
+    """Tell of a logged value that is, step for step, the length of the gradients times the loss scale."""
+    first = next((one for one in run.compared if one.length), None)
+    if first is None:
+        return
+    mine = [one for one in run.compared if one.optimizer == first.optimizer]
+    scales = [attempt.scale or 1.0 for attempt in run.attempts if attempt.optimizer == first.optimizer]
+    wanted = [one.length * scale for one, scale in zip(mine, scales, strict=False) if one.length and scale >= 2]
+    for name, values in columns(run):
+        runs = (zip(wanted, values[i:], strict=False) for i in range(len(values) - len(wanted) + 1))
+        if len(wanted) > 1 and any(all(abs((got or 0) / want - 1) < NEAR for want, got in pairs) for pairs in runs):
+            told = f"The logged value {name} is the length of the gradients times the loss scale."
+            impact = "The log shows the loss scale, not the gradients."
+            fix, subject = "Unscale the gradients before their norm is taken.", f"scaled norm {name}"
+            about = (first.location, f"{first.length:g}", impact, fix, subject, Level.SHOULD)
+            yield Said(Outcome.FAILED, told, f"{values[0]:g}", *about)

@@ -1,12 +1,12 @@
 """The part of the business logic gate that judges training steps by what was recorded while they ran."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gates.check import About, Check, EvidenceSet, Said, about_criterion, for_criteria
 from gates.checks.training_steps import aspects
-from gates.checks.training_steps.aspects import hidden
-from gates.checks.training_steps.orders import absent, judge_logged, judge_mean, judge_order, unseen
-from gates.evidence.recorded_step import Overflowed, Recorded, Recording, StepRecording
+from gates.checks.training_steps.aspects import absent, columns, hidden, unseen
+from gates.evidence.recorded_orders import ENDS, broken_in, pairs
+from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
 from gates.model import Finding, Level, Outcome, Planned, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
@@ -15,6 +15,7 @@ from gates.task.task import Criterion, Task
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
 UNCHANGED = "not a bit changes"
+AT_EACH = "the loss scale at each step"
 
 
 def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said]:
@@ -29,7 +30,8 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
             why = "no scaler was used in this training step, so nothing is asked to handle an overflow"
             yield absent(why, needed=needed)
         return
-    crashed = _crashes(run)
+    by_itself = run.process is not None and not run.process.timed_out
+    crashed = by_itself and run.injected and not run.complete and not run.problem
     if crashed and run.process:
         what = run.error or run.process.last_words
         told, expected = f"The training step crashes after an overflow: {what}", "the step is left out"
@@ -49,11 +51,6 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
         ended = run.process.ended if run.process else "not run"
         why = run.problem or ("no gradient could be made infinite" if run.complete else ended)
         yield unseen(f"an overflow: {why}", needed=True)
-
-
-def _crashes(run: Recorded) -> bool:
-    ended = run.process is not None and not run.process.timed_out
-    return ended and run.injected and not run.complete and not run.problem
 
 
 def _judge(seen: Overflowed, run: Recorded, *, needed: bool) -> Iterator[Said]:
@@ -125,6 +122,87 @@ def judge_schedule(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Sai
         yield Said(Outcome.PASSED, told, "not moved", skipped.location, level=Level.ADVISORY)
 
 
+def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
+    """Judge the calls of each scaler with each of its optimizers; a line is told of once, and a rule once a file."""
+    told: set[tuple[str, str]] = set()
+    run = step.plain
+    for breach in broken_in(run.events, step.orders, whole=run.whole):
+        where = breach.place.location
+        keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
+        if not keys & told:
+            told |= keys
+            rule = breach.rule
+            path = " -> ".join(f"{event.word} {event.location or '(not in the project)'}" for event in breach.trace)
+            level = Level.MUST if rule.severity in {Severity.CRITICAL, Severity.HIGH} else Level.ADVISORY
+            about = ("the order of a step", rule.impact, rule.fix, rule.rule, level)
+            yield Said(Outcome.FAILED, f"{rule.rule}: {rule.problem} {path}", path, where, *about)
+    if not pairs(run.events):
+        why = "no backward pass and step of a torch optimizer was seen"
+        yield Said(Outcome.UNKNOWN, f"The order of calls was not seen: {why}.", "not seen", level=Level.ADVISORY)
+    elif not told:
+        steps = sum(event.word in ENDS for event in run.events)
+        first = next((event.location for event in run.events if event.word in ENDS), None)
+        yield Said(Outcome.PASSED, f"The calls of {steps} steps happened in the right order.", f"{steps} steps", first)
+
+
+def judge_logged(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
+    """Judge whether the scale of each scaler is in what was logged or returned, at each step, also where it changes."""
+    runs = [run for run in (step.plain, step.overflow) if run is not None and run.complete]
+    scalers = _scalers([attempt for run in runs for attempt in run.attempts])
+    names = {scaler: _names(runs, scaler) for scaler in scalers}
+    steps = sum(len(run.attempts) for run in runs)
+    if not any(run.logged for run in runs):
+        yield absent("nothing was logged or returned by this training step", needed=True)
+    elif all(names.values()):
+        shown = ", ".join(sorted(set().union(*names.values()))[:3])
+        also = ", also where an overflow lowered it" if len(runs) > 1 else ""
+        told = f"The loss scale was logged at each of {steps} steps, as {shown}{also}."
+        yield Said(Outcome.PASSED, told, shown, expected=AT_EACH)
+    else:
+        keys = sorted({name for run in runs for record in run.logged for name in record.values})
+        unlogged = next(scaler for scaler in scalers if not names[scaler])
+        whose = f" of scaler {unlogged}" if len(scalers) > 1 else ""
+        told = f"No logged value is the loss scale{whose} at each step."
+        why = ("A collapsing scale would not be seen.", "Log scaler.get_scale() with each step's other values.")
+        yield Said(Outcome.FAILED, told, f"logged: {', '.join(keys[:8])}", None, AT_EACH, *why, "scale not logged")
+
+
+def _scalers(attempts: Sequence[Attempt]) -> list[int | None]:
+    """Return the scalers to be logged: those that scale, before those that only might, before none at all."""
+    might = {attempt.scaler for attempt in attempts if attempt.scaler is not None}
+    scale = {attempt.scaler for attempt in attempts if attempt.scaler is not None and attempt.scale != 1.0}
+    return [*sorted(scale or might)] or [None]
+
+
+def _names(runs: Sequence[Recorded], scaler: int | None) -> set[str]:
+    """Return the names under which the scale of a scaler was logged in each run that it stepped in."""
+    stepped = [(run, used) for run in runs if (used := _used(run, scaler))]
+    found = [{name for name, values in columns(run) if _is_scale(used, values)} for run, used in stepped]
+    return set.intersection(*found) if found else set()
+
+
+def _used(run: Recorded, scaler: int | None) -> list[float | None]:
+    """Return the scales that a scaler stepped with, once for all of the steps between two of its updates."""
+    mine = [attempt for attempt in run.attempts if attempt.scaler == scaler]
+    return [
+        attempt.scale
+        for i, attempt in enumerate(mine)
+        if not i or attempt.window is None or attempt.window != mine[i - 1].window
+    ]
+
+
+def _is_scale(used: list[float | None], values: list[float | None]) -> bool:
+    """Return whether values are the scale of each step: as it was in the step, or after it."""
+    later = len(used) > 1 and len(values) >= len(used) and _in_order(used[1:], values[:-1])
+    return later or _in_order(used, values)
+
+
+def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
+    """Whether the wanted values are among the others, in their order, and nothing but scales is."""
+    rest, scales = iter(values), {*wanted, *values[-1:]}
+    return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= scales
+
+
 RULES = as_rules(
     BL006="Training steps do right while they run. Each training step runs on the CPU and is recorded. Judged are its "
     "order of calls, dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
@@ -139,7 +217,7 @@ ASPECTS: dict[str, tuple[str, Judge, Level]] = {
     "overflow": ("leaves out a step that overflows", judge_overflow, Level.MUST),
     "schedule": ("keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
     "logging": ("logs the loss scale", judge_logged, Level.MUST),
-    "mean": ("uses the mean over its backward passes", judge_mean, Level.MUST),
+    "mean": ("uses the mean over its backward passes", aspects.judge_mean, Level.MUST),
 }
 ASKED = {"logging": Need.LOGGED_SCALE, "mean": Need.MEAN}  # aspects that a task has to ask for
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.

@@ -8,8 +8,7 @@ import pytest
 from building import PATIENCE_S, a_context, a_task, evidence, written
 from calculating import a_calculation, an_edge_case
 
-from gates.checks.calculations.collect import Calculations, CallRun, Ended
-from gates.checks.calculations.judge import judge
+from gates.checks.calculations.judge import Calculations, CallRun, Ended, judge
 from gates.errors import EvidenceUnavailable
 from gates.model import Outcome
 

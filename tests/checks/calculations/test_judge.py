@@ -7,8 +7,7 @@ from building import a_criterion, a_task, evidence
 from calculating import PLACE, a_calculation, a_call, a_raise, an_edge_case, calculated, calculating
 
 from gates.check import EvidenceSet
-from gates.checks.calculations.collect import CallRun, Ended
-from gates.checks.calculations.judge import judge, page, plan
+from gates.checks.calculations.judge import CallRun, Ended, judge, page, plan
 from gates.checks.calculations.spec import Calculation, EdgeCase
 from gates.criteria import stand
 from gates.model import Finding, Level, Outcome, Severity, Status

@@ -10,9 +10,8 @@ import pytest
 from bar import committed, git
 from building import TASK_FILE, a_context, a_criterion, a_measure, a_project, a_task, written
 
-from gates.checks.policy import task_file, tests
 from gates.checks.policy.judge import Goalposts, Mode
-from gates.checks.policy.tests import Fate, Part
+from gates.checks.policy.moves import Fate, Part, compare_settings, compare_tasks, compare_tests
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import found_again, written_tests
 from gates.task import loading as spec
@@ -22,7 +21,7 @@ BAR, CHANGED, WAIVER = Part.BAR, Part.CHANGED, Part.WAIVER
 
 
 def lowered(before: Task, after: Task, *gone: str) -> list[tuple[Part, str]]:
-    return [(move.part, str(move)) for move in task_file.compare(before, after, Fate(frozenset(gone)))]
+    return [(move.part, str(move)) for move in compare_tasks(before, after, Fate(frozenset(gone), {}))]
 
 
 def with_measure(**changes: Any) -> Task:
@@ -194,7 +193,7 @@ def test_bound_test_that_was_renamed_or_moved_is_no_lost_binding() -> None:
         return a_task(criteria=[a_criterion(tests=list(paths))])
 
     def parts(before: Task, after: Task, tests: Mapping[str, str | None], *gone: str) -> list[Part]:
-        return [move.part for move in task_file.compare(before, after, Fate(frozenset(gone), tests))]
+        return [move.part for move in compare_tasks(before, after, Fate(frozenset(gone), tests))]
 
     renamed = bound("tests/a.py::test_loop"), bound("tests/a.py::test_mean")
     assert parts(*renamed, {"tests/a.py::test_loop": "tests/a.py::test_mean"}) == [CHANGED]
@@ -225,8 +224,8 @@ SKIPPED = {
 
 def moves_of(before: dict[str, str], after: dict[str, str]) -> list[str]:
     old, new = ({path: text.encode() for path, text in side.items()} for side in (before, after))
-    fate = Fate(tests=found_again(written_tests(old), written_tests(new)))
-    return [str(move) for move in tests.compare(old, new, fate)]
+    fate = Fate(frozenset(), found_again(written_tests(old), written_tests(new)))
+    return [str(move) for move in compare_tests(old, new, fate)]
 
 
 @pytest.mark.parametrize("after", SKIPPED)
@@ -283,13 +282,13 @@ SETTINGS = {
 @pytest.mark.parametrize(("before", "after"), SETTINGS)
 def test_settings_of_what_is_seen_are_named_with_both_sides(before: str, after: str) -> None:
     files = [{"pyproject.toml": text.encode()} for text in (before, after)]
-    assert [str(move) for move in tests.compare_settings(files[0], files[1], [])] == SETTINGS[before, after]
-    assert [*tests.compare_settings(files[1], files[1], [])] == []
+    assert [str(move) for move in compare_settings(files[0], files[1], [])] == SETTINGS[before, after]
+    assert [*compare_settings(files[1], files[1], [])] == []
 
 
 def test_new_file_that_overrides_pytests_settings_is_named() -> None:
     old = {"pyproject.toml": b"[tool.pytest.ini_options]\nxfail_strict = true\n"}
-    found = [str(m) for m in tests.compare_settings(old, {**old, "pytest.ini": b"[pytest]\n"}, [])]
+    found = [str(m) for m in compare_settings(old, {**old, "pytest.ini": b"[pytest]\n"}, [])]
     assert found == ["the settings in pytest.ini: none -> there"]
 
 

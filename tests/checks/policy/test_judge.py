@@ -5,7 +5,7 @@ from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
 from gates.checks.policy.judge import Goalposts, Mode, describe, judge, plan
-from gates.checks.policy.tests import Part
+from gates.checks.policy.moves import Part
 from gates.criteria import decide
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
 

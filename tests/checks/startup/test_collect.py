@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from building import a_context, a_task, written
 
-from gates.checks.startup.collect import BuildEnding, Ending, Imported, Startup
+from gates.checks.startup.collect import Imported, Startup
 from gates.checks.startup.judge import OURS, owner_of
-from gates.model import Location
+from gates.model import Location, Outcome
 
 BACKEND = """\
 import warnings
@@ -35,7 +35,7 @@ def seen(tmp_path: Path, files: dict[str, str | bytes], **changes: object) -> St
     return Startup.collect(a_task(**changes), a_context(root))
 
 
-def endings(found: Startup) -> dict[str, Ending]:
+def endings(found: Startup) -> dict[str, Outcome]:
     return {module.name: module.ending for module in found.modules}
 
 
@@ -47,7 +47,7 @@ def module(found: Startup, name: str) -> Imported:
 def test_package_is_built_in_a_copy(tmp_path: Path) -> None:
     found = seen(tmp_path, {"pyproject.toml": BUILDABLE, "backend.py": BACKEND, "pkg/core.py": "x = 1\n"})
     built = found.build
-    assert (built.ending, built.wheel) == (BuildEnding.BUILT, "pkg-1-py3-none-any.whl")
+    assert (built.ending, built.wheel) == (Outcome.PASSED, "pkg-1-py3-none-any.whl")
     assert not list((tmp_path / "project").rglob("*.whl"))
     assert not (tmp_path / "project-evidence/startup/source").exists()
 
@@ -71,7 +71,7 @@ def test_what_earlier_runs_wrote_is_not_taken_for_a_package(where: str | None, t
     left = {where: text, str(Path(where).with_name("summary.md")): "# Summary\n"} if where else {"other/a.json": "{}"}
     (tmp_path / "project/reports").mkdir(parents=True)  # as while a run goes on
     built = seen(tmp_path, {"pyproject.toml": FLAT, "pkg/core.py": "x = 1\n", **left}).build
-    assert built.ending is (BuildEnding.BUILT if where else BuildEnding.FAILED), built.problem
+    assert built.ending is (Outcome.PASSED if where else Outcome.FAILED), built.problem
 
 
 def backend(code: str) -> dict[str, str | bytes]:
@@ -83,13 +83,13 @@ FAILS = "def build_wheel(*_):\n    raise ValueError('no version')\n"
 APART = f"import os\nassert 'build-env' in os.environ['PYTHONPATH']\n{BACKEND}"
 OLD = '[build-system]\nrequires = ["pytest>=9999"]\nbuild-backend = "x"\n'
 NOTHING: dict[str, str | bytes] = {"pyproject.toml": "[project]\nname = 'a'\n", "b/x.py": ""}
-BUILDS: dict[str, tuple[dict[str, str | bytes], BuildEnding, str]] = {
-    "nothing to build": (NOTHING, BuildEnding.NONE, "neither"),
-    "a backend that asks for more": (backend(ASKS), BuildEnding.UNSEEN, "not installed here: no-such-thing"),
-    "a backend that is too old": ({"pyproject.toml": OLD}, BuildEnding.UNSEEN, "not installed here: pytest>=9999"),
-    "a backend that builds where pip puts one of its own choice": (backend(APART), BuildEnding.BUILT, ""),
-    "a failing build": (backend(FAILS), BuildEnding.FAILED, "exit code 1: ValueError: no version"),
-    "a file that is no TOML": ({"pyproject.toml": "["}, BuildEnding.UNSEEN, "pyproject.toml"),
+BUILDS: dict[str, tuple[dict[str, str | bytes], Outcome, str]] = {
+    "nothing to build": (NOTHING, Outcome.NOT_APPLICABLE, "neither"),
+    "a backend that asks for more": (backend(ASKS), Outcome.UNKNOWN, "not installed here: no-such-thing"),
+    "a backend that is too old": ({"pyproject.toml": OLD}, Outcome.UNKNOWN, "not installed here: pytest>=9999"),
+    "a backend that builds where pip puts one of its own choice": (backend(APART), Outcome.PASSED, ""),
+    "a failing build": (backend(FAILS), Outcome.FAILED, "exit code 1: ValueError: no version"),
+    "a file that is no TOML": ({"pyproject.toml": "["}, Outcome.UNKNOWN, "pyproject.toml"),
 }
 
 
@@ -130,12 +130,11 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
     more: dict[str, str | bytes] = {"pkg/__main__.py": "", "pkg/tests/test_x.py": "1/0\n"}
     found = seen(tmp_path, {**files, **more})
     by_name = {name.removeprefix("pkg."): ending for name, ending in endings(found).items()}
-    assert {name for name, ending in by_name.items() if ending is Ending.BROKEN} == BROKEN
-    assert {name for name, ending in by_name.items() if ending is Ending.ASIDE} == ASIDE
-    assert by_name["dying"] is Ending.UNSEEN
+    assert {name for name, ending in by_name.items() if ending is Outcome.FAILED} == BROKEN
+    assert {name for name, ending in by_name.items() if ending is Outcome.UNKNOWN} == ASIDE | {"dying"}
     assert found.problem == ""
     assert str(module(found, "pkg.typo").location) == "pkg/typo.py:1"
-    assert module(found, "pkg.optional").missing == "no_such_library_at_all"
+    assert module(found, "pkg.optional").why == "was not imported: it needs no_such_library_at_all, which is not here"
     assert found.aside == ("pkg/__main__.py: it is run, not imported", "pkg/tests/test_x.py: it belongs to the tests")
     ours = {(str(w.location), w.category, w.message) for w in found.warnings if owner_of(w.location) == OURS}
     assert ours >= {("pkg/noisy.py:2", "UserWarning", "careful"), ("pkg/noisy.py:3", "DeprecationWarning", "old")}
@@ -144,7 +143,7 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
 def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gates.checks.startup.collect.MODULE_LIMIT_S", 1.0)
     found = seen(tmp_path, {"pkg/slow.py": "import time\ntime.sleep(60)\n", "pkg/zebra.py": ""})
-    assert endings(found) == {"pkg": Ending.IMPORTED, "pkg.slow": Ending.UNSEEN, "pkg.zebra": Ending.IMPORTED}
+    assert endings(found) == {"pkg": Outcome.PASSED, "pkg.slow": Outcome.UNKNOWN, "pkg.zebra": Outcome.PASSED}
 
 
 def test_use_of_a_deprecated_package_is_placed_at_the_import_of_the_project(
@@ -163,7 +162,7 @@ def test_src_layout_and_single_modules_are_found(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"src/lib/__init__.py": "", "src/lib/core.py": "import lib\n", "one.py": "x = 1\n"}
     files |= {"scripts/run.py": "raise SystemExit\n", "pkg/bad-name.py": ""}
     found = seen(tmp_path, files, implementation=["src/lib", "one.py", "scripts", "pkg"])
-    assert endings(found) == dict.fromkeys(["lib", "lib.core", "one", "pkg"], Ending.IMPORTED)
+    assert endings(found) == dict.fromkeys(["lib", "lib.core", "one", "pkg"], Outcome.PASSED)
     assert {text.partition(":")[0] for text in found.aside} == {"scripts/run.py", "pkg/bad-name.py"}
 
 

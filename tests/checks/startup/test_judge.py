@@ -5,7 +5,7 @@ from building import a_process, a_run, a_task, evidence
 from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
-from gates.checks.startup.collect import BuildEnding, Built, Ending, Startup
+from gates.checks.startup.collect import Built, Startup
 from gates.checks.startup.judge import judge, page, plan
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
 from gates.evidence.tests.test_records import Warned
@@ -21,16 +21,16 @@ def findings(rule: str, *pieces: Evidence) -> list[Finding]:
     return [f for f in everything if f.rule == rule]
 
 
-def a_build(ending: BuildEnding, **changes: bool) -> Startup:
+def a_build(ending: Outcome, **changes: bool) -> Startup:
     return started(build=Built(ending=ending, backend="flit_core", problem="why", **changes))
 
 
 BUILDS = {
     "built": (started(), P, Severity.INFO, False),
-    "no package": (a_build(BuildEnding.NONE), N, Severity.INFO, False),
-    "not seen": (a_build(BuildEnding.UNSEEN), U, Severity.LOW, False),
-    "failed": (a_build(BuildEnding.FAILED), F, Severity.HIGH, True),
-    "failed to compile": (a_build(BuildEnding.FAILED, compiled=True), F, Severity.MEDIUM, False),
+    "no package": (a_build(Outcome.NOT_APPLICABLE), N, Severity.INFO, False),
+    "not seen": (a_build(Outcome.UNKNOWN), U, Severity.LOW, False),
+    "failed": (a_build(Outcome.FAILED), F, Severity.HIGH, True),
+    "failed to compile": (a_build(Outcome.FAILED, compiled=True), F, Severity.MEDIUM, False),
 }
 
 
@@ -42,16 +42,17 @@ def test_build_blocks_only_where_it_was_seen_to_fail(case: str) -> None:
     assert not finding.leaves_open
 
 
-@pytest.mark.parametrize("ending", list(Ending))
-def test_import_blocks_only_where_it_is_a_defect(ending: Ending) -> None:
-    (finding,) = findings("EX008", started(a_module(ending=ending, error="E: x", missing="")))
-    expected = {Ending.IMPORTED: P, Ending.BROKEN: F}.get(ending, U)
-    assert (finding.outcome, finding.blocks, finding.leaves_open) == (expected, ending is Ending.BROKEN, False)
+@pytest.mark.parametrize("ending", [P, F, U])
+def test_import_blocks_only_where_it_is_a_defect(ending: Outcome) -> None:
+    (finding,) = findings("EX008", started(a_module(ending=ending, error="E: x")))
+    assert (finding.outcome, finding.blocks, finding.leaves_open) == (ending, ending is F, False)
 
 
 def test_modules_that_fail_by_one_cause_share_a_finding() -> None:
     where = Location(path="pkg/__init__.py", line=3)
-    modules = [a_module(f"pkg.m{i}", Ending.BROKEN, error="E: x", location=where) for i in range(3)]
+    modules = [
+        a_module(f"pkg.m{i}", F, error="E: x", why="does not import by itself: E: x", location=where) for i in range(3)
+    ]
     (finding,) = findings("EX008", started(*modules))
     assert finding.message == "pkg.m0 (and 2 more by the same) does not import by itself: E: x"
 
