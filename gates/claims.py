@@ -130,11 +130,11 @@ EQUATION = re.compile(
 )
 STEP = re.compile(rf"([-+*/\u00d7\u00f7\u2212]) ?({NUM}){UNIT}")
 DIVIDED, TIMES, SIGNS = "/\u00f7", "*\u00d7", frozenset("+-*/^\u00d7\u00f7\u2212")
-OUT_OF = rf"(?P<count>{NUM}) ?(?:/|of|out of) ?(?P<whole>{NUM})"
+OUT_OF = rf"({NUM}) ?(?:/|of|out of) ?({NUM})"
 NOUN = r"(?: [a-z]{2,20}){0,3}"
 SHARE = re.compile(
-    rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\((?P<percent>{NUM}) ?%(?= ?(?:[),;.|]|$))|"
-    rf"(?<![\w.])(?P<first>{NUM}) ?% ?\({OUT_OF.replace('<', '<of_')}{NOUN}[);]",
+    rf"(?<![\w./-]){OUT_OF}(?![\w/]|\.\d){NOUN} ?\(({NUM}) ?%(?= ?(?:[),;.|]|$))|"
+    rf"(?<![\w.])({NUM}) ?% ?\({OUT_OF}{NOUN}[);]",
     re.IGNORECASE,
 )
 
@@ -142,22 +142,25 @@ SHARE = re.compile(
 def sums(lines: Sequence[Line]) -> Iterator[Claim]:
     """Yield what a page computes, or could have."""
     yield from _totals(lines)
-    for line in lines:
-        if line.form is not Form.CODE:
-            for match in EQUATION.finditer(line.text):
-                if line.text[: match.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
-                    steps = [("+", match[1], match[2] or ""), *STEP.findall(match[3])]
-                    yield from _computed(line, match, steps, match[5], match[6] or "")
-            for match in SHARE.finditer(line.text):
-                steps = [("+", match["count"] or match["of_count"], ""), ("/", match["whole"] or match["of_whole"], "")]
-                yield from _computed(line, match, steps, match["percent"] or match["first"], "%")
+    for line in [line for line in lines if line.form is not Form.CODE]:
+        for match in EQUATION.finditer(line.text):
+            if line.text[: match.start()].rstrip()[-1:] not in SIGNS:  # else it is a part of a longer one
+                steps = [("+", match[1], match[2] or ""), *STEP.findall(match[3])]
+                yield from _computed(
+                    line, steps, (match[5], match[6] or ""), match[0], Span(line.number, *match.span())
+                )
+        for match in SHARE.finditer(line.text):
+            count, whole, percent = match[1] or match[5], match[2] or match[6], match[3] or match[4]
+            said = match[0] + ")" * (match[0].count("(") - match[0].count(")"))
+            steps = [("+", count, ""), ("/", whole, "")]
+            yield from _computed(line, steps, (percent, "%"), said, Span(line.number, *match.span()))
 
 
 def _computed(
-    line: Line, match: re.Match[str], steps: Sequence[tuple[str, str, str]], result: str, unit: str
+    line: Line, steps: Sequence[tuple[str, str, str]], result: tuple[str, str], claimed: str, *covers: Span
 ) -> Iterator[Claim]:
     """Yield what a line computes; of several units, it is not understood. Results are rounded, or cut."""
-    ops, texts, units = zip(*steps, strict=True)
+    (ops, texts, units), (said, unit) = zip(*steps, strict=True), result
     divided, numbers = not {*DIVIDED}.isdisjoint(ops), [float(text) for text in texts]
     exact = _value(ops, numbers)
     if len({*units, "" if divided else unit} - {""}) > 1 or exact is None:
@@ -167,12 +170,11 @@ def _computed(
     for i, text in enumerate(texts):  # numbers with decimals are rounded ones
         nudged = numbers[i] + 0.5 * 0.1 ** _decimals(text) * ("." in text)
         slack += abs((_value(ops, [*numbers[:i], nudged, *numbers[i + 1 :]]) or exact) - exact)
-    if divided or slack or "." in result:
-        slack += scale * 0.1 ** _decimals(result)
-    off = abs(exact - float(result) * scale)
+    if divided or slack or "." in said:
+        slack += scale * 0.1 ** _decimals(said)
+    off = abs(exact - float(said) * scale)
     answer = off <= 1e-9 or off < slack - 1e-9, f"it is {exact / scale:.6g}{' %' if scale < 1 else ''}"
-    claimed = match[0] + ")" * (match[0].count("(") - match[0].count(")"))
-    yield claim(line, answer, claimed, Span(line.number, *match.span()))
+    yield claim(line, answer, claimed, *covers)
 
 
 def _decimals(text: str) -> int:
@@ -211,7 +213,7 @@ def _totals(lines: Sequence[Line]) -> Iterator[Claim]:
             rows = []
         elif is_row and not line.text:  # the rule below the head of a table
             titles, rows = _cells(rows[-1]) if rows and "weight" not in rows[-1].text.lower() else [], []
-        elif len(rows) > 1 and TOTAL.fullmatch(cells[0]) and is_row == (rows[0].form is Form.ROW):
+        elif len(rows) > 1 and TOTAL.fullmatch(next(filter(None, cells), "")) and is_row == (rows[0].form is Form.ROW):
             for i, title in enumerate(titles if is_row else ["", "score"]):
                 yield from _total(i, title, rows, line)
             rows = []
@@ -225,35 +227,26 @@ def _cells(line: Line) -> list[str]:
 
 def _total(index: int, title: str, rows: Sequence[Line], line: Line) -> Iterator[Claim]:
     """Yield that the parts of a total add up, where all are of one kind; deductions are from the points possible."""
-    parts = [part for row in (*rows, line) for part in _points(row, index)]
-    *values, total = (value for value, _, _ in parts) if parts else [0.0]
-    *possible, of = (of for _, of, _ in parts) if parts else [None]
-    in_table = line.form is Form.ROW
-    if in_table and (len(parts) <= len(rows) or NOT_SUMMED.search(title) or any(MORE.search(row.text) for row in rows)):
+    *parts, total = [each for row in (*rows, line) for each in _points(row, index)] or [("", "", Span(0))]
+    in_table, least = line.form is Form.ROW, min((float(value) for value, _, _ in parts), default=0.0)
+    if in_table and (len(parts) < len(rows) or NOT_SUMMED.search(title) or any(MORE.search(row.text) for row in rows)):
         return
-    apart = any(possible) and sum(each or 0 for each in possible) != of and min(values) >= 0  # parts of something else
-    if not values or parts[-1][2].line != line.number or apart:
-        return
-    whole = sum(values) + (of if of is not None and max(values) <= 0 else 0)
-    slack = 0.0 if all(value == int(value) for value in (*values, total)) else 0.006 * (len(values) + 1)
-    seen = f"{'+'.join(f'{value:g}' for value in values).replace('+-', '-')} = {whole:g}"
-    good = abs(whole - total) <= slack
-    yield claim(
-        line,
-        (good, seen),
-        f"the {f'column {title!r}' if in_table else title} adds up to {total:g}",
-        *(span for _, _, span in parts),
-    )
+    possible = sum(float(of or 0) for _, of, _ in parts)
+    if not parts or total[2].line != line.number or (possible and possible != float(total[1] or 0) and least >= 0):
+        return  # parts of something else
+    taken_off = all(float(value) <= 0 for value, _, _ in parts)
+    steps = [("+", total[1] or "0", "")] * taken_off + [("+", value, "") for value, _, _ in parts]
+    claimed = f"the {f'column {title!r}' if in_table else title} adds up to {total[0]}"
+    yield from _computed(line, steps, (total[0], ""), claimed, *(span for _, _, span in (*parts, total)))
 
 
-def _points(line: Line, index: int) -> Iterator[tuple[float, float | None, Span]]:
+def _points(line: Line, index: int) -> Iterator[tuple[str, str, Span]]:
     """Yield the number in a cell, the points possible, and where they stand; a list has more numbers than points."""
     cells = _cells(line)
     found = POINTS.match(cells[index]) if index < len(cells) else None
     if found and (line.form is Form.ROW or found[2] or (found[1][0] in "+-\u2212" and "%" not in cells[0])):
         start = sum(len(cell) + len(BETWEEN if line.form is Form.ROW else ": ") for cell in cells[:index])
-        span = Span(line.number, start, start + found.end())
-        yield float(found[1].replace("\u2212", "-")), float(found[2]) if found[2] else None, span
+        yield found[1].replace("\u2212", "-"), found[2] or "", Span(line.number, start, start + found.end())
 
 
 SUFFIXES = "py|pyi|ya?ml|toml|cfg|ini|md|rst|txt|json|sh|c|h|cc|cpp|cu|rs|go|java|js|ts|tsx|j2|html|css|sql"

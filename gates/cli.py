@@ -240,13 +240,12 @@ def doctor(python: str | None) -> None:
 
 @cli.command(short_help="Show the runs of TASK so far, and how its numbers went.")
 @click.argument("task")
-@_form("text", "json")
 @click.option("--last", type=click.IntRange(min=1), default=20, help="How many runs are shown [default: 20].")
-def history(task: str, form: str, last: int) -> None:
+def history(task: str, last: int) -> None:
     """Show the runs of TASK in this folder so far: verdict, score, commit, time, and how its numbers went."""
     from gates.commands.history import perform
 
-    _print(perform(_project(), task, form=form, last=last))
+    _print(perform(_project(), task, last))
 
 
 @cli.command(short_help="Show what changed between two runs.")

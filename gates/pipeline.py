@@ -178,15 +178,18 @@ def _run_gate(
     """Collect what a gate uses and judge it; a gate that is not run judges nothing, and so passes nothing."""
     why_not, first = "", ""
     if selection.gates and gate.name not in selection.gates:
-        why_not = f"the {gate.name} gate was not asked for (--gate {' --gate '.join(selection.gates)})"
+        why_not = f"it was not asked for (--gate {' --gate '.join(selection.gates)})"
         first = f"Run the {gate.name} gate, too."
     elif blocked_by:
-        why_not = f"the {gate.name} gate was not run, because {blocked_by} blocked (--keep-going runs it all the same)"
+        why_not = f"{blocked_by} blocked (--keep-going runs it all the same)"
         first = f"Fix first what blocks {blocked_by}; then the {gate.name} gate is run."
     clock = time.monotonic()
     if why_not:
-        withheld = EvidenceSet(why=why_not.partition(", because")[0])
-        report = _put_off(judge(gate, task, withheld, day_of(evidence)), first)
+        withheld = EvidenceSet(why=f"the {gate.name} gate was not run")
+        report = judge(gate, task, withheld, day_of(evidence))
+        put_off = {"remediation": first, "impact": ""}  # what comes first, and nothing else
+        open_ = (f.model_copy(update=put_off) if f.outcome is Outcome.UNKNOWN else f for f in report.findings)
+        report = report.model_copy(update={"findings": tuple(open_)})
     else:
         for number, kind in enumerate(gate.uses, start=1):
             progress.step(gate, number, kind)
@@ -196,15 +199,6 @@ def _run_gate(
     report = report.model_copy(update=told)
     progress.ended(report)
     return report
-
-
-def _put_off(report: GateReport, first: str) -> GateReport:
-    """Say of all that a gate left open because it was not run what comes first, and nothing else."""
-    findings = tuple(
-        f.model_copy(update={"remediation": first, "impact": ""}) if f.outcome is Outcome.UNKNOWN else f
-        for f in report.findings
-    )
-    return report.model_copy(update={"findings": findings})
 
 
 def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Finding]) -> Iterable[Finding]:

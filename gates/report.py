@@ -120,16 +120,6 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
-class Since(Model):
-    """What is another than in the run before: of criteria, of measured numbers, of the time that gates took."""
-
-    at: str
-    decision: Decision
-    criteria: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    times: tuple[str, ...] = ()
-
-
 class Excerpt(Model):
     """Some lines of a file of the project around a place that a finding names."""
 
@@ -141,7 +131,8 @@ class Report(Model):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
-    `taken` says how much of the evidence is of an earlier run, where that is so.
+    `taken` says how much of the evidence is of an earlier run, where that is so; `since` what is another than in that
+    before.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
@@ -162,7 +153,7 @@ class Report(Model):
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
-    since: Since | None = None
+    since: str = ""
 
     @property
     def every_finding(self) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
-from gates.report import GateReport, Report, Since
+from gates.report import GateReport, Report
 
 NAMED = 5  # findings of one rule
 
@@ -117,20 +117,20 @@ NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 INTERVAL = re.compile(rf"^({NUMBER}) \[({NUMBER}), ({NUMBER})\]")
 NOTED = 1.2  # a gate that took less than this many times as long took as long as before
 LEAST_S = 5.0
+TURNED, MOVED = 4, 2  # criteria and numbers that a report names
 
 
-def since(old: Report, new: Report) -> Since:
+def since(old: Report, new: Report) -> str:
     """Return what turned, which numbers changed by more than their intervals, and which gates took longer or less."""
     was, took = {one.id: one.status for one in old.criteria}, {gate.name: gate for gate in old.gates}
     other = [(one.id, was.get(one.id), one.status) for one in new.criteria if was.get(one.id) is not one.status]
-    turned = tuple(f"{name} {then.value} -> {now.value}" if then else f"{name} is new" for name, then, now in other)
-    return Since(
-        at=old.started_at,
-        decision=old.verdict.decision,
-        criteria=turned,
-        numbers=tuple(f"{name}: {text}" for name, text, way in numbers(old, new) if way),
-        times=tuple(line for gate in new.gates if gate.name in took for line in _times(took[gate.name], gate)),
-    )
+    turned = [f"{name} {then.value} -> {now.value}" if then else f"{name} is new" for name, then, now in other]
+    moved = [f"{name}: {text}" for name, text, way in numbers(old, new) if way]
+    times = [line for gate in new.gates if gate.name in took for line in _times(took[gate.name], gate)]
+    left = len(turned[TURNED:]) + len(moved[MOVED:])
+    told = [*turned[:TURNED], *moved[:MOVED], *times, *([f"{left} more"] if left else [])]
+    said = "; ".join(told) or "no criterion or number changed"
+    return f"({old.started_at}, {old.verdict.decision.value}) {said}"
 
 
 def numbers(old: Report, new: Report) -> Iterator[tuple[str, str, str]]:

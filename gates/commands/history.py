@@ -1,7 +1,6 @@
 """The log of runs, in `.gates/history.jsonl`, and what `gates history` shows of it; no verdict rests on it."""
 
 import fcntl
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -67,13 +66,10 @@ def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
     return tuple(run for run in runs if run.task == task)
 
 
-def perform(project: Project, task_id: str, *, form: str, last: int) -> Iterator[str]:
+def perform(project: Project, task_id: str, last: int) -> Iterator[str]:
     """Yield the last runs of a task, so many at most, the oldest first."""
     task = spec.of_project(task_id, project)
     runs = runs_of(project.root, task.id)[-last:]
-    if form == "json":
-        yield json.dumps([run.model_dump(mode="json") for run in runs], indent=1)
-        return
     yield f"{task.id}  {task.title}"
     if not runs:
         yield f"  no run is in {NAME}; `gates run {task.id}` adds one"

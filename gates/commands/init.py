@@ -8,14 +8,14 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from gates import config
-from gates.code.syntax import defined, texts
+from gates.code.syntax import SourceModule, Unparsed, defined, parse, texts
 from gates.errors import EvidenceUnavailable, UsageError
 from gates.project.files import files_of, is_test_file, module_name
 from gates.project.history import History, TwoStates, base_of
@@ -80,7 +80,8 @@ def perform(
     proposed = [*_proposed([*criteria, *_items(described)], code, changed, known)]
     headings = filter(None, map(HEADING.match, described.splitlines()))
     title = title or next((each["text"].strip() for each in headings), "") or f"What {task} must do"
-    rules = ["amp"] if any(_uses_torch(tree) for _, tree in _parsed(root, implementation)) else []
+    imported = {name.split(".")[0] for _, module in _parsed(root, implementation) for name in module.aliases.values()}
+    rules = ["amp"] if "torch" in imported else []
     text = _written(task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}")
@@ -132,9 +133,9 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
 def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -> Named:
     """Return a symbol by the name that tests import it by: of several definitions of one name, theirs is meant."""
     roots = {each.name.partition(":")[0].partition(".")[0] for each in code}
-    found = (use for test in tests for use in sorted(test.uses) if use.partition(":")[0].partition(".")[0] in roots)
+    found = (use.rpartition(".") for test in tests for use in sorted(test.uses) if use.partition(".")[0] in roots)
     top = symbol.told.partition(".")[0]
-    module = next((use.partition(":")[0] for use in found if use.partition(":")[2] == top), "")
+    module = next((module for module, _, name in found if name == top), "")
     return Named(f"{module}:{symbol.told}", frozenset()) if module else symbol
 
 
@@ -227,9 +228,9 @@ def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
 
 def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the public functions, classes and methods of some files, tests left out; their docstrings have words."""
-    for path, tree in _parsed(root, paths):
+    for path, module in _parsed(root, paths):
         if _is_own(path) and not ASIDE.intersection(path.relative_to(root).parts[:-1]):
-            for name, node in defined(tree):
+            for name, node in defined(module.tree):
                 if not any(part.startswith("_") for part in name.split(".")):
                     first = (ast.get_docstring(node) or "").partition("\n")[0]
                     yield Named(f"{module_name(path)}:{name}", _words(f"{name} {first}"))
@@ -239,39 +240,33 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and the top of their class use."""
     parsed = [*_parsed(root, paths)]
     usual = {path.parent for path, _ in parsed if is_test_file(path)}
-    for path, tree in parsed:
+    for path, module in parsed:
         if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
-            shown, imported = path.relative_to(root).as_posix(), _imported(tree)
-            held = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+            shown, aliases = path.relative_to(root).as_posix(), module.aliases
+            held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}
-            for name, node in defined(tree):
+            for name, node in defined(module.tree):
                 owner, _, own = name.rpartition(".")
                 if own.startswith("test") and not isinstance(node, ast.ClassDef) and owner in {"", *members}:
                     tops = [one for one in members.get(owner, ()) if not getattr(one, "name", "").startswith("test")]
-                    used = {used for one in (node, *tops) for used in _names(one, imported)}
+                    used = {used for one in (node, *tops) for used in _names(one, aliases)}
                     test = "::".join([shown, *name.split(".")])
                     yield Named(test, _words(test), frozenset(used))
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """Return the names that a file imports, each as a task names what it comes from."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return {e.asname or e.name: f"{getattr(node, 'module', '')}:{e.name}" for node in found for e in node.names}
-
-
-def _names(node: ast.AST, imported: dict[str, str]) -> frozenset[str]:
-    """Return the imported names that are used, as they are and with their modules, and members after a dot."""
+def _names(node: ast.AST, aliases: Mapping[str, str]) -> frozenset[str]:
+    """Return the imported names that are used, as they are defined and in full, and members after a dot."""
     every = [*ast.walk(node)]
-    bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in imported or "*" in imported)}
+    bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in aliases or "*" in aliases)}
+    full = {aliases.get(name, name) for name in bare}
     members = {f".{e.attr}" for e in every if isinstance(e, ast.Attribute)}
-    return frozenset(bare | members | {imported[name] for name in bare & imported.keys()})
+    return frozenset(full | {name.rpartition(".")[2] for name in full} | members)
 
 
-def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, ast.Module]]:
-    for path in files_of(paths, root):
-        if path.suffix == ".py":
-            with suppress(SyntaxError, ValueError):  # what cannot be parsed proposes nothing
-                yield path, ast.parse(path.read_bytes())
+def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, SourceModule]]:
+    for path in [path for path in files_of(paths, root) if path.suffix == ".py"]:
+        with suppress(Unparsed):  # what cannot be parsed proposes nothing
+            yield path, parse(path.read_bytes(), path.name, "")
 
 
 def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> set[str]:
@@ -290,10 +285,6 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
         module = module_name(root / path)
         names |= {f"{module}:{name}" for name, text in now.items() if before.get(name) != text}
     return {name for name in names if not any(other.startswith(f"{name}.") for other in names)}
-
-
-def _uses_torch(tree: ast.Module) -> bool:
-    return any(re.match(r":?torch\b", origin) for origin in _imported(tree).values())
 
 
 def _written(

@@ -5,7 +5,7 @@ Nothing is run. Criteria with their code and tests, tests and code without a cri
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -18,11 +18,12 @@ from gates.code.syntax import SourceModule, Unparsed
 from gates.config import Project
 from gates.evidence.lines.executed_lines import FunctionLines, functions_of
 from gates.evidence.tests.marked import WrittenTest, written_in
-from gates.model import Level, Location, Model, TaskIdentity
+from gates.model import Level, Location, Model, Outcome, TaskIdentity
 from gates.project.files import is_test_file
 from gates.project.policy import TEMPLATES
 from gates.project.revision import web_of
 from gates.project.what_was_read import led_nowhere
+from gates.report import Trace
 from gates.task import loading as spec
 from gates.task.measurement import CodeBinding
 from gates.task.task import Criterion, EntryPoint, Task
@@ -32,27 +33,16 @@ from gates.words import counted, visible
 T = TypeVar("T")
 
 
-class Code(Model):
-    """A binding and one place that it leads to, or why it leads to none."""
-
-    name: str
-    location: Location | None = None
-    problem: str = ""
-
-
 class Row(Model):
-    """A criterion with its code and the tests that stand for it by path, node id or marker.
-
-    `others` is what else stands for it: a word such as `measure`, and a name.
-    """
+    """A criterion with its code, the tests that stand for it by path, node id or marker, and what else does."""
 
     task: str
     id: str
     text: str
     level: Level
-    code: tuple[Code, ...] = ()
+    code: tuple[Trace, ...] = ()
     tests: tuple[WrittenTest, ...] = ()
-    others: tuple[tuple[str, str], ...] = ()
+    others: tuple[Trace, ...] = ()
 
 
 class Kind(StrEnum):
@@ -95,11 +85,16 @@ def collect(project: Project, wanted: str | None) -> tuple[Matrix, list[str]]:
     sources = Sources(project.root)
     paths = [path for task in tasks for path in (*task.tests, *(path for c in task.criteria for path in c.tests))]
     tests, unread = _read(sources, paths, written_in)
-    written = _Written(tests)
+    by = defaultdict[PurePosixPath | str, list[WrittenTest]](list)  # path and folders, names in markers
+    for test in sorted(tests, key=lambda test: test.id):
+        for folder in (_place(test.id), *_place(test.id).parents):
+            by[folder].append(test)
+        for marker in test.markers:
+            by[marker.names or ""].append(test)
     found, more = _read(sources, [path for task in tasks for path in task.implementation], functions_of)
     public = [(function, Path(function.location.path)) for function in found if function.public]
     functions = [each for each, path in public if not (is_test_file(path) or path.stem == "conftest")]
-    traced = [found for task in tasks for found in _traced(task, Resolver(task, sources), written, sources)]
+    traced = [found for task in tasks for found in _traced(task, Resolver(task, sources), by, sources)]
     rows = tuple(row for row, _ in traced)
     gaps = [*_loose_names(tasks, project), *(gap for _, gaps in traced for gap in gaps)]
     bound = {test.id for row in rows for test in row.tests}
@@ -138,83 +133,70 @@ ALONE = {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}
 ALONE |= {"unittest.TestCase", "unittest.IsolatedAsyncioTestCase"}
 
 
-class _Written:
-    """The tests that are written, found by path and by marker."""
-
-    def __init__(self, tests: Iterable[WrittenTest]) -> None:
-        self._under: dict[PurePosixPath, list[WrittenTest]] = defaultdict(list)
-        self.marked: dict[str, list[WrittenTest]] = defaultdict(list)
-        for test in sorted(tests, key=lambda test: test.id):
-            place = _place(test.id)
-            for each in (place, *place.parents):
-                self._under[each].append(test)
-            for marker in test.markers:
-                self.marked[marker.names or ""].append(test)
-
-    def at(self, path: str) -> list[WrittenTest]:
-        """Return the tests in a folder, a file or a class, or the one of a node id; parameters are left aside."""
-        return self._under.get(_place(path), [])
-
-
 def _place(test: str) -> PurePosixPath:
     """Return a node id as a path, as if a file were the folder of its classes, and these of their tests."""
     return PurePosixPath(test.split("[")[0].replace("::", "/"))
 
 
-def _traced(task: Task, resolver: Resolver, written: _Written, sources: Sources) -> Iterator[tuple[Row, list[Gap]]]:
+def _traced(
+    task: Task, resolver: Resolver, by: Mapping[PurePosixPath | str, list[WrittenTest]], sources: Sources
+) -> Iterator[tuple[Row, list[Gap]]]:
     """Yield each criterion of a task with its code and its tests, and what it lacks."""
     for criterion in task.criteria:
-        found = [test for path in criterion.tests for test in written.at(path)]
         name, place = f"{task.id}/{criterion.id}", task.place(criterion)
-        tests = {test.id: test for test in [*found, *written.marked[name]]}
+        found = [*(test for path in criterion.tests for test in by[_place(path)]), *by[name]]
         code = [each for binding in criterion.code for each in _code(task, binding, resolver)]
-        others, gaps = tuple(_others(task, criterion)), [gap for _, gap in code if gap]
-        gaps += [_gone(path, sources) for path in criterion.tests if not written.at(path)]
-        if criterion.level is Level.MUST:
-            shown = bool(tests or criterion.tests or others)
-            gaps += _missing(name, code=bool(code), shown=shown)
         row = Row(
             task=task.id,
             id=criterion.id,
             text=criterion.text,
             level=criterion.level,
-            code=tuple(one for one, _ in code),
-            tests=tuple(tests.values()),
-            others=others,
+            code=tuple(trace for trace, _ in code),
+            tests=tuple({test.id: test for test in found}.values()),
+            others=tuple(_others(task, criterion)),
         )
+        gaps = [gap for _, gap in code if gap]
+        gaps += [_gone(path, sources) for path in criterion.tests if not by[_place(path)]]
+        if criterion.level is Level.MUST and not code:
+            fix = "Name the symbols that implement it under 'code'."
+            gaps.append(_gap(Kind.MISSING, "no code is bound to it", fix))
+        if criterion.level is Level.MUST and not (found or criterion.tests or row.others):
+            fix = f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").'
+            gaps.append(_gap(Kind.MISSING, "no test, measure or entry point verifies it", fix))
         yield row, [g.model_copy(update={"criterion": name, "location": g.location or place}) for g in gaps]
 
 
-def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tuple[Code, Gap | None]]:
+def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tuple[Trace, Gap | None]]:
     """Yield each place that a binding leads to, and what is wrong with it."""
-    name = binding.name
+    name, places, checked = binding.name, list[Location | None](), True
     if binding.rule:
-        yield Code(name=name, problem="applied by `gates run`"), None
+        yield Trace(name=name, outcome=Outcome.UNKNOWN, detail="applied by `gates run`"), None
         return
-    places: tuple[Location | None, ...]
     if binding.pattern:
         from gates.evidence.source_tree import trace_patterns  # most tasks have none, and need not pay for the engine
 
         (found,) = trace_patterns([binding], resolver)
-        places, problem, checked = found.places or (None,), found.problem, found.checked
+        places, problem, checked = [*found.places], found.problem, found.checked
     else:
         trace = resolver.trace(binding)
         missing = ", ".join(use.name for use in trace.uses if not use.lines)
+        places, checked = [trace.location], trace.checked
         problem = trace.problem or (f"does not use {missing}" if missing else "")
-        places, checked = (trace.location,), trace.checked
     kind, fix = (Kind.DEAD, "Implement it, or fix the binding.") if checked else (Kind.UNREAD, "Fix the file.")
-    for place in places:
-        gap = _gap(kind, f"{name}: {problem}", fix, place or task.place(binding))
-        yield Code(name=name, location=place, problem=problem), gap if problem else None
+    for place in places or [None]:
+        gap = _gap(kind, f"{name}: {problem}", fix, place or task.place(binding)) if problem else None
+        yield Trace(name=name, location=place, outcome=Outcome.UNKNOWN, detail=problem), gap
 
 
-def _others(task: Task, criterion: Criterion) -> Iterator[tuple[str, str]]:
-    """Yield what stands for a criterion beside tests: what it is, and its name."""
-    parts = task.shown_by(criterion)
-    yield from (("measure", measure.name) for measure in criterion.measures)
-    yield from (("entry", part.name) for part in parts if isinstance(part, EntryPoint))
-    for part in [part for part in parts if not isinstance(part, EntryPoint)]:
-        yield "call", f"{part.key.replace('_', ' ')}: {getattr(part, 'name', '') or getattr(part, 'call', '')}"
+def _others(task: Task, criterion: Criterion) -> Iterator[Trace]:
+    """Yield what stands for a criterion beside tests."""
+    entries = [part for part in task.shown_by(criterion) if isinstance(part, EntryPoint)]
+    calls = [part for part in task.shown_by(criterion) if not isinstance(part, EntryPoint)]
+    names = [("measure", measure.name) for measure in criterion.measures] + [("entry", one.name) for one in entries]
+    for part in calls:
+        call = getattr(part, "name", "") or getattr(part, "call", "")
+        names.append(("call", f"{part.key.replace('_', ' ')}: {call}"))
+    yield from (Trace(name=name, kind=kind, outcome=Outcome.UNKNOWN) for kind, name in names)
 
 
 def _gone(path: str, sources: Sources) -> Gap:
@@ -228,15 +210,6 @@ def _gone(path: str, sources: Sources) -> Gap:
                     heir = f"unless {module.path}::{node.name} has it from a class that it extends"
                     return _gap(Kind.UNREAD, f"{path} names no test, {heir}", "See with `gates run`.")
     return _gap(Kind.DEAD, f"{path} names no test", "Write the test, or fix the reference.")
-
-
-def _missing(name: str, *, code: bool, shown: bool) -> Iterator[Gap]:
-    """Yield what nobody has bound to a criterion that must be met."""
-    if not code:
-        yield _gap(Kind.MISSING, "no code is bound to it", "Name the symbols that implement it under 'code'.")
-    if not shown:
-        fix = f'Name tests under "tests", or mark them with @pytest.mark.criterion("{name}").'
-        yield _gap(Kind.MISSING, "no test, measure or entry point verifies it", fix)
 
 
 def _gap(kind: Kind, message: str, fix: str, location: Location | None = None, criterion: str = "") -> Gap:
@@ -315,12 +288,12 @@ def text(matrix: Matrix, *, whole: bool) -> str:
 def _row(row: Row) -> Iterator[str]:
     yield f"  {row.id:<6} {row.level.value:<9} {row.text}"
     for code in row.code:
-        yield f"    code     {code.location or '-'!s:<44} {code.name}{f': {code.problem}' if code.problem else ''}"
+        yield f"    code     {code.location or '-'!s:<44} {code.name}{f': {code.detail}' if code.detail else ''}"
     for test in row.tests[:LISTED]:
         yield f"    test     {test.location!s:<44} {test.id.partition('::')[2]}"
     if len(row.tests) > LISTED:
         yield f"    test     ... and {len(row.tests) - LISTED} more (--format markdown or json has all)"
-    yield from (f"    {kind:<8} {name}" for kind, name in row.others)
+    yield from (f"    {other.kind:<8} {other.name}" for other in row.others)
 
 
 def _totals(matrix: Matrix) -> list[str]:

@@ -220,12 +220,7 @@ def notes(report: Report) -> list[tuple[str, str]]:
     waivers = [*dict.fromkeys(f.message for f in everything if f.rule == "BL012")]
     found += [("Waiver", how) for how in waivers[:GAPS]]
     found += [("Waiver", f"{len(waivers) - GAPS} more: see business-logic.md")] if len(waivers) > GAPS else []
-    if before := report.since:
-        shown = [*before.criteria[:4], *before.numbers[:2], *before.times]
-        left = len(before.criteria) + len(before.numbers) + len(before.times) - len(shown)
-        told = "; ".join([*shown, *([f"{left} more"] if left else [])]) or "no criterion or number changed"
-        found.append(("Since the last run", f"({before.at}, {before.decision.value}) {told}"))
-    return found
+    return found + ([("Since the last run", report.since)] if report.since else [])
 
 
 def strays(report: Report) -> str:

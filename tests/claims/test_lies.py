@@ -22,8 +22,8 @@ LIES = {
     "code that is not there": ("    scaler.step(optimizer)\n", "    scaler.step(optimiser)\n", "optimiser"),
     "a file that is not there": ("(step.py:19-22)", "(stepper.py:19-22)", "no file 'stepper.py'"),
     "a percentage": ("6/8 (75%)", "6/8 (85%)", "75 %"),
-    "a total": ("| **32** |", "| **42** |", "20+12 = 32"),
-    "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "= 70"),
+    "a total": ("| **32** |", "| **42** |", "it is 32"),
+    "a score": ("**Final Score: 70/100**", "**Final Score: 80/100**", "it is 70"),
     "another count": ("Results**: 4 passed", "Results**: 3 passed", "4 passed, 2 skipped"),
 }
 OF_ITSELF = {

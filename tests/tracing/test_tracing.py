@@ -162,7 +162,7 @@ def test_markdown_is_a_table_in_which_names_are_no_markup(traced: Callable[..., 
     result = traced(changes, "T1", "--format", "markdown", "--out", str(tmp_path / "matrix.md"))
     page = (tmp_path / "matrix.md").read_text(encoding="utf-8")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "| AC1 | Double \\| &lt;b>x&lt;/b> | must | `pkg.core:double` `pkg/core.py:1-2` |" in page
+    assert "| **AC1** Double \\| &lt;b>x&lt;/b> | `pkg.core:double` `pkg/core.py:1-2` |" in page
 
 
 def test_this_projects_own_task_has_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
