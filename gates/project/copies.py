@@ -179,10 +179,8 @@ def is_left_out(folder: Path) -> bool:
 
 def is_report(folder: Path) -> bool:
     """Return whether a folder holds the reports of a task, wherever `reports` or `--out` put them, and no code."""
-    return any(_begins(folder / name, head) for name, head in HEADS.items()) and not any(folder.glob("*.py"))
-
-
-def _begins(path: Path, head: bytes) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return head in file.read(HEAD)
+    for name, head in HEADS.items():
+        with suppress(OSError), (folder / name).open("rb") as file:
+            if head in file.read(HEAD):
+                return not any(folder.glob("*.py"))
     return False

@@ -188,7 +188,9 @@ class _Trial:
         if inside and not told.promise and all(baseline.at_import(place, own) for place in inside):
             tries = [replace(each, always=True) for each in tries]
         asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
-        tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
+        # roughly by how slow they are: the order must not be another one with each run
+        paced = sorted(own, key=lambda test: sum(baseline.seconds.get(test, 0) > limit for limit in SLOW_S))
+        tests = [test for test in paced if test in asking]
         facts = {"tests": len(tests), "exchanged": not inside}
         return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
 
@@ -246,11 +248,6 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     for test in tests:
         by_function.setdefault(function_of(test), []).append(test)
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
-
-
-def _pace(seconds: float) -> int:
-    """Return how slow a test is, roughly: the order must not be another one with each run."""
-    return sum(seconds > limit for limit in SLOW_S)
 
 
 def _each(

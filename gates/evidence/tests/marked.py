@@ -91,7 +91,9 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and not any(
+                "fixture" in ast.unparse(decorator) for decorator in node.decorator_list
+            ):
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
@@ -127,10 +129,6 @@ def _bound(node: ast.stmt) -> list[str]:
 
 def _value(node: ast.stmt) -> ast.expr | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
-
-
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -184,11 +182,9 @@ class Written:
             why = f"pytest takes no class called {stray!r} for tests"
         else:
             why = "the same name is defined again below it" if test.hidden else "pytest took it for none"
-        counts = read and self._is_test_file(path) and (not stray or "test" in stray.lower())
+        named = any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
+        counts = read and named and (not stray or "test" in stray.lower())
         if counts or (criteria and not test.promise):
             where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
             facts = {"why": why, "criteria": criteria, "doubted": sure}
             yield LeftOut(id=test.id, location=where, how=Out.UNPLANNED, **facts)
-
-    def _is_test_file(self, path: Path) -> bool:
-        return any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
