@@ -296,9 +296,9 @@ def test_the_arguments_of_a_call_have_the_types_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{}", "expected either 'run' or 'call'"),
-        ('{run: [x], call: "pkg:f"}', "expected either 'run' or 'call'"),
-        ("{run: [x], args: [1]}", "'args' goes with 'call', not with 'run'"),
+        ("{}", "expected exactly one of 'run' and 'call'"),
+        ('{run: [x], call: "pkg:f"}', "expected exactly one of 'run' and 'call'"),
+        ("{run: [x], args: [1]}", "'args' goes with 'call'"),
     ],
 )
 def test_an_entry_point_is_a_command_or_a_call(entry: str, message: str, tmp_path: Path) -> None:
