@@ -24,7 +24,7 @@ from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
-from gates.proving.emptying import REFUSED, Function, bodies, headed, is_called_anew, makes_unseen, places_of
+from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -201,7 +201,9 @@ def _changed(
     """
     if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
         return {}
-    return {file.path: headed(file, dict.fromkeys(own, instead), mark, places) for file, own in functions.items()}
+    return {
+        file.path: Emptying(dict.fromkeys(own, instead)).text(file, mark, places) for file, own in functions.items()
+    }
 
 
 def _tried(

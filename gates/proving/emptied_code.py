@@ -184,7 +184,7 @@ class _Trial:
         if why or not tries:
             spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
             return _Subject(told.model_copy(update=spared), file)
-        inside = [_inside(file, node) for node in {function for each in tries for function in each.functions}]
+        inside = [_inside(file, node) for node in {function for each in tries for function in each.ends}]
         if inside and not told.promise and all(baseline.at_import(place, own) for place in inside):
             tries = [replace(each, always=True) for each in tries]
         asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
@@ -231,7 +231,7 @@ class _Trial:
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
         """Yield functions whose kind of result a test must tell, each by its key, and a test that runs it."""
-        for function in {function for each in subject.tries for function in each.functions if is_heard(function)}:
+        for function in {function for each in subject.tries for function in each.ends if is_heard(function)}:
             found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
             yield from ((key_of(subject.file, function), test) for test in found[:1])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gates.code.meanings import is_hollow
 from gates.code.sources import Sources
-from gates.code.syntax import SourceModule, Unparsed, live_statements
+from gates.code.syntax import SourceModule, Unparsed, first_line, live_statements
 from gates.config import Context
 from gates.evidence.tests.test_records import Event, LeftOut, Out
 from gates.model import Location, Model
@@ -78,10 +78,9 @@ class _Block:
             again = outer.hidden or (node in top and last[node.name] is not node)
             sure = outer.sure and node in top and bound.isdisjoint({node.name, "__test__"})
             sure = sure and all(ast.unparse(part).startswith(MARKS) for part in node.decorator_list)
-            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
             one = WrittenTest(
                 id=f"{outer.id}::{node.name}",
-                location=Location(path=self._module.path, line=first, last_line=node.end_lineno),
+                location=Location(path=self._module.path, line=first_line(node), last_line=node.end_lineno),
                 head=node.lineno,
                 markers=(*outer.markers, *marks, *(m for part in node.decorator_list for m in self._of(part, named))),
                 promise=is_hollow(node),
@@ -122,9 +121,8 @@ def _bound(node: ast.stmt) -> list[str]:
         return []
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
-    places = [*getattr(node, "targets", ()), getattr(node, "target", None)]
-    inner = [each for place in places if place is not None for each in ast.walk(place)]
-    return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in inner]
+    stored = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), ast.Store)]
+    return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in stored]
 
 
 def _value(node: ast.stmt) -> ast.expr | None:
