@@ -110,10 +110,7 @@ def takes(environ: Mapping[str, str]) -> bool:
 
 
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
-    """Return the last run of a state, with its raw files laid out, or of one that differs in little.
-
-    It differs in the text of files only which its tests could run.
-    """
+    """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
     kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
     kinds[ImportedCode.__name__], name = ImportedCode, name_of(state, installed)
     found = ((path.name == name, path.stat().st_mtime, path) for path in (root / STORE).glob(f"*-{installed}"))

@@ -77,10 +77,7 @@ def _filled(command: Sequence[str], device: str) -> Command:
 def _run_once(
     one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str]
 ) -> tuple[bool, str, float]:
-    """Run a command to its end, or have an arm take one step.
-
-    Return whether it ended well and handed over what is asked of it, how it ended, and how long it took.
-    """
+    """Run a command, or one step of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
         try:
             with _begun(one, task, copy, env) as step:
@@ -195,10 +192,7 @@ class CalledCode(Derived):
 def _changed(
     functions: Functions, mark: Path, places: tuple[str, ...], instead: str, *, anew: bool = False
 ) -> dict[str, str]:
-    """Return the text of some files with a statement at the head of their functions.
-
-    Where they must be called `anew`, it is nothing if one of them need not be.
-    """
+    """Return files with a statement at the head of functions; none where one need not be called `anew`, as asked."""
     if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
         return {}
     return {

@@ -109,10 +109,7 @@ LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
 
 
 def of_its_sources(root: Path) -> None:
-    """Remove bytecode older than its source: Python tells the two apart by second and size alone.
-
-    Nobody can set the time at which a file was changed.
-    """
+    """Remove bytecode whose source was changed later: Python tells the two apart by second and size alone."""
     for here, folders, names in os.walk(root):
         for path in (Path(here, name) for name in names if Path(here).name == "__pycache__" and name.endswith(".pyc")):
             source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")

@@ -48,10 +48,7 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
 
 @contextmanager
 def judging(root: Path, settings: Settings, revision: str | None, *more: str) -> Iterator[Policy]:
-    """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`.
-
-    Raises `UsageError` where it cannot be had.
-    """
+    """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`."""
     if revision is None:
         yield Policy(root, settings, "")
         return

@@ -253,10 +253,7 @@ def _sampled(tests: Sequence[str]) -> list[str]:
 def _each(
     subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told], idle: set[tuple[str, str]]
 ) -> Iterator[AskedTest]:
-    """Say of each test function of some subjects whether it noticed that code of the criterion did something else.
-
-    Those that are `idle` run none of it.
-    """
+    """Say of each test function whether it noticed that code did something else; the `idle` run none of it."""
     noticed, missed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}, {*idle}
     for line in lines:
         noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}

@@ -76,10 +76,7 @@ def load_all(project: Project) -> tuple[list[Task], list[str]]:
 
 
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
-    """Return the task file of an id (or the file itself, where a path is given); a file without an id has its name.
-
-    Raise `UsageError` where there is none, and where two files have the id.
-    """
+    """Return the task file of an id, or of a path; raise `UsageError` where there is none, or two have the id."""
     ids = {path: _declared_id(path) or path.stem for path in task_files(tasks_dir)}
     if task_id.endswith(SUFFIXES) or "/" in task_id:
         path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id

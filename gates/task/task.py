@@ -217,10 +217,7 @@ else:
 
 
 def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
-    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
-
-    Parts of the task that are known to be `idle` are left out.
-    """
+    """Return, in words, what stands for a criterion by being run or measured, but for what is `idle`; or nothing."""
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
     names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
     return joined(names)

@@ -150,10 +150,7 @@ class Written:
         self._heard = {event["id"].split("::")[0] for events in told.values() for event in events if event.get("id")}
 
     def unplanned(self) -> Iterator[LeftOut]:
-        """Yield the files that look like tests of which pytest collected nothing, and the tests that it did not plan.
-
-        Of a file that it did not read, those that are marked.
-        """
+        """Yield files of tests that gave none, and tests that were not planned; of unread files the marked ones."""
         real, sources = cache(os.path.realpath), Sources(self._context.root)  # asked for each test, and slow
         names = {(real(event["file"]), *event["chain"], event["name"]) for event in self._told}
         lines: dict[str, set[int]] = defaultdict(set)
