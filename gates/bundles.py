@@ -210,10 +210,7 @@ SUFFIX = ".json"
 
 
 def handed_in(named: Sequence[Path], committed: Path, task: str, root: Path) -> tuple[str, ...]:
-    """Return the paths of the bundles to look at, as seen from the root, each once and in one order.
-
-    Of a folder those that are of other tasks are passed over; raise `UsageError` for a path that leads nowhere.
-    """
+    """Return the paths of the bundles to look at, seen from the root; in a folder those of other tasks do not count."""
     found: set[Path] = set(_in_folder(committed, task)) if committed.is_dir() else set()
     for path in named:
         if path.is_dir():

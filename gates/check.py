@@ -57,7 +57,8 @@ class Earlier:
     """What a run left, at `at`, of a state that differs from the present one in the text of some Python files only.
 
     `seen` is its lasting evidence, `raw` the folder of its raw files, `sources` the text of the files that its tests
-    could run, by their real paths, and `changed` of those that differ the text then and now.
+    could run, by their real paths, and `changed` of those that differ the text then and now. `whole` says that it is
+    the present state itself.
     """
 
     seen: "EvidenceSet"
@@ -65,6 +66,7 @@ class Earlier:
     at: str
     sources: Mapping[str, bytes]
     changed: Mapping[str, tuple[bytes, bytes]]
+    whole: bool = False
 
 
 class EvidenceSet:

@@ -55,14 +55,6 @@ GIT = (("rev-parse", "HEAD"), ("for-each-ref",), ("ls-files", "--stage", "-z"))
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What an earlier run left of the present state: its evidence, and when it ran."""
-
-    pieces: Mapping[type[Evidence], Evidence]
-    at: str
-
-
-@dataclass(frozen=True)
 class State:
     """All that the evidence of a run rests on, but for what is `installed`.
 
@@ -117,22 +109,12 @@ def takes(environ: Mapping[str, str]) -> bool:
     return environ.get("CI", "").lower() in {"", "0", "false", "no"}
 
 
-def find(root: Path, name: str, raw: Path) -> Kept | None:
-    """Return what an earlier run left of a state, by its name, its raw files laid out; nothing where it is gone."""
-    folder = root / STORE / name
-    with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
-        told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
-        present = _pieces(told)
-        shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
-        os.utime(folder)
-        return Kept(present, told["at"])
-    return None
-
-
-def earlier(root: Path, state: State, installed: str) -> Earlier | None:
-    """Return the last run of a state that differs in the text of files only which its tests could run."""
-    folders = sorted((root / STORE).glob(f"*-{installed}"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for folder in folders:
+def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
+    """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
+    kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
+    kinds[ImportedCode.__name__], name = ImportedCode, name_of(state, installed)
+    found = ((path.name == name, path.stat().st_mtime, path) for path in (root / STORE).glob(f"*-{installed}"))
+    for whole, _, folder in sorted(found, reverse=True):
         with suppress(OSError, ValueError, KeyError, TypeError, ValidationError, zipfile.BadZipFile):
             told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
             if told["around"] != state.around or told["files"].keys() != state.files.keys():
@@ -143,19 +125,18 @@ def earlier(root: Path, state: State, installed: str) -> Earlier | None:
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
                 pairs = {path: (sources[path], now) for path, now in changed.items()}
-                return Earlier(EvidenceSet(_pieces(told)), folder / "raw", told["at"], sources, pairs)
+                pieces = EvidenceSet({kinds[k]: kinds[k].model_validate(piece) for k, piece in told["pieces"].items()})
+                earlier = Earlier(pieces, folder / "raw", told["at"], sources, pairs, whole=whole)
+                if whole:
+                    shutil.copytree(folder / "raw", raw, dirs_exist_ok=True, symlinks=True)
+                    os.utime(folder)
+                return earlier
     return None
 
 
 def name_of(state: State, installed: str) -> str:
     """Return what the evidence of a state is kept under."""
     return f"{state.digest}-{installed}"
-
-
-def _pieces(told: Mapping[str, Mapping[str, object]]) -> dict[type[Evidence], Evidence]:
-    kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
-    kinds[ImportedCode.__name__] = ImportedCode
-    return {kinds[name]: kinds[name].model_validate(piece) for name, piece in told["pieces"].items()}
 
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:
@@ -207,17 +188,14 @@ def _in_doubt(value: object) -> bool:
     return doubt or (isinstance(value, Model) and any(_in_doubt(inner) for _, inner in value))
 
 
-def said(taken: Kept, evidence: EvidenceSet) -> str:
-    """Return, in words, how much of the evidence is of the earlier run."""
-    lasting, day = [piece for piece in evidence.present() if piece.lasting], _day(taken.at)
-    kept = [piece for piece in lasting if type(piece) in taken.pieces]
-    part = "" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of "
-    return f"{part}evidence of the run of {day}"
-
-
-def tests_said(evidence: EvidenceSet) -> str:
-    """Return, in words, how many of the tests were taken of an earlier run, if any."""
+def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
+    """Return, in words, how much of the evidence is of an earlier run, if any."""
     run = evidence.get(PytestRun)
+    if earlier and earlier.whole:
+        lasting = [piece for piece in evidence.present() if piece.lasting]
+        kept = [piece for piece in lasting if type(piece) in earlier.seen]
+        part = "" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of "
+        return f"{part}evidence of the run of {_day(earlier.at)}"
     return f"{len(run.taken)} of {len(run.tests)} tests of the run of {_day(run.taken_at)}" if run and run.taken else ""
 
 

@@ -33,7 +33,7 @@ def test_steps_and_their_sizes_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("concurrency: [{}]", "5:15: expected either 'call' or 'shared'"),
+        ("concurrency: [{}]", "5:15: expected exactly one of 'call' and 'shared'"),
         ('concurrency: [{shared: "a:B"}]', "'shared' needs 'use'"),
         ('concurrency: [{call: "a:b", use: "a:c"}]', "'use' goes with 'shared'"),
         ('concurrency: [{call: "a:b", in: [processes]}]', "'in' is gone: threads alone are started"),

@@ -1,5 +1,6 @@
 """Evidence that an earlier run left is taken while all that it rests on is as it was, and in no doubt."""
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -207,8 +208,10 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
         (project / "pkg/more.py").write_text(text)
         run(project, *TESTS)
     (folder,) = (project / kept.STORE).iterdir()
-    assert kept.find(project, folder.name, tmp_path / "raw") is not None
-    for damage in ("{", '{"at": "", "pieces": {"No": 1}}', '{"at": "", "pieces": {"PytestRun": {}}}', "[]"):
+    told = json.loads((folder / kept.PIECES).read_text())
+    state = kept.State(files=told["files"], git="", around=told["around"])
+    assert kept.find(project, state, "", tmp_path / "raw") is not None
+    pieces = [json.dumps({**told, "pieces": pieces}) for pieces in ({"No": 1}, {"PytestRun": {}})]
+    for damage in ("{", *pieces, "[]"):
         (folder / kept.PIECES).write_text(damage)
-        assert kept.find(project, folder.name, tmp_path / "raw") is None
-    assert kept.find(project, "0" * 64, tmp_path / "raw") is None
+        assert kept.find(project, state, "", tmp_path / "raw") is None

@@ -97,7 +97,7 @@ BAD = {
     "tab": (SMALL + "\ttests: [tests]\n", "7:1: not valid YAML"),
     "open bracket": (SMALL + "tests: [a\n", "not valid YAML"),
     "control character": (SMALL.replace("Doubling", "Doub\x07ling"), "2:12: the character #x0007 is not allowed"),
-    "missing key": (SMALL.replace("title: Doubling\n", ""), "1:1: missing key 'title' in the task"),
+    "missing key": (SMALL.replace("title: Doubling\n", ""), "1:1: missing key 'title' in the file"),
     "missing inner key": (SMALL.replace("    text: Double a number\n", ""), "5:5: missing key 'text' in criteria[0]"),
     "key without a value": (SMALL.replace("title: Doubling", "title:"), "2:7: title: expected"),
     "mapping for text": (SMALL.replace("Doubling", "{a: b}"), "2:8: title: expected a valid string"),
@@ -296,9 +296,9 @@ def test_the_arguments_of_a_call_have_the_types_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{}", "expected either 'run' or 'call'"),
-        ('{run: [x], call: "pkg:f"}', "expected either 'run' or 'call'"),
-        ("{run: [x], args: [1]}", "'args' goes with 'call', not with 'run'"),
+        ("{}", "expected exactly one of 'run' and 'call'"),
+        ('{run: [x], call: "pkg:f"}', "expected exactly one of 'run' and 'call'"),
+        ("{run: [x], args: [1]}", "'args' goes with 'call'"),
     ],
 )
 def test_an_entry_point_is_a_command_or_a_call(entry: str, message: str, tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ def own_nodes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.
             edge.extend(ast.iter_child_nodes(node))
 
 
+def first_line(node: ast.stmt) -> int:
+    """Return the line that a statement begins in, its decorators with it."""
+    above: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(part.lineno for part in above)])
+
+
 def _dead_fields(node: ast.AST) -> set[str]:
     """Return the parts of a node that its own constant condition keeps from running."""
     if isinstance(node, Comprehension):

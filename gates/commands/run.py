@@ -142,19 +142,17 @@ def _judged(
     with ThreadPoolExecutor(1) as beside:  # the longest of what tells the state, and nothing here waits for it
         installed = beside.submit(kept.installed, root, request.project.python) if keeps else None
         state = kept.state_of(task, context, selection, reports) if keeps else None
-        taken = earlier = None
+        earlier = None
         if state and installed and not request.fresh and (root / kept.STORE).is_dir():
-            taken = kept.find(root, kept.name_of(state, installed.result()), folder)
-            earlier = None if taken else kept.earlier(root, state, installed.result())
-        evidence = EvidenceSet(taken.pieces if taken else {}, earlier=earlier)
+            earlier = kept.find(root, state, installed.result(), folder)
+        taken = {type(piece): piece for piece in earlier.seen.present()} if earlier and earlier.whole else {}
+        evidence = EvidenceSet(taken, earlier=earlier)
         of_its_sources(root)
         showing = _shown(say, pipeline.discover(), before, quiet=request.quiet)
         with showing as progress:
             report = pipeline.run(task, replace(context, evidence=folder), selection, progress, evidence)
-        if taken:
-            report = report.model_copy(update={"taken": kept.said(taken, evidence)})
-        elif state and installed:
-            report = report.model_copy(update={"taken": kept.tests_said(evidence)})
+        report = report.model_copy(update={"taken": kept.said(earlier, evidence)})
+        if state and installed and not taken:
             with asked_once():  # anew: whether it changed meanwhile
                 after = kept.state_of(task, context, selection, reports)
             if after == state:

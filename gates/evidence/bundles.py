@@ -113,16 +113,9 @@ def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[st
         yield f"measurement {one.run.id} in the task file was changed"
     was, files = {file.path: file for file in one.files}, now[measurement.id]
     for path in sorted(was.keys() | files.keys()):
-        if words := _difference(was.get(path), files.get(path), there=(root / path).exists()):
-            yield f"{path} {words}"
-
-
-def _difference(was: BoundFile | None, now: BoundFile | None, *, there: bool) -> str:
-    if was is None:
-        return "was added"
-    if now is None:
-        return "is not used any more" if there else "was removed"
-    return "" if was == now else "was changed"
+        if was.get(path) != files.get(path):
+            gone = "is not used any more" if (root / path).exists() else "was removed"
+            yield f"{path} {'was added' if path not in was else gone if path not in files else 'was changed'}"
 
 
 LONGEST = 250  # of a name on most file systems
@@ -222,12 +215,9 @@ def _files_of_module(module: str, roots: Iterable[Path]) -> Iterator[Path]:
     """Yield the files that importing a module runs: its own, and that of each package around it."""
     parts = [part for part in module.split(".") if part.isidentifier()]
     for base in roots:
-        yield from _if_file(base / "__init__.py")
-        for place in (base.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)):
-            yield from _if_file(place / "__init__.py", place.with_name(f"{place.name}.py"))
-            if place.parent.is_dir():
-                yield from (path for suffix in NATIVE for path in place.parent.glob(f"{place.name}.*{suffix}"))
-
-
-def _if_file(*paths: Path) -> Iterator[Path]:
-    yield from (path for path in paths if path.is_file())
+        places = [base.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+        files = [place.with_name(f"{place.name}.py") for place in places]
+        files += [place / "__init__.py" for place in (base, *places)]
+        yield from (path for path in files if path.is_file())
+        for place in (place for place in places if place.parent.is_dir()):
+            yield from (path for suffix in NATIVE for path in place.parent.glob(f"{place.name}.*{suffix}"))

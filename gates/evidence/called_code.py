@@ -24,7 +24,7 @@ from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench
-from gates.proving.emptying import REFUSED, Function, bodies, headed, is_called_anew, makes_unseen, places_of
+from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm
 from gates.task.task import Criterion, EntryPoint, Measure, Task
@@ -52,16 +52,6 @@ class Standing:
     smoke: Command = ()
 
 
-@dataclass(frozen=True)
-class RunOnce:
-    """How a command ended: whether well, and whether it handed over what is asked of it."""
-
-    ended: str
-    well: bool = False
-    answered: bool = False
-    duration_s: float = 0.0
-
-
 def standing_for(task: Task, criterion: Criterion) -> Iterator[Standing]:
     """Yield the commands and the arms that stand for a criterion by themselves."""
     wanted = {measure.from_ for measure in criterion.measures}
@@ -84,24 +74,25 @@ def _filled(command: Sequence[str], device: str) -> Command:
     return tuple(word.replace("{device}", device) for word in command)
 
 
-def _run_once(one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str]) -> RunOnce:
-    """Run a command to its end, or have an arm take one step."""
+def _run_once(
+    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str]
+) -> tuple[bool, str, float]:
+    """Run a command, or one step of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
         try:
             with _begun(one, task, copy, env) as step:
-                return RunOnce("one step taken", well=True, answered=True, duration_s=step().wall_s)
+                return True, "one step taken", step().wall_s
         except bench.ArmFailed as error:
-            return RunOnce(str(error))
+            return False, str(error), 0
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
         out, limit = Path(fresh) / "out", one.timeout_s or copy.timeout_s
         argv = copy.argv(command, out=str(out))
         try:
             ended = process.run(argv, cwd=copy.root, timeout_s=limit, log=Path(fresh) / "run", env=env)
         except OSError:
-            return RunOnce("cannot be started")
-        well = ended.exit_code == 0 and not ended.timed_out
-        asked = any("{out}" in word for word in command)
-        return RunOnce(ended.ended, well, not asked or _is_answered(out, one.answers), ended.duration_s)
+            return False, "cannot be started", 0
+        answered = not any("{out}" in word for word in command) or _is_answered(out, one.answers)
+        return ended.exit_code == 0 and not ended.timed_out and answered, ended.ended, ended.duration_s
 
 
 def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
@@ -129,9 +120,9 @@ def _begun(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> Ite
 class CommandCall(Model):
     """A command that stands for a criterion, and whether it called the criterion's code before it ended.
 
-    `part` names what of the task it is, such as `measurement speed`. Only of one that `ended_well` is it known that it
-    calls none, unless `why` says why nobody can tell; of an arm that is `hoisted` no step calls any. `answered` says
-    whether it also handed over what is asked of it.
+    `part` names what of the task it is, such as `measurement speed`. Only of one that `ended_well`, and handed over
+    what is asked of it, is it known that it calls none, unless `why` says why nobody can tell; of an arm that is
+    `hoisted` no step calls any.
     """
 
     criterion: str
@@ -139,7 +130,6 @@ class CommandCall(Model):
     command: Command
     called: bool
     ended_well: bool
-    answered: bool = True
     why: str = ""
     hoisted: bool = False
 
@@ -151,7 +141,7 @@ class CommandCall(Model):
     @property
     def unheard(self) -> bool:
         """Return whether the command said what it always says although the code that it called raised."""
-        return self.called and self.ended_well and self.answered
+        return self.called and self.ended_well
 
 
 class CalledCode(Derived):
@@ -202,13 +192,12 @@ class CalledCode(Derived):
 def _changed(
     functions: Functions, mark: Path, places: tuple[str, ...], instead: str, *, anew: bool = False
 ) -> dict[str, str]:
-    """Return the text of some files with a statement at the head of their functions.
-
-    Where they must be called `anew`, it is nothing if one of them need not be.
-    """
+    """Return files with a statement at the head of functions; none where one need not be called `anew`, as asked."""
     if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
         return {}
-    return {file.path: headed(file, dict.fromkeys(own, instead), mark, places) for file, own in functions.items()}
+    return {
+        file.path: Emptying(dict.fromkeys(own, instead)).text(file, mark, places) for file, own in functions.items()
+    }
 
 
 def _tried(
@@ -223,15 +212,14 @@ def _tried(
     """Run a command that stands for a criterion without its code; return what came of it."""
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
         with copies.faulty(changed(REFUSED)) as copy:
-            ran = _run_once(one, command, task, copy, copies.env(copy.root))
+            well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root))
         if called := mark.exists():
             break
-    hoisted = called and not ran.well and _is_hoisted(one, changed("pass", anew=True), mark, task, copies)
-    why = "" if called or not ran.well else unseen if ran.answered else "it writes no samples in a copy"
-    about = partial(CommandCall, criterion=criterion.id, part=one.part, command=one.command)
-    call = about(called=called, ended_well=ran.well, answered=ran.answered, why=why, hoisted=hoisted)
+    hoisted = called and not well and _is_hoisted(one, changed("pass", anew=True), mark, task, copies)
+    facts = {"called": called, "ended_well": well, "why": "" if called or not well else unseen, "hoisted": hoisted}
+    call = CommandCall.model_validate({"criterion": criterion.id, "part": one.part, "command": one.command, **facts})
     purpose = f"{one.part} without the code of {criterion.id}"
-    return call, CommandRecord(purpose=purpose, argv=one.command, ended=ran.ended, duration_s=ran.duration_s)
+    return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
 
 
 def _is_hoisted(one: Standing, texts: dict[str, str], mark: Path, task: Task, copies: Bench) -> bool:

@@ -243,10 +243,7 @@ def _handed_over(
 def _again_and_again(
     facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
 ) -> MeasurementRun:
-    """Run another tool's benchmark while its longest run fits into what is left of the budget.
-
-    Each run gives one sample of each benchmark, paired by the run.
-    """
+    """Run another tool's benchmark while the budget lasts: each run gives one sample of each benchmark."""
     columns: dict[str, list[float]] = {}
     begun, longest, runs = time.monotonic(), 0.0, 0
     while runs < measurement.restarts and (not runs or time.monotonic() - begun + longest <= measurement.budget_s):
@@ -318,10 +315,7 @@ def _refuse_the_same_again(same: Attempt | None) -> None:
 
 
 def _refuse_impossible(samples: Samples, ran_s: float) -> None:
-    """Raise `BadSamples` for a time that is longer than all of the run that it is said to have been measured in.
-
-    Times of processors add up, so it is the run's time on each core.
-    """
+    """Raise `BadSamples` for a time that is longer than all of the run that it is said to be of, on each core."""
     most_s = ran_s * (os.cpu_count() or 1) + SLACK_S
     for name, metric in samples.metrics.items():
         for arm, values in metric.arms.items() if metric.unit in SECONDS else ():

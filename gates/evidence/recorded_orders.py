@@ -156,10 +156,7 @@ def _about(events: Sequence[Happened], scaler: int | None, optimizer: int) -> li
 
 
 def _word(events: Sequence[Happened], ends: tuple[str, ...]) -> tuple[list[Happened | None], list[str]]:
-    """Return the events as a word with the markers of a loop, each turn of which ends with a step.
-
-    An end is marked only where the events came to it.
-    """
+    """Return the events as a word with the markers of a loop; an end is marked only where they came to it."""
     places: list[Happened | None] = [None, None, None]
     word = ["start", "loop", "turn"]
     stepped = False

@@ -14,19 +14,13 @@ from gates.project.history import ask, run_git
 
 
 def lay_out(repository: Path, commit: str, target: Path) -> None:
-    """Lay out a commit of a repository, its submodules as empty folders.
-
-    Raises `EvidenceUnavailable` with what git says.
-    """
+    """Lay out a commit of a repository, its submodules as empty folders."""
     _borrow(repository, target, "refs/tags")
     _ask(target, "checkout", "--quiet", "--force", "--detach", commit)
 
 
 def give_history(repository: Path, copy: Path) -> None:
-    """Give a copy of a work tree the history of its repository: branches, tags, HEAD and index, and no remote.
-
-    A folder that is no top of a work tree has none to give. Raises `EvidenceUnavailable` with what git says.
-    """
+    """Give a copy of a whole work tree the history of its repository: branches, tags, HEAD and index, and no remote."""
     if not (repository / ".git").exists() or run_git(repository, "rev-parse", "--show-prefix").stdout.strip():
         return
     head = os.fsdecode(run_git(repository, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
@@ -97,10 +91,7 @@ def copy_project(root: Path, whole: Path, copies: int) -> Path:
 
 
 def _place_for(root: Path, folder: Path) -> Path:
-    """Return where in a folder the copy of a project is to lie: as deep as in its repository, with what lies above it.
-
-    Files above it, such as pytest's settings or a conftest, are copied; folders beside it and large files are linked.
-    """
+    """Return where a copy is to lie: as deep as in its repository, what is above it copied, folders beside linked."""
     top = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
     inside = root.relative_to(top)
     for step in reversed(inside.parents):
@@ -116,10 +107,7 @@ def _place_for(root: Path, folder: Path) -> Path:
 
 
 def lend_generated(root: Path, target: Path) -> None:
-    """Copy what git ignores and a build once wrote (such as `_version.py`) to an older state of the project.
-
-    Compiled extensions are left out: they hold the code of today.
-    """
+    """Copy what git ignores and a build wrote (such as `_version.py`), no compiled code of today, to an older state."""
     done = run_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", ".")
     for name in filter(None, os.fsdecode(done.stdout).split("\0")):
         source, there = root / name, target / name
@@ -179,10 +167,8 @@ def is_left_out(folder: Path) -> bool:
 
 def is_report(folder: Path) -> bool:
     """Return whether a folder holds the reports of a task, wherever `reports` or `--out` put them, and no code."""
-    return any(_begins(folder / name, head) for name, head in HEADS.items()) and not any(folder.glob("*.py"))
-
-
-def _begins(path: Path, head: bytes) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return head in file.read(HEAD)
+    for name, head in HEADS.items():
+        with suppress(OSError), (folder / name).open("rb") as file:
+            if head in file.read(HEAD):
+                return not any(folder.glob("*.py"))
     return False

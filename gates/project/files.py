@@ -25,11 +25,6 @@ def files_of(paths: tuple[str, ...], root: Path) -> list[Path]:
     return sorted(found, key=attrgetter("parts"))
 
 
-def holds_a_file(path: Path) -> bool:
-    """Return whether a path of a task is a file, or a folder with some file that is no cache and not hidden."""
-    return path.is_file() or next(_below(path), None) is not None
-
-
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder; a cache or a hidden folder, a whole environment perhaps, is not entered."""
     for here, folders, names in os.walk(folder):
@@ -62,11 +57,6 @@ def is_code(path: str, implementation: Iterable[str]) -> bool:
     return is_among(path, implementation) and not is_test
 
 
-def is_byproduct(path: Path) -> bool:
-    """Return whether a path lies in a cache or a hidden folder, or is hidden itself."""
-    return any(map(is_aside, path.parts))
-
-
 def is_aside(name: str) -> bool:
     """Return whether a name is that of a cache, or hidden."""
     return name == "__pycache__" or name.startswith(".") or name.endswith(".pyc")
@@ -79,7 +69,11 @@ def near(path: Path) -> Path:
 
 def import_roots(task: Task, context: Context) -> list[Path]:
     """Return the root, `src` where there is one, and the folders that hold the implementation's packages."""
-    return [path for path in dict.fromkeys(_roots(task, context)) if path.is_relative_to(context.root)]
+    root = context.root
+    entries = [root / entry for entry in task.implementation]
+    packages = [package_root(path / "__init__.py" if path.is_dir() else path) for path in entries]
+    beside = [root / "src"] if (root / "src").is_dir() else []
+    return [path for path in dict.fromkeys((root, *beside, *packages)) if path.is_relative_to(root)]
 
 
 def package_root(path: Path) -> Path:
@@ -94,15 +88,6 @@ def module_name(path: Path, root: Path | None = None) -> str:
     """Return the dotted name by which a file is imported from a folder: the one above its packages by default."""
     parts = path.relative_to(root or package_root(path)).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _roots(task: Task, context: Context) -> Iterator[Path]:
-    yield context.root
-    if (context.root / "src").is_dir():
-        yield context.root / "src"
-    for entry in task.implementation:
-        path = context.root / entry
-        yield package_root(path / "__init__.py" if path.is_dir() else path)
 
 
 def packages_of(path: Path) -> set[str]:
@@ -124,18 +109,11 @@ LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}
 
 
 def of_its_sources(root: Path) -> None:
-    """Remove bytecode older than its source: Python tells the two apart by second and size alone."""
-    for path in outdated(root):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def outdated(root: Path) -> Iterator[Path]:
-    """Yield the bytecode whose source was written later; nobody can set the time at which a file was changed."""
+    """Remove bytecode whose source was changed later: Python tells the two apart by second and size alone."""
     for here, folders, names in os.walk(root):
         for path in (Path(here, name) for name in names if Path(here).name == "__pycache__" and name.endswith(".pyc")):
             source = path.parent.with_name(f"{path.name.partition('.')[0]}.py")
             with suppress(OSError):
                 if source.stat().st_ctime_ns > path.stat().st_ctime_ns:
-                    yield path
+                    path.unlink(missing_ok=True)
         folders[:] = [name for name in folders if name not in LEFT_OUT]

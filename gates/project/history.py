@@ -67,16 +67,9 @@ class History:
         done = run_git(self._root, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         return done.stdout.decode().strip() or None if done.returncode == 0 else None
 
-    def merge_base(self, one: str, other: str) -> str | None:
-        """Return the commit that two commits part from, or `None` where they have none."""
-        done = run_git(self._root, "merge-base", one, other)
-        lines = done.stdout.decode().split()
-        return lines[0] if done.returncode == 0 and lines else None
-
-    @property
-    def shallow(self) -> bool:
-        """Return whether the history is cut off."""
-        return run_git(self._root, "rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+    def tell(self, *words: str) -> str:
+        """Return the first line that git says, or nothing."""
+        return (run_git(self._root, *words).stdout.decode().splitlines() or [""])[0]
 
     @cached_property
     def top(self) -> Path:
@@ -227,11 +220,13 @@ def base_of(history: History, asked: str | None) -> Base:
     if head is None:
         raise EvidenceUnavailable("the repository has no commit yet, so there is no earlier bar")
     name, tip = _tip(history, asked)
-    base = history.merge_base(head, tip)
-    if base is None:
-        cut = "the history is shallow" if history.shallow else "they have no common commit"
+    base = history.tell("merge-base", head, tip)
+    is_alone = base == head and name == "HEAD"
+    is_shallow = (not base or is_alone) and history.tell("rev-parse", "--is-shallow-repository") == "true"
+    if not base:
+        cut = "the history is shallow" if is_shallow else "they have no common commit"
         raise EvidenceUnavailable(f"HEAD and {name} have no merge base: {cut}; {REMEDY}")
-    if base == head and name == "HEAD" and history.shallow:  # where it came from is not here
+    if is_alone and is_shallow:  # where it came from is not here
         raise EvidenceUnavailable(f"the history is shallow and lacks what came before HEAD; {REMEDY}")
     return Base(name, base)
 

@@ -48,10 +48,7 @@ def found_at(root: Path, revision: str, option: str) -> tuple[History, str]:
 
 @contextmanager
 def judging(root: Path, settings: Settings, revision: str | None, *more: str) -> Iterator[Policy]:
-    """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`.
-
-    Raises `UsageError` where it cannot be had.
-    """
+    """Yield the policy that judges: the project's own, or that of a revision, laid out with what lies under `more`."""
     if revision is None:
         yield Policy(root, settings, "")
         return
@@ -60,10 +57,17 @@ def judging(root: Path, settings: Settings, revision: str | None, *more: str) ->
     with tempfile.TemporaryDirectory(prefix="gates-policy-") as folder:
         home = Path(folder).resolve()
         _lay_out(history, {SETTINGS: tree[SETTINGS]} if SETTINGS in tree else {}, home)
-        settings = _settings(home, revision)
+        try:
+            settings = config.load(home)
+        except UsageError as error:
+            raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error
         named = (settings.tasks, settings.rules, TEMPLATES, *more)
         folders = tuple(PurePosixPath(each).as_posix() for each in named)
-        _lay_out(history, _policy_of(history, commit, revision, folders), home)
+        for path in folders:
+            if path in tree and not tree[path].plain:
+                why = "is a link or a submodule there, which is not followed"
+                raise UsageError(f"--policy-from {revision}: {path} {why}")
+        _lay_out(history, {path: blob for path, blob in tree.items() if blob.plain and is_among(path, folders)}, home)
         yield Policy(home, settings, printable(f"{revision} ({commit[:12]})"))
 
 
@@ -93,16 +97,6 @@ def task_at_base(name: str, path_now: str, root: Path, commit: str) -> TaskAtBas
         return TaskAtBase(None, Settings(), f"{said} (at the base)")
 
 
-def _policy_of(history: History, commit: str, revision: str, folders: tuple[str, ...]) -> dict[str, Blob]:
-    """Return the policy's files; a link is none, and a folder that is one is said to be none."""
-    tree = {path: blob for path, blob in history.tree(commit).items() if ".." not in path.split("/")}
-    found = {path: blob for path, blob in tree.items() if is_among(path, folders)}
-    for path in folders:
-        if path in found and not found[path].plain:
-            raise UsageError(f"--policy-from {revision}: {path} is a link or a submodule there, which is not followed")
-    return {path: blob for path, blob in found.items() if blob.plain}
-
-
 def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:
     """Write files where they lie in the revision; a link, or a file too large for any policy, is left out."""
     try:
@@ -114,10 +108,3 @@ def _lay_out(history: History, blobs: dict[str, Blob], home: Path) -> None:
             target = home / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(contents[blob.oid])
-
-
-def _settings(home: Path, revision: str) -> Settings:
-    try:
-        return config.load(home)
-    except UsageError as error:
-        raise UsageError(f"at {revision}: {str(error).replace(f'{home}/', '')}") from error

@@ -8,7 +8,7 @@ from gates.check import About
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.model import Finding, Location, Revision, as_rules
-from gates.project.files import holds_a_file, is_byproduct
+from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.task.yaml_source import meant
 
@@ -19,7 +19,7 @@ GLOB = frozenset("*?[")
 def leads_nowhere(path: str, root: Path) -> str:
     """Return why a path leads to no file, with what may have been meant; nothing where it leads to one."""
     head = path.split("::")[0]
-    if holds_a_file(root / head):
+    if files_of((head,), root):
         return ""
     if (root / head).is_dir():
         return "that folder has no file"
@@ -30,7 +30,7 @@ def leads_nowhere(path: str, root: Path) -> str:
 def _near(path: Path, root: Path) -> str:
     """Return `; did you mean 'pkg/more.py'?` where something beside a path, or beside its folder, is called like it."""
     wanted = next(each for each in (path, *path.parents) if each.parent.is_dir())
-    beside = [each.name for each in wanted.parent.iterdir() if not is_byproduct(Path(each.name))]
+    beside = [each.name for each in wanted.parent.iterdir() if not is_aside(each.name)]
     hint = meant(wanted.name, beside)
     if not hint or not wanted.is_relative_to(root):
         return ""

@@ -108,10 +108,7 @@ class Bench:
             self._looked.restore()
 
     def env(self, root: Path) -> dict[str, str]:
-        """Return what the environment of a copy has: variables that name places of the project name its places.
-
-        Modules are imported from it before all that is installed.
-        """
+        """Return what the environment of a copy has: its own places, from which modules are imported first."""
         roots = [str(path) for path in import_roots(self._task, replace(self.look, root=root))]
         paths = process.joined_paths(os.pathsep.join([str(self._plugin), *roots]))
         return relocated({**process.environment(), "PYTHONPATH": paths}, self._root, root)

@@ -184,11 +184,13 @@ class _Trial:
         if why or not tries:
             spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
             return _Subject(told.model_copy(update=spared), file)
-        inside = [_inside(file, node) for node in {function for each in tries for function in each.functions}]
+        inside = [_inside(file, node) for node in {function for each in tries for function in each.ends}]
         if inside and not told.promise and all(baseline.at_import(place, own) for place in inside):
             tries = [replace(each, always=True) for each in tries]
         asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
-        tests = [test for test in sorted(own, key=lambda test: _pace(baseline.seconds.get(test, 0))) if test in asking]
+        # roughly by how slow they are: the order must not be another one with each run
+        paced = sorted(own, key=lambda test: sum(baseline.seconds.get(test, 0) > limit for limit in SLOW_S))
+        tests = [test for test in paced if test in asking]
         facts = {"tests": len(tests), "exchanged": not inside}
         return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
 
@@ -229,7 +231,7 @@ class _Trial:
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
         """Yield functions whose kind of result a test must tell, each by its key, and a test that runs it."""
-        for function in {function for each in subject.tries for function in each.functions if is_heard(function)}:
+        for function in {function for each in subject.tries for function in each.ends if is_heard(function)}:
             found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
             yield from ((key_of(subject.file, function), test) for test in found[:1])
 
@@ -248,18 +250,10 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
-def _pace(seconds: float) -> int:
-    """Return how slow a test is, roughly: the order must not be another one with each run."""
-    return sum(seconds > limit for limit in SLOW_S)
-
-
 def _each(
     subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told], idle: set[tuple[str, str]]
 ) -> Iterator[AskedTest]:
-    """Say of each test function of some subjects whether it noticed that code of the criterion did something else.
-
-    Those that are `idle` run none of it.
-    """
+    """Say of each test function whether it noticed that code did something else; the `idle` run none of it."""
     noticed, missed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}, {*idle}
     for line in lines:
         noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}

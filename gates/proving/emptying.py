@@ -8,12 +8,12 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gates.child.trying.values import KINDS
 from gates.code.meanings import is_stub, last_name
-from gates.code.syntax import own_nodes
+from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
 from gates.proving.source import Text, is_docstring, is_none
 
@@ -38,36 +38,25 @@ MARK = "{mark}"
 
 @dataclass(frozen=True)
 class Emptying:
-    """Functions whose bodies are taken away together, and which of two values each gives back then, or a `given` one.
+    """Functions whose bodies are taken away together, each with the statements that it ends with instead.
 
     They are empty `always`, or only where no module of the implementation is being imported. What is no function are
     `parts` of a file, each with what is put there; `{mark}` in it leaves a mark.
     """
 
-    functions: tuple[Function, ...] = ()
-    turn: int = 0
-    given: str = ""
-    always: bool = False
+    ends: Mapping[Function, str] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    always: bool = False
 
     def text(self, file: Text, mark: Path, places: Sequence[str]) -> str:
-        """Return a file's text with what is put there, which leaves a mark."""
+        """Return a file's text with what is put there, which leaves a mark when it is called.
+
+        What modules at these places of the project call while they are imported finds the functions as they were.
+        """
         if self.parts:
             return file.with_parts(*((node, text.replace(MARK, marking(mark))) for node, text in self.parts))
-        given = f"return {self.given}" if self.given else ""
-        ends = {function: given or _end(file, function, self.turn) for function in self.functions}
-        if self.always:
-            return file.with_heads({function: f"{marking(mark)}; {end}" for function, end in ends.items()})
-        return headed(file, ends, mark, places)
-
-
-def headed(file: Text, ends: Mapping[Function, str], mark: Path, places: Sequence[str]) -> str:
-    """Return a file's text with functions that leave a mark when they are called, and then do something else.
-
-    What modules at these places of the project call while they are imported finds the functions as they were.
-    """
-    marked, importing = marking(mark), IMPORTING.format(file=file.path, places=(*places,))
-    return file.with_heads({function: f"if not {importing}: {marked}; {end}" for function, end in ends.items()})
+        unless = "" if self.always else f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
+        return file.with_heads({each: f"{unless}{marking(mark)}; {end}" for each, end in self.ends.items()})
 
 
 def marking(mark: Path) -> str:
@@ -98,7 +87,7 @@ def _end(file: Text, function: Function, turn: int) -> str:
 
 def key_of(file: Text, function: Function) -> str:
     """Return what tells a function from all others."""
-    return f"{file.path}:{_first(function)}"
+    return f"{file.path}:{first_line(function)}"
 
 
 def is_heard(function: Function) -> bool:
@@ -138,7 +127,7 @@ def is_called_anew(function: Function) -> bool:
 
 def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[Function]:
     """Return the functions of a symbol that have a body, of a class its methods; without one those that hold lines."""
-    return list(dict.fromkeys(each for emptying in emptyings(file, places, symbol) for each in emptying.functions))
+    return list(dict.fromkeys(each for emptying in emptyings(file, places, symbol) for each in emptying.ends))
 
 
 def makes_unseen(file: Text, place: Location, name: str) -> bool:
@@ -157,13 +146,13 @@ def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> lis
     found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
     listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
-    acting = tuple(each for each in listed if each.name not in MAKES or each in found)
-    tries = [Emptying(acting)]
-    if any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
-        tries.append(Emptying(acting, 1))
+    acting = [each for each in listed if each.name not in MAKES or each in found]
+    tries = [{each: _end(file, each, turn) for each in acting} for turn in (0, 1)]
+    if not any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
+        del tries[1]
     if len(listed) > len(acting):
-        tries.append(Emptying(tuple(listed)))
-    return [each for each in tries if each.functions]
+        tries.append({each: _end(file, each, 0) for each in listed})
+    return [Emptying(ends) for ends in tries if ends]
 
 
 def exchanges(file: Text, places: Sequence[Location], symbol: str) -> list[Emptying]:
@@ -193,10 +182,10 @@ def promises(file: Text, place: Location, symbol: str) -> list[Emptying]:
     """
     for node in defined(file.tree, place, symbol):
         methods = node.body if isinstance(node, ast.ClassDef) else [node]
-        acting = tuple(each for each in methods if isinstance(each, Function) and each.name not in MAKES)
+        acting = [each for each in methods if isinstance(each, Function) and each.name not in MAKES]
         if isinstance(node, ast.ClassDef) and all(_is_abstract(each, node) for each in acting):
             return [_without(node)]
-        return [Emptying(acting, given="...")]
+        return [Emptying(dict.fromkeys(acting, "return ..."))]
     return []
 
 
@@ -215,18 +204,18 @@ def defined(tree: ast.Module, place: Location, name: str) -> Iterator[Function |
     """Yield the definitions of a symbol in its lines: by its name, or what begins there where it has another."""
     first, last = place.line or 1, place.last_line or place.line or 1
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
-    within = [node for node in nodes if first <= _first(node) and (node.end_lineno or 0) <= last]
+    within = [node for node in nodes if first <= first_line(node) and (node.end_lineno or 0) <= last]
     named = [node for node in within if node.name == re.split(r"[.:]", name)[-1]]
     if named and isinstance(named[0], ast.ClassDef):
         named = named[:1]
-    yield from named or [node for node in within if _first(node) == first][:1]
+    yield from named or [node for node in within if first_line(node) == first][:1]
 
 
 def _holding(tree: ast.Module, place: Location) -> list[Function]:
     """Return the innermost function that holds a line, if one does."""
     line, functions = place.line or 0, [node for node in ast.walk(tree) if isinstance(node, Function)]
-    around = [node for node in functions if _first(node) <= line <= (node.end_lineno or 0)]
-    return [max(around, key=_first)] if around else []
+    around = [node for node in functions if first_line(node) <= line <= (node.end_lineno or 0)]
+    return [max(around, key=first_line)] if around else []
 
 
 def _assignments(tree: ast.Module, place: Location, name: str) -> Iterator[ast.Assign | ast.AnnAssign]:
@@ -236,10 +225,6 @@ def _assignments(tree: ast.Module, place: Location, name: str) -> Iterator[ast.A
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if [getattr(target, "id", "") for target in targets] == [name]:
                 yield node
-
-
-def _first(node: Function | ast.ClassDef) -> int:
-    return min((each.lineno for each in node.decorator_list), default=node.lineno)
 
 
 def _is_empty(node: Function) -> bool:

@@ -3,6 +3,7 @@
 import ast
 import difflib
 import hashlib
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,8 +18,7 @@ from gates.code.meanings import last_name
 from gates.code.syntax import constant_truth, live_nodes
 from gates.model import Location
 
-LOGS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log"}
-LOGGERS = {"logging", "logger", "log", "_log", "_logger", "LOG", "LOGGER", "warnings"}
+LOG = re.compile(r"print|(_?log(ger)?|logging|warnings)\.(debug|info|warn(ing)?|error|exception|critical|log)", re.I)
 TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 CONTEXT = 2
 Node = ast.expr | ast.stmt
@@ -114,13 +114,8 @@ def is_log(node: ast.AST) -> bool:
     """Return whether a call only tells somebody something."""
     if not isinstance(node, ast.Call):
         return False
-    if isinstance(node.func, ast.Name):
-        return node.func.id == "print"
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in LOGS:
-        return False
-    owner = node.func.value
-    name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
-    return name in LOGGERS
+    owner = f"{last_name(node.func.value)}." if isinstance(node.func, ast.Attribute) else ""
+    return LOG.fullmatch(f"{owner}{last_name(node.func)}") is not None
 
 
 def is_docstring(node: ast.AST) -> bool:

@@ -1,30 +1,21 @@
 """The loader of code rules: one YAML file a rule, everything wrong in one said with its place."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from gates import rules as shipped_rules
 from gates.errors import UsageError
-from gates.scan.rule import Constraint, EventForm, OrderForm, Rule, RuleError, RuleForm, Vocabulary, compiled
+from gates.scan.rule import Rule, RuleError, RuleForm, Vocabulary, compiled
 from gates.task import yaml_source
-from gates.task.yaml_source import Document, Problem, SourceError, did_you_mean
+from gates.task.yaml_source import Problem, SourceError, did_you_mean, problem_of
 
 SUFFIXES = (".yaml", ".yml")
 EVENTS = "_events"
 SHIPPED = Path(shipped_rules.__path__[0])
-MEMBER = re.compile(r"<\w+\.\w+: ('[^']*')>")  # how pydantic shows one of an enumeration
-KEYS = {
-    "where": sorted(Constraint.model_fields),
-    "events": sorted(EventForm.model_fields),
-    "never": sorted(OrderForm.model_fields),
-    "always": sorted(OrderForm.model_fields),
-}
 NO_KEY = {  # any more, and what replaces it
     "require": "write 'inside: {pattern: module, not_has: ...}', and 'kept' for where it is there",
     "scope": "write 'not (... | turn)' in the order",
@@ -32,7 +23,6 @@ NO_KEY = {  # any more, and what replaces it
     "is": "write 'type', or a pattern with the name",
     "from": "write a pattern of what makes it",
 }
-OF_AN_ORDER = OrderForm.model_fields.keys() - RuleForm.model_fields.keys()
 
 
 def load_rules(folder: Path | None = None, root: Path | None = None) -> dict[str, Rule]:
@@ -105,11 +95,12 @@ def load(path: Path, root: Path, vocabularies: Iterable[Path], known: dict[str, 
     try:
         form = RuleForm.model_validate(document.value)
     except ValidationError as error:
-        raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
+        wrong = [problem_of(item, document, RuleForm, NO_KEY) for item in error.errors()]
+        raise SourceError(shown, document.text, wrong) from error
     try:
         rule = compiled(form, shown, shared)
     except RuleError as error:
-        place = document.place(_written(error.key, document))
+        place = document.place(document.written(error.key))
         raise SourceError(shown, document.text, [Problem(*place, str(error))]) from error
     places = {key: f"{shown}:{line}:{column}" for key, (line, column) in document.places.items()}
     return replace(rule, places=places, own=path.parent != SHIPPED)
@@ -125,43 +116,12 @@ def vocabulary(name: str, folders: tuple[Path, ...], root: Path) -> Vocabulary:
     try:
         return TypeAdapter(Vocabulary).validate_python(document.value)
     except ValidationError as error:
-        raise SourceError(shown, document.text, [_problem(item, document) for item in error.errors()]) from error
+        wrong = [problem_of(item, document, Vocabulary, NO_KEY) for item in error.errors()]
+        raise SourceError(shown, document.text, wrong) from error
 
 
 def _shown(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _written(key: yaml_source.Key, document: Document) -> yaml_source.Key:
-    """Return the key as it stands in the file, where a single value may stand for a list of one."""
-    found: yaml_source.Key = ()
-    for part in key:
-        if (*found, part) in document.places:
-            found = (*found, part)
-    return found
-
-
-def _problem(error: ErrorDetails, document: Document) -> Problem:
-    raw = tuple(part for part in error["loc"] if part != "own")
-    key = _written(raw, document)
-    name = str(raw[-1]) if raw else "rule"
-    if error["type"] == "extra_forbidden":
-        place = document.keys.get(raw) or document.key_place(key)
-        if len(raw) == 1 and name in OF_AN_ORDER:
-            shown = "order: ..." if name == "order" else f"order: ..., {name}: ..."
-            return Problem(*place, f"{name!r} is no key of a rule but of an order: never: {{{shown}}}")
-        if name in NO_KEY:
-            return Problem(*place, f"{name!r} is gone: {NO_KEY[name]}")
-        known = KEYS.get(str(raw[0])) if len(raw) > 2 else None
-        fields = known or [field.alias or key for key, field in RuleForm.model_fields.items()]
-        return Problem(*place, f"unknown key {name!r}{did_you_mean(name, fields)}")
-    if error["type"] == "missing":
-        return Problem(*document.place(key), f"missing key {name!r} of a code rule")
-    if error["type"] == "value_error":
-        return Problem(*document.place(key), str(error["ctx"]["error"]))
-    found = f", found {error['input']!r:.80}" if isinstance(error["input"], str) else ""
-    message = MEMBER.sub(r"\1", error["msg"]).replace("Input should be", "expected").replace("valid tuple", "list")
-    return Problem(*document.place(key), f"{name}: {message[0].lower()}{message[1:]}{found}")
 
 
 def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:

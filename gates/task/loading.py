@@ -4,21 +4,17 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import get_args, get_origin
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from gates.config import Project
 from gates.errors import UsageError
-from gates.model import Model
 from gates.task import yaml_source
 from gates.task.task import TASK_ID, Measure, Spot, Task
-from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, meant
+from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, problem_of
 from gates.words import printable
 
 SUFFIXES = (".yaml", ".yml")
-PAIRS = {"ratio", "reduction", "difference"}
 SPOTTED = ("implementation", "tests", "rules")
 GONE = {  # keys that a task had once, and what answers in their place
     "claims": "run `gates audit REPORT --task TASK`, which ends with 1 where a claim is contradicted",
@@ -32,12 +28,6 @@ GONE = {  # keys that a task had once, and what answers in their place
     "recorded_tests": "name what trains under 'training_steps': {call: ..., needs: [overflow], criteria: [...]}",
     "scaling.exponent.at_least": "say how fast a step may grow, with 'at_most'",
     "regressions": "write a criterion with measures: {from: ..., ratio: [now, base], of: ..., at_most: 2}",
-}
-FORMS = {
-    "symbol": "'package.module:Name' or 'package.module:Class.method'",
-    "id": "a letter, then letters, digits, '.', '_' or '-'",
-    "text": "some text",
-    "title": "some text",
 }
 
 
@@ -57,7 +47,9 @@ def load(path: Path, root: Path) -> Task:
         task = Task.model_validate({**document.value, **own})
     except ValidationError as error:
         wrong = [item for item in error.errors() if item["type"] != "too_short" or not item["input"]]
-        problems += [_problem(item, document) for item in wrong]  # a list is not empty because its entries are wrong
+        problems += [
+            problem_of(item, document, Task, GONE) for item in wrong
+        ]  # a list is not empty because its entries are wrong
         raise SourceError(shown_as, document.text, problems) from error
     problems += _loose(task, document)
     if problems:
@@ -84,10 +76,7 @@ def load_all(project: Project) -> tuple[list[Task], list[str]]:
 
 
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
-    """Return the task file of an id (or the file itself, where a path is given); a file without an id has its name.
-
-    Raise `UsageError` where there is none, and where two files have the id.
-    """
+    """Return the task file of an id, or of a path; raise `UsageError` where there is none, or two have the id."""
     ids = {path: _declared_id(path) or path.stem for path in task_files(tasks_dir)}
     if task_id.endswith(SUFFIXES) or "/" in task_id:
         path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
@@ -142,48 +131,6 @@ def _spots(document: Document) -> Iterator[Spot]:
                 yield key, word, *document.place((key, i))
 
 
-def _problem(error: ErrorDetails, document: Document) -> Problem:
-    """Turn one complaint of pydantic into a place and a line for people."""
-    raw: tuple[str | int, ...] = tuple(error["loc"])
-    key = tuple(part for i, part in enumerate(raw) if {raw[: i + 1]} & {*document.places, *document.keys})
-    found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
-    kind = error["type"]
-    pair = next((raw[: i + 1] for i, part in enumerate(raw) if part in PAIRS), None)
-    if pair and kind in {"missing", "too_long", "tuple_type"}:
-        return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
-    if kind == "extra_forbidden":
-        name = str(raw[-1])
-        replaced = GONE.get(".".join(part for part in raw if isinstance(part, str)))
-        gone = f"{name!r} is gone: {replaced}" if replaced else ""
-        hint = f"unknown key {raw[-1]!r}{did_you_mean(name, known_keys(raw[:-1]))}"
-        return Problem(*document.key_place(raw), gone or hint)
-    if kind == "reserved":
-        return Problem(*document.key_place((*raw, "line")), error["msg"])
-    if kind == "missing":
-        return Problem(*document.place(raw[:-1]), f"missing key {raw[-1]!r} in {_what(raw[:-1])}")
-    if kind in {"too_short", "string_too_short"}:
-        wanted = "some text" if kind == "string_too_short" else "at least one entry"
-        return Problem(*document.key_place(key), f"{raw[-1]!r} is empty, expected {wanted}")
-    if kind == "string_pattern_mismatch":
-        form = FORMS.get(str(key[-1]), f"a name that matches {error['ctx']['pattern']}")
-        return Problem(*document.place(key), f"{_what(key)}: expected {form}{found}")
-    if kind in {"enum", "literal_error"}:
-        words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        hint = meant(str(error["input"]), words)
-        return Problem(*document.place(key), f"expected {error['ctx']['expected']}{found}{hint}")
-    if kind == "value_error":
-        return Problem(*document.place(key), str(error["ctx"]["error"]))
-    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
-    empty = ", found nothing" if error["input"] is None else ""
-    return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
-
-
-def _what(key: Key) -> str:
-    """Return a key path in words, such as `criteria[2].measures[0]`."""
-    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
-    return words.lstrip(".") or "the task"
-
-
 def _loose(task: Task, document: Document) -> Iterator[Problem]:
     """Refuse two of one id, and references to criteria, measurements and arms that the file does not have."""
     criteria, arms = [one.id for one in task.criteria], {one.id: list(one.arms) for one in task.measurements}
@@ -223,29 +170,3 @@ def _loose_measure(measure: Measure, known: dict[str, list[str]]) -> tuple[str, 
     loose = next((arm for arm in named if arms and arm not in arms), "")
     told = f"measurement {name!r} has no arm {loose!r}{did_you_mean(loose, arms)}" if loose else ""
     return "arm" if measure.against_base else measure.kind, told
-
-
-def known_keys(key: Key) -> list[str]:
-    """Return the keys that a mapping at this place may have."""
-    models: list[type[Model]] = [Task]
-    for name in key:
-        # a name that is no field is a key of a mapping, or one that pydantic gives to a member of a union
-        models = [found for model in models for found in _models_in(_fields(model).get(str(name)))] or models
-    return [name for model in models for name in _fields(model)]
-
-
-def _fields(model: type[Model]) -> dict[str, object]:
-    """Return the annotation of each key that a user may write."""
-    return {
-        field.alias or name: field.annotation
-        for name, field in model.model_fields.items()
-        if not isinstance(field.json_schema_extra, dict) or not field.json_schema_extra.get("readOnly")
-    }
-
-
-def _models_in(annotation: object) -> Iterator[type[Model]]:
-    """Yield the models that a value of a type may be, through lists, mappings and unions."""
-    if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, Model):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models_in(inner)

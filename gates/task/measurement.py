@@ -10,8 +10,6 @@ from gates.scan.pattern import Pattern, PatternError
 from gates.task.types import Callable, Command, InsidePath, Json, Located, Name, Seconds, Text
 from gates.words import called, in_shell
 
-TIMED = ("arms", "threads", "budget_s", "restarts", "pairs", "clock", "same_result")
-
 
 class Arm(Located):
     """One of the things that are compared, in a process of its own.
@@ -21,18 +19,12 @@ class Arm(Located):
     of them makes the measurement one of a device.
     """
 
+    one_of = (("call", "run", "time"),)
+    along = (("call", "args"),)
     call: Callable | None = None
     args: tuple[Json, ...] = ()
     run: Command | None = None
     time: Command | None = None
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if sum(way is not None for way in (self.call, self.run, self.time)) != 1:
-            raise ValueError("expected exactly one of 'call', 'run' and 'time'")
-        if self.args and not self.call:
-            raise ValueError("'args' goes with 'call', not with 'run' or 'time'")
-        return self
 
     @property
     def name(self) -> str:
@@ -58,6 +50,8 @@ class Measurement(Located):
     is timed against a second copy of itself.
     """
 
+    one_of = (("run", "arms"),)
+    along = (("run", "smoke", "read"), ("arms", "threads", "pairs", "clock", "same_result"))
     id: Name
     run: Command | None = None
     build: Command | None = None
@@ -74,18 +68,10 @@ class Measurement(Located):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if (self.run is None) == (not self.arms):
-            raise ValueError("expected either 'run' or 'arms'")
         if self.run and not any("{out}" in word for word in self.run):
             raise ValueError("expected '{out}' in 'run': the file that the samples are written to")
-        repeated = {"restarts", "budget_s"} if self.read != "samples" else set()
-        astray = [name for name in TIMED[1:] if name in self.model_fields_set - repeated] if self.run else []
-        if astray:
-            raise ValueError(f"{astray[0]!r} goes with 'arms', not with 'run'")
-        if self.arms and self.smoke:
-            raise ValueError("'smoke' goes with 'run', not with 'arms': the gate itself takes less of those")
-        if self.arms and "read" in self.model_fields_set:
-            raise ValueError("'read' goes with 'run', not with 'arms'")
+        if self.run and self.read == "samples" and (astray := sorted({"budget_s", "restarts"} & self.model_fields_set)):
+            raise ValueError(f"{astray[0]!r} goes with 'arms', or with 'read'")
         return self
 
     @property
@@ -113,23 +99,14 @@ class CodeBinding(Located):
     must fit live code of the implementation, or of the file or folder `in`, in `at_least` so many places.
     """
 
+    one_of = (("symbol", "pattern", "rule"),)
+    along = (("symbol", "uses"), ("pattern", "in_", "at_least"))
     symbol: Symbol | None = None
     uses: tuple[Used, ...] = ()
     rule: Name | None = None
     pattern: Annotated[Text, AfterValidator(_pattern)] | None = None
     in_: InsidePath | None = Field(default=None, alias="in")
     at_least: int = Field(default=1, ge=1)
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if sum(part is not None for part in (self.symbol, self.rule, self.pattern)) != 1:
-            raise ValueError("expected exactly one of 'symbol', 'pattern' and 'rule'")
-        if self.uses and not self.symbol:
-            raise ValueError("'uses' goes with 'symbol'")
-        for key, given in (("in", self.in_ is not None), ("at_least", self.at_least > 1)):
-            if given and not self.pattern:
-                raise ValueError(f"{key!r} goes with 'pattern'")
-        return self
 
     @property
     def name(self) -> str:

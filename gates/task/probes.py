@@ -139,6 +139,8 @@ class Concurrent(Part):
     shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"budget_s": 6.0}
 
+    one_of = (("call", "shared"),)
+    along = (("call", "each", "take"), ("shared", "use", "read", "times", "expected"))
     call: Callable | None = None
     args: tuple[Json, ...] = ()
     each: tuple[tuple[Json, ...], ...] = ()
@@ -157,16 +159,10 @@ class Concurrent(Part):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if (self.call is None) == (self.shared is None):
-            raise ValueError("expected either 'call' or 'shared'")
         if self.shared and not (self.use and self.read):
             raise ValueError(
                 "'shared' needs 'use', what each thread does with it, and 'read', what is asked of it then"
             )
-        own = ("use", "read", "times", "expected") if self.call else ("each", "take")
-        astray = [name for name in own if name in self.model_fields_set]
-        if astray:
-            raise ValueError(f"'{astray[0]}' goes with {'shared' if self.call else 'call'!r}")
         if self.each and {"args", "workers"} & self.model_fields_set:
             raise ValueError("'each' says what each is called with, and how many there are: no 'args', no 'workers'")
         if len(self.each) == 1:

@@ -33,6 +33,7 @@ class Measure(Located):
     The arms `base` and `now` are one arm of the measurement, named by `arm` where it has several, at the base and here.
     """
 
+    one_of = (KINDS, ("at_least", "at_most", "below"))
     from_: Name = Field(alias="from")
     of: Metric
     ratio: tuple[ArmName, ArmName] | None = None
@@ -49,10 +50,6 @@ class Measure(Located):
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
-        if sum(getattr(self, kind) is not None for kind in KINDS) != 1:
-            raise ValueError("expected exactly one of 'ratio', 'reduction', 'difference' and 'value'")
-        if sum(bound is not None for bound in (self.at_least, self.at_most, self.below)) != 1:
-            raise ValueError("expected exactly one of 'at_least', 'at_most' and 'below'")
         if self.ratio and (self.at_least or self.at_most or self.below or 0) <= 0:
             raise ValueError("a ratio is compared with a number above 0")
         if len(self.arms) == 2 and len(set(self.arms)) == 1:
@@ -118,18 +115,12 @@ class EntryPoint(Part):
     key: ClassVar[str] = "entry_points"
     shown: ClassVar[str] = "shown by an entry point, in the execution gate"
 
+    one_of = (("run", "call"),)
+    along = (("call", "args"),)
     run: Command | None = None
     call: Callable | None = None
     args: tuple[Json, ...] = ()
     timeout_s: Seconds | None = None
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Self:
-        if (self.run is None) == (self.call is None):
-            raise ValueError("expected either 'run' or 'call'")
-        if self.args and not self.call:
-            raise ValueError("'args' goes with 'call', not with 'run'")
-        return self
 
     @property
     def name(self) -> str:
@@ -226,10 +217,7 @@ else:
 
 
 def stands_beside(task: Task, criterion: Criterion, idle: Collection[object] = ()) -> str:
-    """Return, in words, what stands for a criterion beside tests by running or measuring something, or nothing.
-
-    Parts of the task that are known to be `idle` are left out.
-    """
+    """Return, in words, what stands for a criterion by being run or measured, but for what is `idle`; or nothing."""
     found = dict.fromkeys(part.key for part in task.shown_by(criterion) if part not in idle)
     names = [key.replace("_", " ") for key in [*found, *(["measures"] if criterion.measures else [])]]
     return joined(names)

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from gates.model import Model
 from gates.task.yaml_source import Table, as_json
-from gates.words import called
+from gates.words import called, joined
 
 
 def _inside(path: str) -> str:
@@ -32,8 +32,13 @@ Json = Annotated[JsonValue, BeforeValidator(as_json)]
 
 
 class Located(Model):
-    """A part of a task file that knows the line it stands in."""
+    """A part of a task file that knows the line it stands in.
 
+    One key of each group of `one_of` must be given; of a group of `along`, the others go with the first alone.
+    """
+
+    one_of: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    along: ClassVar[tuple[tuple[str, ...], ...]] = ()
     line: int = Field(default=1, ge=1, exclude=True, json_schema_extra={"readOnly": True})
 
     @model_validator(mode="before")
@@ -42,6 +47,17 @@ class Located(Model):
         if isinstance(data, Table) and "line" in data:
             raise PydanticCustomError("reserved", "unknown key 'line'")
         return {**data, "line": data.line} if isinstance(data, Table) else data
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for keys in self.one_of:
+            if sum(getattr(self, key) not in (None, (), {}) for key in keys) != 1:
+                raise ValueError(f"expected exactly one of {joined([repr(key) for key in keys])}")
+        for key, *others in self.along:
+            for name in () if getattr(self, key) else others:
+                if getattr(self, name) != type(self).model_fields[name].get_default():
+                    raise ValueError(f"{name.rstrip('_')!r} goes with {key!r}")
+        return self
 
 
 class Part(Located):

@@ -7,15 +7,18 @@ Duplicate keys, aliases, tags, and nesting beyond all sense are errors.
 
 import difflib
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_args, get_origin
 
 import yaml
+from pydantic_core import ErrorDetails
 
 from gates.errors import UsageError
+from gates.model import Model
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
@@ -71,6 +74,13 @@ class Document:
         while key not in self.places and key:
             key = key[:-1]
         return self.places.get(key, (1, 1))
+
+    def written(self, key: Iterable[str | int]) -> Key:
+        """Return a key as it stands in the file, without the parts that only a model has."""
+        found: Key = ()
+        for part in key:
+            found = (*found, part) if {(*found, part)} & {*self.places, *self.keys} else found
+        return found
 
     def key_place(self, key: Key) -> tuple[int, int]:
         """Return where the key itself is written, or else its value."""
@@ -219,3 +229,77 @@ def _shown(path: str, problem: Problem, lines: list[str]) -> str:
     start = max(0, problem.column - 60)
     text = "".join(c if c.isprintable() else " " for c in lines[problem.line - 1][start : start + 110])
     return f"{head}\n  {problem.line:>5} | {text}\n        | {' ' * (problem.column - 1 - start)}^"
+
+
+PAIRS = {"ratio", "reduction", "difference"}
+FORMS = {
+    "symbol": "'package.module:Name' or 'package.module:Class.method'",
+    "id": "a letter, then letters, digits, '.', '_' or '-'",
+    "text": "some text",
+    "title": "some text",
+}
+
+
+def problem_of(error: ErrorDetails, document: Document, model: type[Model], gone: Mapping[str, str]) -> Problem:
+    """Turn one complaint of pydantic about a file into a place and a line for people; `gone` are keys of old."""
+    raw, key, kind = tuple(error["loc"]), document.written(error["loc"]), error["type"]
+    found = f", found {error['input']!r:.80}" if isinstance(error["input"], (str, int, float)) else ""
+    pair = next((raw[: i + 1] for i, part in enumerate(raw) if part in PAIRS), None)
+    if pair and kind in {"missing", "too_long", "tuple_type"}:
+        return Problem(*document.place(pair), f"{_what(pair)}: expected two arms, such as [fp32, amp]")
+    if kind == "extra_forbidden":
+        name = str(raw[-1])
+        replaced = gone.get(".".join(part for part in raw if isinstance(part, str))) or gone.get(name)
+        unknown = f"unknown key {name!r}{did_you_mean(name, known_keys(model, raw[:-1]))}"
+        return Problem(*document.key_place(key), f"{name!r} is gone: {replaced}" if replaced else unknown)
+    if kind == "reserved":
+        return Problem(*document.key_place((*raw, "line")), error["msg"])
+    if kind == "missing":
+        return Problem(*document.place(key), f"missing key {raw[-1]!r} in {_what(document.written(raw[:-1]))}")
+    if kind in {"too_short", "string_too_short"}:
+        wanted = "some text" if kind == "string_too_short" else "at least one entry"
+        return Problem(*document.key_place(key), f"{raw[-1]!r} is empty, expected {wanted}")
+    if kind == "string_pattern_mismatch":
+        form = FORMS.get(str(key[-1]), f"a name that matches {error['ctx']['pattern']}")
+        return Problem(*document.place(key), f"{_what(key)}: expected {form}{found}")
+    if kind in {"enum", "literal_error"}:
+        expected = re.sub(r"<\w+\.\w+: ('[^']*')>", r"\1", error["ctx"]["expected"])  # of an enumeration its values
+        hint = meant(str(error["input"]), re.findall(r"'([^']*)'", expected))
+        return Problem(*document.place(key), f"expected {expected}{found}{hint}")
+    if kind == "value_error":
+        return Problem(*document.place(key), str(error["ctx"]["error"]))
+    message = error["msg"].replace("Input should be", "expected").replace("valid tuple", "list")
+    empty = ", found nothing" if error["input"] is None else ""
+    return Problem(*document.place(key), f"{_what(key)}: {message[0].lower()}{message[1:]}{found}{empty}")
+
+
+def _what(key: Key) -> str:
+    """Return a key path in words, such as `criteria[2].measures[0]`."""
+    words = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key)
+    return words.lstrip(".") or "the file"
+
+
+def known_keys(model: type[Model], key: Key) -> list[str]:
+    """Return the keys that a mapping at a place of a model may have."""
+    models = [model]
+    for name in key:
+        # a name that is no field is a key of a mapping, or one that pydantic gives to a member of a union
+        models = [found for each in models for found in _models_in(_fields(each).get(str(name)))] or models
+    return [name for each in models for name in _fields(each)]
+
+
+def _fields(model: type[Model]) -> dict[str, object]:
+    """Return the annotation of each key that a user may write."""
+    return {
+        field.alias or name: field.annotation
+        for name, field in model.model_fields.items()
+        if not isinstance(field.json_schema_extra, dict) or not field.json_schema_extra.get("readOnly")
+    }
+
+
+def _models_in(annotation: object) -> Iterator[type[Model]]:
+    """Yield the models that a value of a type may be, through lists, mappings and unions."""
+    if isinstance(annotation, type) and not get_origin(annotation) and issubclass(annotation, Model):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

@@ -8,7 +8,7 @@ import pytest
 from bar import committed, git
 from building import LIGHT, TASK_FILE, a_context, a_project, a_task, every_finding, gates, result, written
 
-from gates.evidence.lines.traced import ImportedCode, is_version_file
+from gates.evidence.lines.traced import ImportedCode
 
 CORE = "from pkg.table import TWO\n\n\ndef double(x: float) -> float:\n    return TWO * x\n"
 TABLE = "TWO = 2\n"
@@ -100,25 +100,12 @@ def test_installed_packages_compiled_modules_and_submodules_are_not_looked_for_i
     (root / "linked").symlink_to("real")
     written(root, {"real/b.py": ""})
     committed(root)
-    written(root, {"c.py": ""})
-    seen = imported(root, "a.py", "c.py", "lib/inside.py", "linked/b.py", ".venv/lib/site-packages/d.py", "e.so")
+    written(root, {"c.py": "", "_version.py": ""})
+    seen = imported(
+        root, "a.py", "c.py", "_version.py", "lib/inside.py", "linked/b.py", ".venv/lib/site-packages/d.py", "e.so"
+    )
     assert seen.strays == ("c.py",)
 
 
 def test_project_without_a_commit_has_no_strays(tmp_path: Path) -> None:
     assert imported(written(tmp_path, {"a.py": ""}), "a.py").strays == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("_version.py", BY_SETUPTOOLS_SCM, True),
-        ("version.py", "__version__ = '1'\ngit_revision: str | None = None\n", True),
-        ("table.py", BY_SETUPTOOLS_SCM, False),
-        ("_version.py", f"{BY_SETUPTOOLS_SCM}version = open('v').read()\n", False),
-        ("_version.py", f"{BY_SETUPTOOLS_SCM}def version(): return 2\n", False),
-        ("_version.py", "(", False),
-    ],
-)
-def test_version_file_does_nothing(name: str, text: str, expected: bool, tmp_path: Path) -> None:
-    assert is_version_file(written(tmp_path, {name: text}) / name) is expected

@@ -146,8 +146,8 @@ def test_a_project_without_torch_is_gated_by_the_time_of_a_command(tmp_path: Pat
         (("time: [", "tiem: ["), "unknown key 'tiem'; did you mean 'time'?"),
         (('time: [python, -c, "import pkg.core"]', "call: a:b, run: [x]"), "exactly one of 'call', 'run' and 'time'"),
         (("pairs: 6", "read: pyperf"), "'read' goes with 'run'"),
-        (("pairs: 6", 'run: [x, "{out}"]'), "expected either 'run' or 'arms'"),
-        (("arms: {own: ", "arms: {}  # "), "expected either 'run' or 'arms'"),
+        (("pairs: 6", 'run: [x, "{out}"]'), "expected exactly one of 'run' and 'arms'"),
+        (("arms: {own: ", "arms: {}  # "), "expected exactly one of 'run' and 'arms'"),
         (("pairs: 6", "clock: sun"), "expected 'wall', 'cpu' or 'either', found 'sun'"),
     ],
 )

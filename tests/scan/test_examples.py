@@ -45,7 +45,7 @@ def test_rule_that_does_not_keep_its_examples_is_refused(
 
 def test_severity_that_there_is_not_is_answered_with_those_that_there_are(tmp_path: Path) -> None:
     written(tmp_path, {"gates-rules/mine.yaml": f"id: mine\n{WORDS.replace('high', 'huge')}pattern: f()\n{GOOD}{BAD}"})
-    with pytest.raises(UsageError, match="severity: expected 'critical', 'high', 'medium' or 'low', found 'huge'"):
+    with pytest.raises(UsageError, match="expected 'critical', 'high', 'medium' or 'low', found 'huge'"):
         check_rules(tmp_path / "gates-rules", tmp_path)
 
 

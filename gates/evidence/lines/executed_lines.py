@@ -15,7 +15,7 @@ from gates.check import Evidence
 from gates.code.meanings import PLAIN, is_hollow, last_name
 from gates.code.sources import Sources
 from gates.code.symbols import Resolver
-from gates.code.syntax import SourceModule, live_statements
+from gates.code.syntax import SourceModule, first_line, live_statements
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.traced import FOLDER, TEST, Traced
@@ -69,8 +69,8 @@ def _function(node: Function, path: str, owner: str, ran: Collection[int], *, pu
     promise = not rest or is_hollow(node) or any("abstract" in name for name in decorators)
     public = public and not is_private(node.name) and not promise
     last = node.end_lineno or node.lineno
-    first = min(map(_first_line, rest), default=last)
-    defined = not ran or any(line in ran for line in range(_first_line(node), max(first, node.lineno + 1)))
+    first = min(map(first_line, rest), default=last)
+    defined = not ran or any(line in ran for line in range(first_line(node), max(first, node.lineno + 1)))
     return FunctionLines(
         name=owner + node.name,
         location=Location(path=path, line=node.lineno, last_line=last),
@@ -79,11 +79,6 @@ def _function(node: Function, path: str, owner: str, ran: Collection[int], *, pu
         counts=public and first > node.lineno and defined,
         wrapped=not decorators <= RUNNING,
     )
-
-
-def _first_line(node: ast.stmt) -> int:
-    decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
-    return min([node.lineno, *(part.lineno for part in decorators)])
 
 
 def is_private(name: str) -> bool:

@@ -104,8 +104,7 @@ class Traced(Model):
 
 INSTALLED = {"site-packages", "dist-packages"}
 COMPILED = (".so", ".pyd", ".dll", ".dylib")
-VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")
-CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Call)
+VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, and the commit has not
 
 
 class ImportedCode(Evidence):
@@ -136,7 +135,7 @@ def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:
     for file in files if tree is not None else ():
         real = Path(os.path.realpath(file))
         inside = real.relative_to(history.top).as_posix() if real.is_relative_to(history.top) else None
-        if inside and not _has(tree or {}, inside) and not is_version_file(real):
+        if inside and not _has(tree or {}, inside) and not VERSION_FILE.fullmatch(real.name):
             yield file
 
 
@@ -145,16 +144,6 @@ def _has(tree: dict[str, Blob], path: str) -> bool:
     steps = path.split("/")
     above = ("/".join(steps[: n + 1]) for n in range(len(steps) - 1))
     return path in tree or any(step in tree and not tree[step].link for step in above)
-
-
-def is_version_file(path: Path) -> bool:
-    """Return whether a file has the name of one that says which version the project is, and does nothing."""
-    if not VERSION_FILE.fullmatch(path.name):
-        return False
-    try:
-        return not any(isinstance(node, CODE) for node in ast.walk(ast.parse(path.read_bytes())))
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return False
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gates.code.meanings import is_hollow
 from gates.code.sources import Sources
-from gates.code.syntax import SourceModule, Unparsed, live_statements
+from gates.code.syntax import SourceModule, Unparsed, first_line, live_statements
 from gates.config import Context
 from gates.evidence.tests.test_records import Event, LeftOut, Out
 from gates.model import Location, Model
@@ -78,10 +78,9 @@ class _Block:
             again = outer.hidden or (node in top and last[node.name] is not node)
             sure = outer.sure and node in top and bound.isdisjoint({node.name, "__test__"})
             sure = sure and all(ast.unparse(part).startswith(MARKS) for part in node.decorator_list)
-            first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
             one = WrittenTest(
                 id=f"{outer.id}::{node.name}",
-                location=Location(path=self._module.path, line=first, last_line=node.end_lineno),
+                location=Location(path=self._module.path, line=first_line(node), last_line=node.end_lineno),
                 head=node.lineno,
                 markers=(*outer.markers, *marks, *(m for part in node.decorator_list for m in self._of(part, named))),
                 promise=is_hollow(node),
@@ -91,7 +90,9 @@ class _Block:
             if isinstance(node, ast.ClassDef):
                 alone = sure and not node.bases and not node.keywords
                 yield from self.tests(node.body, one.model_copy(update={"sure": alone}), named)
-            elif any(_fits(node.name, pattern) for pattern in self._functions) and not _is_fixture(node):
+            elif any(_fits(node.name, pattern) for pattern in self._functions) and not any(
+                "fixture" in ast.unparse(decorator) for decorator in node.decorator_list
+            ):
                 yield one.model_copy(update={"hidden": sure and again})
 
     def _of(self, node: ast.expr, named: Mapping[str, ast.expr], hops: int = MOST_HOPS) -> Iterator[Marker]:
@@ -120,17 +121,12 @@ def _bound(node: ast.stmt) -> list[str]:
         return []
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [alias.asname or alias.name for alias in node.names]
-    places = [*getattr(node, "targets", ()), getattr(node, "target", None)]
-    inner = [each for place in places if place is not None for each in ast.walk(place)]
-    return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in inner]
+    stored = [each for each in ast.walk(node) if isinstance(getattr(each, "ctx", None), ast.Store)]
+    return [str(getattr(each, "id", getattr(each, "attr", ""))) for each in stored]
 
 
 def _value(node: ast.stmt) -> ast.expr | None:
     return node.value if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
-
-
-def _is_fixture(node: Function) -> bool:
-    return any("fixture" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -154,10 +150,7 @@ class Written:
         self._heard = {event["id"].split("::")[0] for events in told.values() for event in events if event.get("id")}
 
     def unplanned(self) -> Iterator[LeftOut]:
-        """Yield the files that look like tests of which pytest collected nothing, and the tests that it did not plan.
-
-        Of a file that it did not read, those that are marked.
-        """
+        """Yield files of tests that gave none, and tests that were not planned; of unread files the marked ones."""
         real, sources = cache(os.path.realpath), Sources(self._context.root)  # asked for each test, and slow
         names = {(real(event["file"]), *event["chain"], event["name"]) for event in self._told}
         lines: dict[str, set[int]] = defaultdict(set)
@@ -184,11 +177,9 @@ class Written:
             why = f"pytest takes no class called {stray!r} for tests"
         else:
             why = "the same name is defined again below it" if test.hidden else "pytest took it for none"
-        counts = read and self._is_test_file(path) and (not stray or "test" in stray.lower())
+        named = any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
+        counts = read and named and (not stray or "test" in stray.lower())
         if counts or (criteria and not test.promise):
             where, sure = Location(path=shown, line=test.head), counts and test.sure and not stray
             facts = {"why": why, "criteria": criteria, "doubted": sure}
             yield LeftOut(id=test.id, location=where, how=Out.UNPLANNED, **facts)
-
-    def _is_test_file(self, path: Path) -> bool:
-        return any(fnmatch(path.name, p) or ("/" in p and fnmatch(path.as_posix(), f"*/{p}")) for p in self._files)
