@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -185,7 +186,9 @@ def kill_all(token: str) -> int:
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(found, timeout=1.0)
+        limit = time.monotonic() + 1.0  # a dead one may stay in the table: the init of a container need not reap it
+        while time.monotonic() < limit and any(_carries(process, token) for process in found):
+            time.sleep(0.005)
     return killed
 
 
