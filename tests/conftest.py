@@ -3,8 +3,10 @@
 No property is one of time: a busy machine may take its time to make an example.
 """
 
+import compileall
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,13 @@ settings.load_profile("busy")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile what hundreds of processes will import, once: they may be told to write no bytecode."""
+    if not hasattr(config, "workerinput"):
+        for folder in ("gates", "amp_core", "amp_audit", "examples"):
+            compileall.compile_dir(Path(__file__).parents[1] / folder, quiet=2)
 
 
 @pytest.hookimpl(trylast=True)

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import psutil
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+MOST_S = 5.0  # that killing takes
 
 
 _come: list[int] = []  # which of the two have come
@@ -176,17 +178,14 @@ def kill_all(token: str) -> int:
     """Kill the processes that carry a mark, and those that they start while they are looked for; return how many."""
     import psutil  # the guardian needs it only where somebody was killed
 
-    killed = 0
-    for _ in range(5):
-        found = [process for process in psutil.process_iter() if _carries(process, token)]
-        if not found:
-            break
-        killed += len(found)
+    killed, limit = set[int](), time.monotonic() + MOST_S
+    while (found := [each for each in psutil.process_iter() if _carries(each, token)]) and time.monotonic() < limit:
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
-        psutil.wait_procs(found, timeout=1.0)
-    return killed
+        killed |= {process.pid for process in found}
+        time.sleep(0.005)
+    return len(killed)
 
 
 def _carries(process: "psutil.Process", token: str) -> bool:

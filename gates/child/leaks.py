@@ -84,9 +84,7 @@ NEWEST = 8
 
 def _length(each: Any) -> int:  # noqa: ANN401
     """Return the size of a container, whatever a subclass says of it."""
-    kind: Any = type(each)
-    if kind not in KINDS:
-        kind = next(known for known in KINDS if issubclass(kind, known))
+    kind: Any = type(each) if type(each) in KINDS else next(kind for kind in KINDS if issubclass(type(each), kind))
     return int(kind.__len__(each))
 
 

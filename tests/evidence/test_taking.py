@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from building import QUICK, a_context, a_task, written
 
 from gates.check import Earlier, EvidenceSet
 from gates.evidence.lines.executed_lines import ExecutedLines
-from gates.evidence.lines.traced import Units
+from gates.evidence.lines.traced import FOLDER, Units, taking
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Location
@@ -149,19 +150,24 @@ class Project:
     raw: Path
     seen: EvidenceSet
 
-    def after(self, path: str, old: str, new: str, folder: Path) -> tuple[EvidenceSet, EvidenceSet]:
-        """Edit a file; return what is seen with the first run at hand and, where that took tests, anew."""
+    @contextmanager
+    def edited(self, path: str, old: str, new: str) -> Iterator[Earlier]:
+        """Edit a file, and have the first run at hand meanwhile."""
         file, real = self.root / path, os.path.realpath(self.root / path)
         sources = {os.path.realpath(one): one.read_bytes() for one in self.root.rglob("*.py")}
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
         try:
             changed = {real: (sources[real], file.read_bytes())}
-            earlier = Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
-            kept = collected(self.root, folder / "kept", earlier)
-            return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
+            yield Earlier(self.seen, self.raw, "2026-01-01T00:00:00Z", sources, changed)
         finally:
             file.write_bytes(sources[real])
+
+    def after(self, path: str, old: str, new: str, folder: Path) -> tuple[EvidenceSet, EvidenceSet]:
+        """Return what is seen after an edit with the first run at hand and, where that took tests, anew."""
+        with self.edited(path, old, new) as earlier:
+            kept = collected(self.root, folder / "kept", earlier)
+            return kept, kept if ran(kept) is ALL else collected(self.root, folder / "fresh")
 
 
 def collected(root: Path, raw: Path, earlier: Earlier | None = None) -> EvidenceSet:
@@ -209,12 +215,6 @@ def told(seen: EvidenceSet) -> object:
             "pkg/core.py", "return x + x", "return 2 * x", {*TWICE, "test_core.py::test_double"}, id="a body below"
         ),
         pytest.param("pkg/core.py", "    # by way of another\n", "\n\n", set(), id="a comment"),
-        pytest.param("pkg/core.py", "return 1\n", "return 2 - 1\n", ALL, id="what ran at import"),
-        pytest.param("pkg/core.py", "return [1]", "return [0 + 1]", ALL, id="below a wide fixture"),
-        pytest.param("pkg/core.py", "return 5", "return 4 + 1", ALL, id="below what is kept"),
-        pytest.param("pkg/core.py", "return 0\n", "return 1 - 1\n", ALL, id="below an import in a test"),
-        pytest.param("pkg/core.py", "LIMIT = 3", "LIMIT = 4 - 1", ALL, id="a constant"),
-        pytest.param("tests/conftest.py", "def plain", "def other", ALL, id="a conftest file"),
         pytest.param("tests/test_other.py", "LIMIT == 3", "3 == LIMIT", {"test_other.py::test_limit",
                      "test_other.py::test_late"}, id="a test"),
         pytest.param("tests/test_other.py", "def test_late", "def test_more():\n    pass\n\n\ndef test_late",
@@ -229,6 +229,28 @@ def test_tests_that_ran_nothing_of_an_edit_are_taken_and_all_is_as_of_a_fresh_ru
     kept, fresh = project.after(path, old, new, tmp_path)
     assert ran(kept) == (ALL if again is ALL else again | ALWAYS)
     assert told(kept) == told(fresh)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        pytest.param("pkg/core.py", "return 1\n", "return 2 - 1\n", id="what ran at import"),
+        pytest.param("pkg/core.py", "return [1]", "return [0 + 1]", id="below a wide fixture"),
+        pytest.param("pkg/core.py", "return 5", "return 4 + 1", id="below what is kept"),
+        pytest.param("pkg/core.py", "return 0\n", "return 1 - 1\n", id="below an import in a test"),
+        pytest.param("pkg/core.py", "LIMIT = 3", "LIMIT = 4 - 1", id="a constant"),
+        pytest.param("tests/conftest.py", "def plain", "def other", id="a conftest file"),
+    ],
+)
+def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
+    project: Project, path: str, old: str, new: str
+) -> None:
+    run = project.seen.get(PytestRun)
+    assert run is not None
+    with project.edited(path, old, new) as earlier:
+        assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
+    with project.edited("pkg/core.py", "return x + x", "return 2 * x") as earlier:
+        assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is not None
 
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:

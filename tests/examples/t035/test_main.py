@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 from building import PATIENCE_S, awaited
 
+from amp_core import checkpoint
 from examples.t035.__main__ import main
 
 SHORT = ["--device", "cpu", "--steps", "3"]
@@ -54,29 +56,21 @@ def digest_of(output: str) -> str:
     return line.split()[1]
 
 
-KILLED = """
-import os, signal, sys
-from amp_core import checkpoint
-from examples.t035.__main__ import main
-
-def save_and_die(*args, save=checkpoint.save):
+def save_and_die(*args: Any, save: Callable[..., None] = checkpoint.save) -> None:
     save(*args)
     os.kill(os.getpid(), signal.SIGKILL)
 
-checkpoint.save = save_and_die
-main(sys.argv[1:])
-"""
 
-
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # what is forked trains on one thread
 def test_a_killed_run_is_resumed_to_the_digest_of_an_undisturbed_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ["--device", "cpu", "--precision", "fp16", "--steps", "40", "--accumulate", "2", "--ema-decay", "0.9"]
     saved = [*options, "--checkpoints", str(tmp_path), "--save-every", "3"]
-    threads = str(torch.get_num_threads())  # as here: as many threads, as many orders of a sum
-    environment = os.environ | {"OMP_NUM_THREADS": threads}
-    killed = subprocess.run([sys.executable, "-c", KILLED, *saved], env=environment, check=False, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL
+    if not (pid := os.fork()):
+        monkeypatch.setattr(checkpoint, "save", save_and_die)
+        os._exit(main(saved))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     assert [path.name for path in tmp_path.glob("step-*.pt")] == ["step-00000003.pt"]
     digests = []
     for each in ([*saved, "--resume"], options):
