@@ -3,10 +3,11 @@
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import REST, Place, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
@@ -26,6 +27,69 @@ def as_it_is(path: State, _value: Value) -> State:
     return path
 
 
+MAX_WORK = 2_000
+MAX_PATHS = 96
+MAX_WORDS = 400
+
+
+class TooMany(Exception):
+    """There are more paths than are walked."""
+
+
+class Joining:
+    """The part of a walk that joins paths and counts its work; `cut` says that some were left out."""
+
+    def __init__(self, happening: Happening) -> None:
+        self.happening = happening
+        self.cut, self._work = False, 0
+        self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
+
+    def joined(self, paths: Paths) -> Paths:
+        """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
+        if len(paths) > 1:
+            paths = self._merged(paths, lambda path: path.words, _agreeing)
+            paths = self._merged(paths, lambda path: frozenset(path.assumed.items()), _united)
+        if len(paths) > MAX_PATHS:
+            paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
+        if len(paths) > MAX_PATHS or any(len(path.words) > MAX_WORDS for path in paths):
+            self.give_up()
+        return paths
+
+    def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
+        found: dict[object, State] = {}
+        for path in paths:
+            key = (path.signature(self._tells), by(path))
+            found[key] = merge(found[key], path) if key in found else path
+        return list(found.values())
+
+    def _tells(self, value: Value) -> bool:
+        """Return whether a later condition or event may tell a value from another."""
+        return value.tells is True or value.tells in self._words
+
+    def start(self) -> None:
+        """Begin a new walk."""
+        self.cut, self._work = False, 0
+
+    def count(self, paths: int) -> None:
+        """Count the work; raise `TooMany` where it is too much."""
+        self._work += paths
+        if self._work > MAX_WORK:
+            self.give_up()
+
+    def give_up(self) -> NoReturn:
+        """End this walk, as one that is cut."""
+        self.cut = True
+        raise TooMany
+
+
+def _agreeing(one: State, other: State) -> State:
+    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
+
+
+def _united(one: State, other: State) -> State:
+    return one.but(words=one.words | other.words)
+
+
 class Contexts(Joining):
     """The part of a walk that goes into contexts and out of them."""
 
@@ -35,20 +99,8 @@ class Contexts(Joining):
     yields: list[Callable[[Run], Paths]]
     frames: list[Frame]
     calls: dict[Event, tuple[Frame, ...]]
-
-    def place(self, path: State, scope: Scope) -> Place:
-        """Return the place that a path has come to."""
-        raise NotImplementedError
-
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
-        """Run an expression on each path."""
-        raise NotImplementedError
-
-    def enter(
-        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
-    ) -> list[tuple[State, Value | None]]:
-        """Walk a function where it is called."""
-        raise NotImplementedError
+    place: Callable[[State, Scope], Place]
+    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
 
     def context(
         self,
@@ -64,8 +116,7 @@ class Contexts(Joining):
         With `bind` a path takes what the context gives to the block.
         """
         made, place = value.node or node, value.place or self.place(path, scope)
-        begun = list(self.happening.entering(made, place, node))
-        ends = list(self.happening.leaving(made, place, node))
+        begun, ends = self.happening.of_block(made, place, node)
         if begun or ends:
             found: Paths = []
             for event in begun:
@@ -116,16 +167,8 @@ class Contexts(Joining):
 
     def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
         """Fork by the argument `enabled` of a context."""
-        behind = node
-        where = place
-        for _ in range(4):
-            if isinstance(behind, ast.Call):
-                break
-            further = where.through(behind)
-            if further is None:
-                return [(path, True)]
-            behind, where = further
-        for keyword in behind.keywords if isinstance(behind, ast.Call) else ():
+        made, where = place.made_by(node)
+        for keyword in made.keywords if made is not None else ():
             if keyword.arg == "enabled":
                 return list(branch(keyword.value, path, where))
         return [(path, True)]

@@ -18,13 +18,8 @@ Paths = list[State]
 class Looping(Running):
     """Walks loops; what stands in them is left to the walk."""
 
-    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
-        """Bind a target."""
-        raise NotImplementedError
-
-    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
-        """Let what skipped statements set become something that nothing is known of."""
-        raise NotImplementedError
+    bound: Callable[[ast.expr, Value | None, State, Scope, ast.AST], State]
+    forgotten: Callable[[Iterable[ast.stmt], Paths, Scope, ast.AST], Paths]
 
     def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop over something, in two turns."""

@@ -1,7 +1,7 @@
 """Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -24,6 +24,7 @@ class Running(Contexts):
     """Runs expressions and calls; statements are left to the walk."""
 
     prepares = PREPARES
+    block: Callable[[Sequence[ast.stmt], Paths, Scope], Paths]
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         super().__init__(happening)
@@ -44,10 +45,6 @@ class Running(Contexts):
     def anywhere(self) -> frozenset[str]:
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
-
-    def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
-        """Walk statements."""
-        raise NotImplementedError
 
     def start(self) -> None:
         """Begin a new walk."""
