@@ -11,7 +11,6 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.paths.state import State, Value
 from gates.scan.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, names_of, tail_of
@@ -42,20 +41,6 @@ class Concerns:
                     if tail_of(target) in self._of(around or scope.module.tree):
                         return True
         return False
-
-    def assumed(self, function: ast.AST, path: State) -> frozenset[tuple[str, bool]]:
-        """Return what a path has assumed of what a function asks before it comes to an event."""
-        names = self._of(function)
-        return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
-
-    def kept(self, function: ast.AST, instance: Value, path: State) -> frozenset[tuple[str, str]]:
-        """Return what an object keeps of what its method asks: constants, and members such as those of enumerations."""
-        there = ((name, path.heap.get(f"{instance.key}.{name}")) for name in self._of(function))
-        return frozenset(
-            (name, value.key)
-            for name, value in there
-            if value is not None and (value.is_known or isinstance(value.node, ast.Attribute))
-        )
 
     def _of(self, around: ast.AST) -> frozenset[str]:
         """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""

@@ -38,7 +38,6 @@ class Running(Contexts):
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
         self.yields: list[Callable[[Run], Paths]] = []
-        self._quiet: dict[object, Value | None] = {}
         self._concerns = Concerns(hot)
 
     @cached_property
@@ -51,7 +50,6 @@ class Running(Contexts):
         super().start()
         self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
         self.walked = set()
-        self._quiet = {}
         self.frames, self.calls = [], {}
 
     def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
@@ -235,14 +233,6 @@ class Running(Contexts):
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
         path = self.furnished(closure.bound[0], path) if closure.bound else path
-        about = (
-            closure.node,
-            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
-            self._concerns.assumed(closure.node, path),
-            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
-        )
-        if about in self._quiet:
-            return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = closure.scope.owner is None or sole
@@ -250,10 +240,6 @@ class Running(Contexts):
         self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
-        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
-            value = found[0][1]
-            made = value.node if value is not None else None
-            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
     def enter(
@@ -274,7 +260,7 @@ class Running(Contexts):
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
+        ended = [each.but(names=path.names) for each in ended]
         return [
             (
                 e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),
