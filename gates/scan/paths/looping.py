@@ -48,13 +48,10 @@ class Looping(Running):
         """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
-        if isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise):
-            once = (self._turns(node, path, scope, 1, lambda each, _turn: each, marked=False) for path in paths)
-            return [each for after in once for each in after]
-        found: Paths = []
-        for path in paths:
-            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each)
-        return found
+        once = isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
+        count = 1 if once else TURNS
+        run = (self._turns(node, path, scope, count, lambda each, _turn: each, marked=not once) for path in paths)
+        return [each for after in run for each in after]
 
     def _turns(
         self,

@@ -1,20 +1,20 @@
 """Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
+from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.program.scope import PREPARES, Scope
+from gates.scan.program.scope import Scope
 
 Paths = list[State]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -23,7 +23,6 @@ Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 class Running(Contexts):
     """Runs expressions and calls; statements are left to the walk."""
 
-    prepares = PREPARES
     block: Callable[[Sequence[ast.stmt], Paths, Scope], Paths]
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
@@ -31,14 +30,11 @@ class Running(Contexts):
         self.project = project
         self.hot = hot
         self.walked: set[ast.AST] = set()
-        self.entered: set[ast.AST] = set()
         self.tries = 0
-        self.depth = 0  # of blocks
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
         self.yields: list[Callable[[Run], Paths]] = []
-        self._concerns = Concerns(hot)
 
     @cached_property
     def anywhere(self) -> frozenset[str]:
@@ -48,13 +44,8 @@ class Running(Contexts):
     def start(self) -> None:
         """Begin a new walk."""
         super().start()
-        self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
-        self.walked = set()
+        self.stack, self.tries, self.walked = [], 0, set()
         self.frames, self.calls = [], {}
-
-    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
-        """Return whether statements set something to what a later condition or event may tell apart."""
-        return self._concerns.are_set(nodes, scope)
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -248,7 +239,6 @@ class Running(Contexts):
         """Walk a function where it is called; return the caller's paths with what it returned."""
         node, scope = closure.node, closure.scope
         self.walked.add(node)
-        self.entered.add(node)
         names = dict(closure.outer)
         names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")

@@ -100,7 +100,6 @@ class Closure:
     outer: "Mapping[str, Value]"
     bound: "tuple[Value, ...]" = ()
     named: "Mapping[str, Value]" = field(default_factory=dict)
-    owner: ClassInfo | None = None
 
 
 @dataclass(eq=False)
