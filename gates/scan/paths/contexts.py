@@ -11,7 +11,7 @@ from gates.scan.paths.hot import Hot
 from gates.scan.paths.place import REST, Place, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, Named, tail_of
+from gates.scan.program.module import Function, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -177,7 +177,7 @@ class Contexts(Joining):
         """Return the generator of the program that a context manager is made of."""
         if not isinstance(node, ast.Call):
             return None
-        closure = self.behind(node.func, place, path) or self.closure(node.func, path, place.scope)
+        closure = self.behind(node.func, place) or self.closure(node.func, path, place.scope)
         function = closure.node if closure else None
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function not in self.hot:
             return None
@@ -215,20 +215,16 @@ class Contexts(Joining):
         found = place.find(node)
         if found is not None and found.closure is not None:
             return found.closure
-        if isinstance(node, ast.Lambda):
-            return place.lambda_(node)
         if found is not None and found.node is not None and found.node is not node and found.place is not None:
-            return self.behind(found.node, found.place, path)
-        return self.behind(node, place, path)
+            return self.behind(found.node, found.place)
+        return self.behind(node, place)
 
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
+    def behind(self, node: ast.expr, place: Place) -> Closure | None:  # a case for each
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
-        if isinstance(node, Named) and place.scope.owner is None:
-            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
-            return self._partial(node, place, path)
+            return self._partial(node, place)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -241,14 +237,13 @@ class Contexts(Joining):
             if named in self.project.functions:
                 function, module = self.project.functions[named]
                 return Closure(function, self.project.scope_of(function, module), {})
-            owner = self.project.classes.get(named or "")
-            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+            if named not in self.project.classes:
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
 
-    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
-        inner = self.behind(node.args[0], place, path)
+    def _partial(self, node: ast.Call, place: Place) -> Closure | None:
+        inner = self.behind(node.args[0], place)
         if inner is None:
             return None
         given = tuple(place.value(a) for a in node.args[1:])
@@ -259,17 +254,10 @@ class Contexts(Joining):
         receiver = node.value
         if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
             around = place.scope.self_class
-            self_value = place.names.get(place.scope.self_name or "")
-            owner = self_value.owner if self_value is not None else None
-            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
-            if above is not None:
-                return self._bound(above, (node.attr,), self_value)
-            for base in around.bases if around else ():
-                info = self.project.classes.get(base or "")
-                found = self._bound(info, (node.attr,), self_value) if info else None
-                if found:
-                    return found
-            return None
+            instance = place.names.get(place.scope.self_name or "")
+            owner = (instance.owner if instance is not None else None) or around
+            above = self.project.above(owner, around, node.attr) if owner and around else None
+            return self._bound(above, (node.attr,), instance) if above else None
         owner = place.owner_of(receiver)
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 

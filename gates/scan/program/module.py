@@ -37,14 +37,6 @@ def package_of(path: str) -> str:
     return ".".join(path.split("/")[:-1])
 
 
-class Named(ast.Name):
-    """The name of one function, whatever else is called so."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__(function.name, ast.Load())
-        self.function = function
-
-
 @dataclass(frozen=True)
 class Binding:
     """One way that a name gets its meaning.
