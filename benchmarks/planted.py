@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from benchmarks.planting import SETS, Case, planted, sound
-from gates.scan.engine import Scanner
+from gates.scan.checking import Scanner
 from gates.scan.loading import load_rules
 from gates.scan.program.project import project_of
 

@@ -3,7 +3,7 @@
 import textwrap
 from pathlib import Path
 
-from gates.scan.engine import Scanner
+from gates.scan.checking import Scanner
 from gates.scan.loading import EVENTS, SHIPPED, load_rules
 from gates.scan.loading import load as load_rule
 from gates.scan.program.project import project_of

@@ -46,7 +46,7 @@ from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
 from gates.render import Format
 from gates.report import Report
-from gates.scan.engine import Scanner, failures
+from gates.scan.checking import Scanner, failures
 from gates.scan.loading import load_rules
 from gates.scan.program.project import project_of
 from gates.scan.rule import Rule

@@ -1,10 +1,15 @@
-"""Rules applied to files: only those read that may matter to a rule, some of one folder at a time."""
+"""Rules applied to programs: a scanner for one, files that may matter read folder by folder, and rules' examples."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+import ast
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from gates.code.syntax import Unparsed, content
 from gates.scan.choosing import (
@@ -19,10 +24,103 @@ from gates.scan.choosing import (
     may_matter,
     words_of,
 )
-from gates.scan.engine import Endless, Scanner, limited
 from gates.scan.program.module import Module
-from gates.scan.program.project import Project, module_of
-from gates.scan.rule import Rule, Site
+from gates.scan.program.project import Project, module_of, project_of
+from gates.scan.rule import Rule, Shape, Site
+from gates.scan.shapes import find
+from gates.task.yaml_source import Key
+
+if TYPE_CHECKING:
+    from gates.scan.paths.traces import Trace, Tracer
+
+
+class Scanner:
+    """Applies rules to one program; what several rules need is made once."""
+
+    def __init__(self, project: Project, *, kept: bool = True) -> None:
+        self.project = project
+        self._with_kept = kept
+        self._judged: list[Module] = []
+        self._tracers: dict[object, Tracer] = {}
+
+    def sites(self, rule: Rule, judged: frozenset[str] | None = None) -> list[Site]:
+        """Return the places that a rule speaks of, in all files or some, each line once for a message."""
+        self._judged = [m for m in self.project.modules.values() if judged is None or m.path in judged]
+        found = list(self._found(rule))
+        for shape in rule.form.kept if self._with_kept else ():
+            found += self._fitting(shape, "kept", ok=True)
+        unique = {(s.path, s.line, s.message, s.ok, s.undecided): s for s in sorted(found, reverse=True)}
+        return sorted(unique.values())
+
+    def _found(self, rule: Rule) -> Iterator[Site]:
+        if rule.events:
+            from gates.scan import orders  # what walks code takes a while to import, and most rules need none of it
+
+            yield from orders.judge(rule, self._traced(rule))
+        elif rule.form.members:
+            from gates.scan import members
+
+            yield from members.look(self.project, self._judged)
+        else:
+            yield from self._fitting(rule.form, rule.form.problem, ok=False)
+
+    def _fitting(self, shape: Shape, message: str, *, ok: bool) -> Iterator[Site]:
+        for module in self._judged:
+            for node in find(shape, module, self.project):
+                yield _site(module.path, node, message, ok=ok)
+
+    def _traced(self, rule: Rule) -> "Iterator[Trace]":
+        """Return the traces for a rule's events; rules that take a vocabulary as it is share them."""
+        from gates.scan.paths.events import Happening
+        from gates.scan.paths.traces import Tracer
+
+        form = rule.form
+        shared = form.events is not None and not form.events.own and not form.where
+        key = form.events.use if shared and form.events else rule.id
+        speaks = rule.is_about if self._with_kept else rule.may_speak
+        if (shared, key) not in self._tracers:
+            self._tracers[(shared, key)] = Tracer(self.project, Happening(rule.events, rule.needs))
+        return self._tracers[(shared, key)].traces(self._judged, speaks)
+
+
+def _site(path: str, node: ast.AST, message: str, *, ok: bool) -> Site:
+    line = getattr(node, "lineno", 1)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        line = node.func.end_lineno or line
+    last = getattr(node, "end_lineno", None) or line
+    if isinstance(node, ast.stmt) and not isinstance(node, ast.Assign | ast.Expr | ast.Return | ast.AnnAssign):
+        last = line
+    return Site(path, line, max(line, last), ok, message)
+
+
+LIMIT_S = 20.0  # of processor time
+
+
+class Endless(Exception):
+    """A rule that comes to no end."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it came to no end: stopped after {LIMIT_S:g} s of processor time")
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise `Endless` in what takes too long; in the main thread alone, where signals arrive."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise Endless
+
 
 SHARED = 40  # files whose trees are held for the next folder
 
@@ -130,3 +228,49 @@ def _parsed(shown: str, raw: bytes) -> Module | str:
 
 def _shown(path: Path, root: Path) -> str:
     return path.as_posix().removeprefix(f"{root.as_posix().rstrip('/')}/")
+
+
+HERE = "# <- here"
+FILE = "example.py"
+
+
+def failures(rule: Rule) -> Iterator[str]:
+    """Yield what a rule's examples show to be wrong with it, each with its place."""
+    for kind, texts in (("good", rule.form.good), ("bad", rule.form.bad)):
+        for i, text in enumerate(texts):
+            key: Key = (kind, i) if (kind, i) in rule.places else (kind,)
+            for problem in _failures(rule, text, f"the {kind} example {i + 1}", bad=kind == "bad"):
+                yield f"{rule.place(key)}: {problem}"
+
+
+def _failures(rule: Rule, text: str, name: str, *, bad: bool) -> Iterator[str]:
+    marked = {number for number, line in enumerate(text.splitlines(), 1) if HERE in line} if bad else set()
+    if bad and not marked:
+        yield f"{name} marks no line; write {HERE!r} at the end of each line that the rule must find"
+        return
+    found, undecided = _found(rule, text)
+    if undecided:
+        yield f"{name} is not decided: {undecided}"
+    elif not found & marked and bad:
+        yield f"{name} is not found by the rule (line {min(marked)})"
+    else:
+        for line in sorted(marked - found):
+            yield f"{name} is not found at its line {line}, which is marked {HERE!r}"
+        for line in sorted(found - marked):
+            yield f"{name} is found at its line {line}" + (f", which is not marked {HERE!r}" if bad else "")
+
+
+def _found(rule: Rule, text: str) -> tuple[set[int], str]:
+    """Return the lines of an example that break the rule, and why that is not decided."""
+    project = project_of({FILE: text.encode()})
+    if project.unparsed:
+        return set(), project.unparsed[0].removeprefix(f"{FILE}:")
+    try:
+        with limited():
+            sites = Scanner(project).sites(rule)
+    except RecursionError:
+        return set(), "it is nested too deep to be followed"
+    except Endless as error:
+        return set(), str(error)
+    undecided = next((f"{site.line}: {site.message}" for site in sites if site.undecided), "")
+    return {site.line for site in sites if not site.ok}, undecided

@@ -46,7 +46,7 @@ def _may_fit(shape: Shape, fits: Fits) -> bool:
 
 MOST = 24  # files of one folder that are judged together
 STEPS = 1  # imports that are followed from what is judged
-_WORD = re.compile(r"\w+")
+_SPACED = bytes(byte if byte >= 128 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 _NAME = re.compile(r"[*\w]+")
 _COMMENT = re.compile(r"#.*")
 _IMPORT = re.compile(
@@ -76,8 +76,12 @@ def facts_of(path: Path, shown: str, words: frozenset[str]) -> FileFacts:
         return FileFacts(problem=f"{shown}:1: {raw}")
     plain = raw.decode(errors="replace")
     text = plain if raw.isascii() else unicodedata.normalize("NFKC", plain)  # as Python reads identifiers
-    there = words & set(_WORD.findall(text))
-    return FileFacts(there, tuple(sorted(set(_imports(text, shown)))), len(_FUNCTION.findall(text)))
+    there = set(text.encode(errors="replace").translate(_SPACED).split())
+    return FileFacts(
+        frozenset(word for word in words if word.encode() in there),
+        tuple(sorted(set(_imports(text, shown)))),
+        len(_FUNCTION.findall(text)),
+    )
 
 
 def _imports(text: str, shown: str) -> Iterator[str]:

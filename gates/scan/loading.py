@@ -44,7 +44,7 @@ def check_rules(folder: Path, root: Path) -> None:
 
 def _own(folder: Path, root: Path) -> dict[str, Rule]:
     """Load the rules of a project, each of which must keep its own examples."""
-    from gates.scan.engine import failures  # what applies rules takes a while to import
+    from gates.scan.checking import failures  # what applies rules takes a while to import
 
     found = load_folder(folder, root)
     wrong = [text for rule in found.values() for text in failures(rule)]

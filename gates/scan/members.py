@@ -85,11 +85,11 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
     Those that something stores from outside are left out.
     """
     known: dict[tuple[Scope, str | None], ClassInfo | None] = {}
-    for node in module.live.get(ast.Attribute, []):
-        assert isinstance(node, ast.Attribute)
+    for node in module.attributes:
         if type(node.value) not in TYPED or node.attr in stored or not isinstance(node.ctx, ast.Load):
             continue
-        if OF_PYTHON.fullmatch(node.attr):
+        imported = isinstance(node.value, ast.Name) and node.value.id in module.aliases
+        if imported or OF_PYTHON.fullmatch(node.attr):
             continue
         key = (project.scope_at(node, module), chain_of(node.value))
         if key[1] is None or key not in known:

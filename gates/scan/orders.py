@@ -36,18 +36,7 @@ def projections(order: Order, word: Word) -> Iterator[Word]:
         return
     for choice in itertools.product(*(objects[hole][:MAX_OBJECTS] for hole in holes)):
         chosen = dict(zip(holes, choice, strict=True))
-        if not _together(chosen, word):
-            continue
         yield [event for event in word if not _is_foreign(event, chosen, order, word)]
-
-
-def _together(chosen: Mapping[str, str], word: Word) -> bool:
-    """Return whether objects that the path tells of together are chosen together: each scaler with its optimizers."""
-    for one, other in itertools.permutations(chosen, 2):
-        beside = {b[other] for b in map(dict, (e.bound for e in word)) if b.get(one) == chosen[one] and other in b}
-        if beside and chosen[other] not in beside:
-            return False
-    return True
 
 
 def joined(order: Order, word: Word) -> list[str]:
@@ -249,19 +238,13 @@ def _has(order: Order, word: Word, at: Event) -> bool:
     told = [key for event in word for hole, key in event.bound if event.name in order.names and hole in shared]
     if any(not PLAIN.fullmatch(key) for key in told):
         return order.search([event.name for event in word]) is not None
-    found = [p for p in projections(order, word) if at in p and not _is_alone(at, order, p)]
+    found = [p for p in projections(order, word) if at in p]
     return any(order.search([event.name for event in projected]) is not None for projected in (found or [word]))
-
-
-def _is_alone(at: Event, order: Order, word: Word) -> bool:
-    """Return whether an event that knows of its optimizer by what it was made with is all that speaks of that one."""
-    return at.name == "scheduler" and not any(e.name in order.positive and e.name not in MARKS for e in word)
 
 
 def blamed(here: Event, events: Word, found: Trace) -> Frame | None:
     """Return the place to blame for an event of a broken order; none for the event's own."""
-    by_helper = _helper_call(here, events, found) or _again_in_helper(here, events, found)
-    return by_helper or _in_block(here, events, found)
+    return _helper_call(here, events, found) or _in_block(here, events, found)
 
 
 def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
@@ -274,17 +257,6 @@ def _helper_call(here: Event, events: Word, found: Trace) -> Frame | None:
         if inside <= {here.name}:
             return frames[depth] if all(frame.is_plain for frame in frames[depth:]) else None
     return None
-
-
-def _again_in_helper(here: Event, events: Word, found: Trace) -> Frame | None:
-    """Return the call of a helper of several that does once more what the code around that call has done already."""
-    first, frames = events[0], found.calls.get(here, ())
-    around = found.calls.get(first, ())
-    if first is here or first.name != here.name or _shared(frames, around) < len(around) or len(frames) <= len(around):
-        return None
-    call = frames[len(around)]
-    same = (by for event, by in found.calls.items() if (event.name, *event[2:]) == (here.name, *here[2:]))
-    return call if any(call not in by for by in same) else None  # it is called elsewhere, too
 
 
 def _in_block(here: Event, events: Word, found: Trace) -> Frame | None:

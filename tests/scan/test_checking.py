@@ -10,8 +10,7 @@ from scanning import WORDS
 
 from gates.errors import UsageError
 from gates.scan import checking
-from gates.scan.checking import Checked, check
-from gates.scan.engine import Scanner
+from gates.scan.checking import Checked, Scanner, check
 from gates.scan.loading import load_folder, load_rules
 from gates.scan.program.project import module_of, project_of
 

@@ -7,7 +7,7 @@ import pytest
 from building import written
 from scanning import a_rule
 
-from gates.scan import engine
+from gates.scan import checking
 from gates.scan.checking import Checked, check
 
 NUMBERS = ", ".join(["1"] * 200)
@@ -15,7 +15,7 @@ NUMBERS = ", ".join(["1"] * 200)
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LIMIT_S", 0.3)
+    monkeypatch.setattr(checking, "LIMIT_S", 0.3)
 
 
 def checked(root: Path, *bodies: str) -> Checked:

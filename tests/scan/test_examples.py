@@ -7,7 +7,7 @@ import pytest
 from building import written
 
 from gates.errors import UsageError
-from gates.scan import engine
+from gates.scan import checking
 from gates.scan.loading import check_rules, load_rules
 
 WORDS = "problem: p\nimpact: i\nfix: f\nseverity: high\n"
@@ -39,7 +39,7 @@ def refused(root: Path, body: str) -> str:
 def test_rule_that_does_not_keep_its_examples_is_refused(
     tmp_path: Path, body: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "LIMIT_S", 0.3)
+    monkeypatch.setattr(checking, "LIMIT_S", 0.3)
     assert refused(tmp_path, body).startswith(f"gates-rules/mine.yaml:{message}")
 
 

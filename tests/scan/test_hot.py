@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gates.scan.checking import check
-from gates.scan.engine import Scanner
+from gates.scan.checking import Scanner, check
 from gates.scan.loading import load_rules
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot

@@ -11,8 +11,7 @@ import pytest
 
 from benchmarks.planting import SETS, Case, planted, replaced, sound
 from gates.model import Severity
-from gates.scan.checking import check
-from gates.scan.engine import Scanner
+from gates.scan.checking import Scanner, check
 from gates.scan.loading import load_rules
 from gates.scan.program.project import project_of
 from gates.scan.rule import Site

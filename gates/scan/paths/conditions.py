@@ -29,7 +29,7 @@ def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branche
         for after, truth in branch(test.operand, state, place, hops):
             yield after, not truth
     elif isinstance(test, ast.BoolOp):
-        yield from _as_before(test, state, place, hops)
+        yield from _either(test, state, place, hops)
     elif isinstance(test, ast.NamedExpr):
         yield from branch(test.value, state, place, hops)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
@@ -38,16 +38,6 @@ def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branche
         yield from branch(test.args[0], state, place, hops)
     else:
         yield from _truth(test, state, place, hops)
-
-
-def _as_before(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches:
-    """Go the way of a whole condition where it was asked before, whichever of its parts decided it then."""
-    key = place.key(test)
-    if key in state.assumed:
-        yield state, state.assumed[key]
-        return
-    for after, truth in _either(test, state, place, hops):
-        yield after.assumes(key, truth=truth), truth
 
 
 def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches:
@@ -98,18 +88,10 @@ def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:
 def _truth_of(value: Value, state: State) -> Branches:
     if value.is_known:
         yield state, bool(value.constant)
-    elif value.closure is not None or _is_made(value):
+    elif value.closure is not None:
         yield state, True
     else:
         yield from _assumed(value.key, state)
-
-
-def _is_made(value: Value) -> bool:
-    """Return whether a value is what a constructor returned, which is not `None` and as a rule true."""
-    if not isinstance(value.node, ast.Call) or value.place is None:
-        return False
-    name = tail_of(value.node.func)
-    return name[:1].isupper() and not name.isupper()
 
 
 def _assumed(key: str, state: State) -> Branches:

@@ -3,14 +3,15 @@
 import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 from gates.scan.paths.conditions import branch
+from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.joining import Joining
 from gates.scan.paths.place import REST, Place, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Function, Named, tail_of
+from gates.scan.program.module import Function, tail_of
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
@@ -26,6 +27,69 @@ def as_it_is(path: State, _value: Value) -> State:
     return path
 
 
+MAX_WORK = 2_000
+MAX_PATHS = 96
+MAX_WORDS = 400
+
+
+class TooMany(Exception):
+    """There are more paths than are walked."""
+
+
+class Joining:
+    """The part of a walk that joins paths and counts its work; `cut` says that some were left out."""
+
+    def __init__(self, happening: Happening) -> None:
+        self.happening = happening
+        self.cut, self._work = False, 0
+        self._words = frozenset(word for kind in happening.kinds for p in kind.code.patterns for word in p.words)
+
+    def joined(self, paths: Paths) -> Paths:
+        """Let paths that agree go on as one: with what they both assumed, or with all that happened on either."""
+        if len(paths) > 1:
+            paths = self._merged(paths, lambda path: path.words, _agreeing)
+            paths = self._merged(paths, lambda path: frozenset(path.assumed.items()), _united)
+        if len(paths) > MAX_PATHS:
+            paths = self._merged(paths, lambda _path: None, lambda one, other: _united(_agreeing(one, other), other))
+        if len(paths) > MAX_PATHS or any(len(path.words) > MAX_WORDS for path in paths):
+            self.give_up()
+        return paths
+
+    def _merged(self, paths: Paths, by: Callable[[State], object], merge: Callable[[State, State], State]) -> Paths:
+        found: dict[object, State] = {}
+        for path in paths:
+            key = (path.signature(self._tells), by(path))
+            found[key] = merge(found[key], path) if key in found else path
+        return list(found.values())
+
+    def _tells(self, value: Value) -> bool:
+        """Return whether a later condition or event may tell a value from another."""
+        return value.tells is True or value.tells in self._words
+
+    def start(self) -> None:
+        """Begin a new walk."""
+        self.cut, self._work = False, 0
+
+    def count(self, paths: int) -> None:
+        """Count the work; raise `TooMany` where it is too much."""
+        self._work += paths
+        if self._work > MAX_WORK:
+            self.give_up()
+
+    def give_up(self) -> NoReturn:
+        """End this walk, as one that is cut."""
+        self.cut = True
+        raise TooMany
+
+
+def _agreeing(one: State, other: State) -> State:
+    return one.but(assumed={key: truth for key, truth in one.assumed.items() if other.assumed.get(key) is truth})
+
+
+def _united(one: State, other: State) -> State:
+    return one.but(words=one.words | other.words)
+
+
 class Contexts(Joining):
     """The part of a walk that goes into contexts and out of them."""
 
@@ -35,20 +99,8 @@ class Contexts(Joining):
     yields: list[Callable[[Run], Paths]]
     frames: list[Frame]
     calls: dict[Event, tuple[Frame, ...]]
-
-    def place(self, path: State, scope: Scope) -> Place:
-        """Return the place that a path has come to."""
-        raise NotImplementedError
-
-    def run(self, node: ast.expr, paths: Paths, scope: Scope) -> Run:
-        """Run an expression on each path."""
-        raise NotImplementedError
-
-    def enter(
-        self, closure: Closure, arguments: tuple[Value, ...], named: Mapping[str, Value], path: State
-    ) -> list[tuple[State, Value | None]]:
-        """Walk a function where it is called."""
-        raise NotImplementedError
+    place: Callable[[State, Scope], Place]
+    enter: Callable[[Closure, tuple[Value, ...], Mapping[str, Value], State], list[tuple[State, Value | None]]]
 
     def context(
         self,
@@ -64,8 +116,7 @@ class Contexts(Joining):
         With `bind` a path takes what the context gives to the block.
         """
         made, place = value.node or node, value.place or self.place(path, scope)
-        begun = list(self.happening.entering(made, place, node))
-        ends = list(self.happening.leaving(made, place, node))
+        begun, ends = self.happening.of_block(made, place, node)
         if begun or ends:
             found: Paths = []
             for event in begun:
@@ -116,16 +167,8 @@ class Contexts(Joining):
 
     def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
         """Fork by the argument `enabled` of a context."""
-        behind = node
-        where = place
-        for _ in range(4):
-            if isinstance(behind, ast.Call):
-                break
-            further = where.through(behind)
-            if further is None:
-                return [(path, True)]
-            behind, where = further
-        for keyword in behind.keywords if isinstance(behind, ast.Call) else ():
+        made, where = place.made_by(node)
+        for keyword in made.keywords if made is not None else ():
             if keyword.arg == "enabled":
                 return list(branch(keyword.value, path, where))
         return [(path, True)]
@@ -134,7 +177,7 @@ class Contexts(Joining):
         """Return the generator of the program that a context manager is made of."""
         if not isinstance(node, ast.Call):
             return None
-        closure = self.behind(node.func, place, path) or self.closure(node.func, path, place.scope)
+        closure = self.behind(node.func, place) or self.closure(node.func, path, place.scope)
         function = closure.node if closure else None
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or function not in self.hot:
             return None
@@ -172,20 +215,16 @@ class Contexts(Joining):
         found = place.find(node)
         if found is not None and found.closure is not None:
             return found.closure
-        if isinstance(node, ast.Lambda):
-            return place.lambda_(node)
         if found is not None and found.node is not None and found.node is not node and found.place is not None:
-            return self.behind(found.node, found.place, path)
-        return self.behind(node, place, path)
+            return self.behind(found.node, found.place)
+        return self.behind(node, place)
 
-    def behind(self, node: ast.expr, place: Place, path: State) -> Closure | None:  # a case for each
+    def behind(self, node: ast.expr, place: Place) -> Closure | None:  # a case for each
         """Return the function of the program that an expression at a place is."""
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
-        if isinstance(node, Named) and place.scope.owner is None:
-            return Closure(node.function, self.project.scope_of(node.function, place.scope.module), {})
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
-            return self._partial(node, place, path)
+            return self._partial(node, place)
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -198,14 +237,13 @@ class Contexts(Joining):
             if named in self.project.functions:
                 function, module = self.project.functions[named]
                 return Closure(function, self.project.scope_of(function, module), {})
-            owner = self.project.classes.get(named or "")
-            if owner is None and isinstance(node, ast.Name | ast.Attribute):
+            if named not in self.project.classes:
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
 
-    def _partial(self, node: ast.Call, place: Place, path: State) -> Closure | None:
-        inner = self.behind(node.args[0], place, path)
+    def _partial(self, node: ast.Call, place: Place) -> Closure | None:
+        inner = self.behind(node.args[0], place)
         if inner is None:
             return None
         given = tuple(place.value(a) for a in node.args[1:])
@@ -216,17 +254,10 @@ class Contexts(Joining):
         receiver = node.value
         if isinstance(receiver, ast.Call) and tail_of(receiver.func) == "super":
             around = place.scope.self_class
-            self_value = place.names.get(place.scope.self_name or "")
-            owner = self_value.owner if self_value is not None else None
-            above = self.project.above(owner, around, node.attr) if owner and around and owner is not around else None
-            if above is not None:
-                return self._bound(above, (node.attr,), self_value)
-            for base in around.bases if around else ():
-                info = self.project.classes.get(base or "")
-                found = self._bound(info, (node.attr,), self_value) if info else None
-                if found:
-                    return found
-            return None
+            instance = place.names.get(place.scope.self_name or "")
+            owner = (instance.owner if instance is not None else None) or around
+            above = self.project.above(owner, around, node.attr) if owner and around else None
+            return self._bound(above, (node.attr,), instance) if above else None
         owner = place.owner_of(receiver)
         return self._bound(owner, (node.attr,), place.value(receiver)) if owner else None
 

@@ -88,21 +88,16 @@ class Happening:
                     return event(kind.name, node, found, place)
         return None
 
-    def entering(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
-        """Yield the events of a block that begins."""
-        return self._of_block([(kind.name, kind.code.enter) for kind in self.kinds], node, place, at)
+    def of_block(self, node: ast.expr, place: Place, at: ast.AST) -> tuple[list[Event], list[Event]]:
+        """Return the events of a block that begins, and those of one that ends."""
 
-    def leaving(self, node: ast.expr, place: Place, at: ast.AST) -> Iterator[Event]:
-        """Yield the events of a block that ends."""
-        return self._of_block([(kind.name, kind.code.leave) for kind in self.kinds], node, place, at)
-
-    def _of_block(
-        self, kinds: list[tuple[str, tuple[Pattern, ...]]], node: ast.expr, place: Place, at: ast.AST
-    ) -> Iterator[Event]:
-        for name, patterns in kinds:
+        def found(name: str, patterns: tuple[Pattern, ...]) -> Iterator[Event]:
             fitting = (self._fit(pattern, node, place) for pattern in patterns)
-            if (found := next((holes for holes in fitting if holes is not None), None)) is not None:
-                yield event(name, at, found, place)
+            holes = next((holes for holes in fitting if holes is not None), None)
+            yield from () if holes is None else (event(name, at, holes, place),)
+
+        begun = [each for kind in self.kinds for each in found(kind.name, kind.code.enter)]
+        return begun, [each for kind in self.kinds for each in found(kind.name, kind.code.leave)]
 
     def _fit(self, pattern: Pattern, node: ast.AST, place: Place) -> Holes | None:
         if pattern.tail is not None and isinstance(node, ast.Call) and tail_of(node.func) != pattern.tail:

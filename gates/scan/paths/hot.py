@@ -11,7 +11,6 @@ from functools import cached_property
 
 from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
-from gates.scan.paths.state import State, Value
 from gates.scan.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Module, names_of, tail_of
@@ -22,51 +21,6 @@ from gates.scan.rule import Constraint, EventKind
 
 TELLING = (ast.Constant, ast.Call, ast.Name, ast.Attribute, ast.IfExp, ast.Lambda)
 ASKING = (ast.If, ast.IfExp, ast.Call, ast.withitem, ast.While, ast.Match)
-
-
-class Concerns:
-    """The names that the hot code of a program is concerned with."""
-
-    def __init__(self, hot: "Hot") -> None:
-        self._hot = hot
-        self._names: dict[ast.AST, frozenset[str]] = {}
-
-    def are_set(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
-        """Return whether statements set one to what a later condition or event may tell apart."""
-        for node in nodes:
-            for inner in walk(node):
-                if not isinstance(inner, ast.Assign) or not isinstance(inner.value, TELLING):
-                    continue
-                for target in inner.targets:
-                    around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
-                    if tail_of(target) in self._of(around or scope.module.tree):
-                        return True
-        return False
-
-    def assumed(self, function: ast.AST, path: State) -> frozenset[tuple[str, bool]]:
-        """Return what a path has assumed of what a function asks before it comes to an event."""
-        names = self._of(function)
-        return frozenset(item for item in path.assumed.items() if any(name in item[0] for name in names))
-
-    def kept(self, function: ast.AST, instance: Value, path: State) -> frozenset[tuple[str, str]]:
-        """Return what an object keeps of what its method asks: constants, and members such as those of enumerations."""
-        there = ((name, path.heap.get(f"{instance.key}.{name}")) for name in self._of(function))
-        return frozenset(
-            (name, value.key)
-            for name, value in there
-            if value is not None and (value.is_known or isinstance(value.node, ast.Attribute))
-        )
-
-    def _of(self, around: ast.AST) -> frozenset[str]:
-        """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
-        if around not in self._names:
-            names: set[str] = set()
-            for node in below(around):
-                if node not in self._hot or not isinstance(node, ASKING):
-                    continue
-                names |= {tail_of(n) for n in walk(_asked(node)) if isinstance(n, ast.Name | ast.Attribute)}
-            self._names[around] = frozenset(names - {"self"})
-        return self._names[around]
 
 
 def _asked(node: ast.AST) -> ast.AST:
@@ -97,6 +51,7 @@ class Hot:
         self._hot: set[ast.AST] = set()
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         self._seen: dict[tuple[str, str], bool] = {}
+        self._names: dict[ast.AST, frozenset[str]] = {}
         self._flows, self._needs = project.flows, happening.needs
         edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
@@ -110,6 +65,24 @@ class Hot:
     def __contains__(self, node: object) -> bool:
         """Return whether something in a node may be an event or lead to one."""
         return node in self._hot
+
+    def matter(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
+        """Return whether statements set something to what a later condition or event may tell apart."""
+        for node in (inner for each in nodes for inner in walk(each)):
+            if isinstance(node, ast.Assign) and isinstance(node.value, TELLING):
+                for target in node.targets:
+                    around = scope.module.tree if isinstance(target, ast.Attribute) else scope.function
+                    if tail_of(target) in self._asked_in(around or scope.module.tree):
+                        return True
+        return False
+
+    def _asked_in(self, around: ast.AST) -> frozenset[str]:
+        """Return the names that stand in hot conditions, and whose methods are hot, in a function or a whole file."""
+        if around not in self._names:
+            asked = (_asked(node) for node in below(around) if node in self._hot and isinstance(node, ASKING))
+            names = {tail_of(n) for each in asked for n in walk(each) if isinstance(n, ast.Name | ast.Attribute)}
+            self._names[around] = frozenset(names - {"self"})
+        return self._names[around]
 
     def _mentions(self, name: str) -> list[Place]:
         """Return where the program mentions a name, the last part of a dotted one."""

@@ -4,7 +4,6 @@ import ast
 import re
 from collections.abc import Callable, Iterable
 
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.running import Running
 from gates.scan.paths.state import Event, State, Value
 from gates.scan.program.nodes import inner
@@ -18,13 +17,8 @@ Paths = list[State]
 class Looping(Running):
     """Walks loops; what stands in them is left to the walk."""
 
-    def bound(self, target: ast.expr, value: Value | None, path: State, scope: Scope, at: ast.AST) -> State:
-        """Bind a target."""
-        raise NotImplementedError
-
-    def forgotten(self, body: Iterable[ast.stmt], paths: Paths, scope: Scope, at: ast.AST) -> Paths:
-        """Let what skipped statements set become something that nothing is known of."""
-        raise NotImplementedError
+    bound: Callable[[ast.expr, Value | None, State, Scope, ast.AST], State]
+    forgotten: Callable[[Iterable[ast.stmt], Paths, Scope, ast.AST], Paths]
 
     def for_loop(self, node: ast.For | ast.AsyncFor, paths: Paths, scope: Scope) -> Paths:
         """Walk a loop over something, in two turns."""
@@ -54,14 +48,10 @@ class Looping(Running):
         """Walk a loop that goes on while a condition holds: two turns; one of a loop that only tries again."""
         if node not in self.hot:
             return self.forgotten([node], paths, scope, node)
-        if isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise):
-            once = (self._turns(node, path, scope, 1, lambda each, _turn: each, marked=False) for path in paths)
-            return [each for after in once for each in after]
-        found: Paths = []
-        for path in paths:
-            is_machine = self._goes_on(node.test, path, scope) is not None  # whose turns are no turns of a training
-            found += self._turns(node, path, scope, TURNS, lambda each, _turn: each, marked=not is_machine)
-        return found
+        once = isinstance(node.body[-1], ast.Return | ast.Break | ast.Raise)
+        count = 1 if once else TURNS
+        run = (self._turns(node, path, scope, count, lambda each, _turn: each, marked=not once) for path in paths)
+        return [each for after in run for each in after]
 
     def _turns(
         self,
@@ -78,52 +68,22 @@ class Looping(Running):
         begins, turns, ends = ((self.marker(m, node, scope),) if marked else () for m in ("loop", "turn", "done"))
         going = [path.happens(*begins)]
         left: Paths = []
-        over: Paths = []
-        for turn in range(1, (MOST_TURNS if isinstance(node, ast.While) else count) + 1):
-            if isinstance(node, ast.While):
-                known = [(each, self._goes_on(node.test, each, scope)) for each in going]
-                over += [each for each, goes_on in known if goes_on is False or (goes_on is None and turn > count)]
-                going = [each for each, goes_on in known if goes_on or (goes_on is None and turn <= count)]
-            if not going:
-                break
+        for turn in range(1, count + 1):
             going = [bind(each.but(turns=f"{outer}/{node.lineno}.{turn}").happens(*turns), turn) for each in going]
             if isinstance(node, ast.While) and node.test in self.hot:
                 going = [each for each, _ in self.run(node.test, going, scope)]
             after = self.joined(self.block(node.body, going, scope))
             left += [each for each in after if each.ended in {"break", "return", "raise"}]
             going = [each.but(ended="") for each in after if each.ended in {"", "continue"}]
-        going = [*over, *going]
         going = self.block(node.orelse, going, scope) if node.orelse else going
         result = []
         for each in (*left, *going):
             ended = "" if each.ended == "break" else each.ended
             done = each if ended else each.happens(*ends).without_idle_loop(path.words)
-            assumed = {key: truth for key, truth in each.assumed.items() if not _is_of_turn(key, node, path)}
-            result.append(done.but(ended=ended, turns=outer, guards=guards, assumed=assumed))
-        return _levelled(result, path)
-
-    def _goes_on(self, test: ast.expr, path: State, scope: Scope) -> bool | None:
-        """Return whether a comparison is known to hold, as of the state of a machine; `None` where that is open."""
-        if not isinstance(test, ast.Compare):
-            return None
-        sides = [truth for _, truth in branch(test, path, self.place(path, scope))]
-        return sides[0] if len(sides) == 1 else None
+            result.append(done.but(ended=ended, turns=outer, guards=guards))
+        return result
 
     def marker(self, name: str, node: ast.AST, scope: Scope) -> Event:
         """Return a mark between events."""
         line = getattr(node, "lineno", 1)
         return Event(name, (), scope.module.path, line, line)
-
-
-def _levelled(paths: Paths, before: State) -> Paths:
-    """Forget of single elements what some turns of a loop set and others did not, such as `p.grad = None` of a few."""
-    told = [
-        {(key, v.key) for key, v in p.heap.items() if key not in before.heap and OF_TURN.search(key)} for p in paths
-    ]
-    odd = {key for key, _ in set().union(*told).difference(set(told[0]).intersection(*told))} if told else set()
-    return [p.but(heap={**p.heap, **{key: Value(key) for key in odd}}) for p in paths] if odd else paths
-
-
-def _is_of_turn(key: str, node: ast.For | ast.AsyncFor | ast.While, before: State) -> bool:
-    """Return whether a condition is about one turn of a loop alone."""
-    return key not in before.assumed and (f"/{node.lineno}." in key or "[1]" in key or "[2]" in key)

@@ -1,20 +1,20 @@
 """Expressions and calls of a path: run in Python's order; what has no events is taken for the value that it is."""
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
 from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
-from gates.scan.paths.hot import MAX_DEPTH, Concerns, Hot
+from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.place import Place, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
-from gates.scan.program.scope import PREPARES, Scope
+from gates.scan.program.scope import Scope
 
 Paths = list[State]
 Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -23,43 +23,29 @@ Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 class Running(Contexts):
     """Runs expressions and calls; statements are left to the walk."""
 
-    prepares = PREPARES
+    block: Callable[[Sequence[ast.stmt], Paths, Scope], Paths]
 
     def __init__(self, project: Project, happening: Happening, hot: Hot) -> None:
         super().__init__(happening)
         self.project = project
         self.hot = hot
         self.walked: set[ast.AST] = set()
-        self.entered: set[ast.AST] = set()
         self.tries = 0
-        self.depth = 0  # of blocks
         self.stack: list[ast.AST] = []
         self.frames: list[Frame] = []
         self.calls: dict[Event, tuple[Frame, ...]] = {}
         self.yields: list[Callable[[Run], Paths]] = []
-        self._quiet: dict[object, Value | None] = {}
-        self._concerns = Concerns(hot)
 
     @cached_property
     def anywhere(self) -> frozenset[str]:
         """Return the events that some code of the program may be."""
         return frozenset().union(*self.hot.kinds.values())
 
-    def block(self, body: list[ast.stmt], paths: Paths, scope: Scope) -> Paths:
-        """Walk statements."""
-        raise NotImplementedError
-
     def start(self) -> None:
         """Begin a new walk."""
         super().start()
-        self.stack, self.entered, self.tries, self.depth = [], set(), 0, 0
-        self.walked = set()
-        self._quiet = {}
+        self.stack, self.tries, self.walked = [], 0, set()
         self.frames, self.calls = [], {}
-
-    def matters(self, nodes: Iterable[ast.AST], scope: Scope) -> bool:
-        """Return whether statements set something to what a later condition or event may tell apart."""
-        return self._concerns.are_set(nodes, scope)
 
     def place(self, path: State, scope: Scope) -> Place:
         """Return the place that a path has come to."""
@@ -238,14 +224,6 @@ class Running(Contexts):
             return [(path, self.made(node, path, scope))]
         arguments, named = passed_on(node, place)
         path = self.furnished(closure.bound[0], path) if closure.bound else path
-        about = (
-            closure.node,
-            *(value.key.partition("#")[0] for value in (*closure.bound, *arguments, *named.values())),
-            self._concerns.assumed(closure.node, path),
-            self._concerns.kept(closure.node, closure.bound[0], path) if closure.bound else None,
-        )
-        if about in self._quiet:
-            return [(path, self._quiet[about] or self.made(node, path, scope))]
         is_own = isinstance(node.func, ast.Attribute) and tail_of(node.func.value) == scope.self_name
         sole = is_own and self.project.method_names[tail_of(node.func)] == 1
         is_plain = closure.scope.owner is None or sole
@@ -253,10 +231,6 @@ class Running(Contexts):
         self.frames.append(Frame(scope.module.path, node.lineno, last, is_plain))
         found = self.enter(closure, arguments, named, path)
         self.frames.pop()
-        if len(found) == 1 and found[0][0].words == path.words and found[0][0].heap.keys() == path.heap.keys():
-            value = found[0][1]
-            made = value.node if value is not None else None
-            self._quiet[about] = value if made is not None and made in self.hot else None  # such as a context
         return [(after, value if value is not None else self.made(node, after, scope)) for after, value in found]
 
     def enter(
@@ -265,7 +239,6 @@ class Running(Contexts):
         """Walk a function where it is called; return the caller's paths with what it returned."""
         node, scope = closure.node, closure.scope
         self.walked.add(node)
-        self.entered.add(node)
         names = dict(closure.outer)
         names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")
@@ -277,7 +250,7 @@ class Running(Contexts):
             ended = self.decorated(node, inside, scope)
         finally:
             self.stack.pop()
-        ended = [each.but(names=path.names).forgets(path.heap) for each in ended]
+        ended = [each.but(names=path.names) for each in ended]
         return [
             (
                 e.but(names=path.names, ended="raise" if e.ended == "raise" else "", returned=None, guards=path.guards),

@@ -1,7 +1,6 @@
 """The state of a path through a program: what has happened, what its names hold, and what it assumed."""
 
 import ast
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -101,7 +100,6 @@ class Closure:
     outer: "Mapping[str, Value]"
     bound: "tuple[Value, ...]" = ()
     named: "Mapping[str, Value]" = field(default_factory=dict)
-    owner: ClassInfo | None = None
 
 
 @dataclass(eq=False)
@@ -149,7 +147,6 @@ class Value:
         return self.place.type_of(self.node)
 
 
-MADE = re.compile(r"\w+@[^()\[\],]*\.\w+")  # an attribute of what a constructor made
 _TOLD = {"names": "_told_names", "heap": "_told_heap"}
 
 
@@ -183,16 +180,6 @@ class State:
     def stores(self, key: str, value: Value) -> "State":
         """Return the path with an attribute set."""
         return self.but(heap={**self.heap, key: value})
-
-    def forgets(self, before: Mapping[str, Value]) -> "State":
-        """Return the path without the attributes of objects that were made since, and that nothing holds any more."""
-        fresh = [key for key in self.heap if "@" in key and key not in before and MADE.fullmatch(key)]
-        if not fresh:
-            return self
-        values = (*self.names.values(), *self.heap.values(), *([self.returned] if self.returned else ()))
-        held = "\n".join(value.key for value in values)
-        dead = {key for key in fresh if key.rpartition(".")[0] not in held}
-        return self.but(heap={k: v for k, v in self.heap.items() if k not in dead}) if dead else self
 
     def assumes(self, key: str, *, truth: bool) -> "State":
         """Return the path on which a condition is so."""

@@ -4,9 +4,9 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from gates.scan.paths.contexts import TooMany
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.joining import TooMany
 from gates.scan.paths.place import Place
 from gates.scan.paths.state import Event, Frame, State, Value, Word
 from gates.scan.paths.walking import Walker, is_given_away

@@ -13,7 +13,7 @@ from gates.scan.paths.place import Place, apart
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk
-from gates.scan.program.scope import UNKNOWN, Scope
+from gates.scan.program.scope import PREPARES, UNKNOWN, Scope
 
 FLOW = (ast.Return, ast.Break, ast.Continue, ast.Raise)
 
@@ -65,11 +65,7 @@ class Walker(Looping):
     def block(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
         """Walk statements; paths that ended wait at the end of the block."""
         depth = max((len(path.guards) for path in paths), default=0)
-        self.depth += 1
-        try:
-            after = self._steps(body, paths, scope)
-        finally:
-            self.depth -= 1
+        after = self._steps(body, paths, scope)
         return [p.but(guards=p.guards[:depth]) if len(p.guards) > depth else p for p in after]
 
     def _steps(self, body: Sequence[ast.stmt], paths: Paths, scope: Scope) -> Paths:
@@ -122,12 +118,8 @@ class Walker(Looping):
             return [path for path, _ in self.run(node.value, paths, scope)]
         if isinstance(node, ast.Expr) and node not in self.hot:
             return [self.touched(node.value, path, scope) for path in paths]
-        if isinstance(node, ast.Expr | ast.Assert | ast.Delete) and node in self.hot:
-            if isinstance(node, ast.Expr):
-                return [path for path, _ in self.run(node.value, paths, scope)]
-            if isinstance(node, ast.Assert):
-                return [path for path, _ in self.run(node.test, paths, scope)]
-        return paths
+        asked = node.value if isinstance(node, ast.Expr) else node.test if isinstance(node, ast.Assert) else None
+        return paths if asked is None or node not in self.hot else [path for path, _ in self.run(asked, paths, scope)]
 
     def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef, path: State, scope: Scope) -> Value:
         own = self.project.scope_of(node, scope.module)
@@ -152,7 +144,7 @@ class Walker(Looping):
 
     def _prepared(self, node: ast.expr, run: Run) -> Run:
         """Return what a framework in the program itself made as something unknown, where its method does not tell."""
-        if not isinstance(node, ast.Call) or tail_of(node.func) not in self.prepares:
+        if not isinstance(node, ast.Call) or tail_of(node.func) not in PREPARES:
             return run
         return [
             (path, value if value.node is node or _is_told(value) else replace(value, kind=UNKNOWN))
@@ -189,7 +181,7 @@ class Walker(Looping):
             return None
         if isinstance(made, ast.Tuple | ast.List) and len(made.elts) == size:
             return apart(value.place.value(made.elts[index]), made.elts[index])
-        prepared = isinstance(made, ast.Call) and tail_of(made.func) in self.prepares and index < len(made.args)
+        prepared = isinstance(made, ast.Call) and tail_of(made.func) in PREPARES and index < len(made.args)
         if prepared and isinstance(made, ast.Call) and not self._is_own_method(made, value.place):
             return value.place.value(made.args[index])
         kind = UNKNOWN if prepared else None
@@ -207,7 +199,7 @@ class Walker(Looping):
         if truth is not None:
             return self.block(node.body if truth else node.orelse, paths, scope)
         branches = [*node.body, *node.orelse]
-        if node not in self.hot and not flows(branches) and not self.matters(branches, scope):
+        if node not in self.hot and not flows(branches) and not self.hot.matter(branches, scope):
             return self.forgotten(branches, paths, scope, node)
         found: Paths = []
         if node.test in self.hot:
@@ -255,7 +247,7 @@ class Walker(Looping):
             begun = [p.but(ended="", guards=(*p.guards, guard)) for p in (raised or paths)]
             if handler.name:
                 begun = [p.binds(handler.name, Value(f"{handler.name}@{handler.lineno}")) for p in begun]
-            if handler in self.hot or flows(handler.body) or self.matters(handler.body, scope):
+            if handler in self.hot or flows(handler.body) or self.hot.matter(handler.body, scope):
                 begun = self.block(handler.body, begun, scope)
             elif not raised:
                 continue

@@ -171,8 +171,7 @@ class Lineage:
         if name in self._set_outside:
             return True
         if owner not in self._family:
-            near = dict.fromkeys((owner, *self.ancestors_of(owner), *self.below(owner)))
-            self._family[owner] = [info for info in near if self._is_related(info, owner)]
+            self._family[owner] = [*dict.fromkeys((owner, *self.ancestors_of(owner), *self.below(owner)))]
         return any(sets(info, name) for info in self._family[owner])
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
@@ -188,13 +187,6 @@ class Lineage:
                     found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
             self._settings[key] = frozenset(found)
         return self._settings[key]
-
-    def _is_related(self, info: ClassInfo, owner: ClassInfo) -> bool:
-        """Return whether one of two classes is, or extends, the other."""
-        if info is owner:
-            return True
-        types = self._project.types
-        return True in {types.is_a(info.name, owner.name), types.is_a(owner.name, info.name)}
 
     @cached_property
     def _set_outside(self) -> frozenset[str]:

@@ -37,14 +37,6 @@ def package_of(path: str) -> str:
     return ".".join(path.split("/")[:-1])
 
 
-class Named(ast.Name):
-    """The name of one function, whatever else is called so."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__(function.name, ast.Load())
-        self.function = function
-
-
 @dataclass(frozen=True)
 class Binding:
     """One way that a name gets its meaning.
@@ -115,6 +107,16 @@ class Module:
         """Return every node that can run, by its type, in the order of the source; fills `parents`."""
         return live_nodes_of(self.tree, self.parents)
 
+    @property
+    def names(self) -> list[ast.Name]:
+        """Return the live names."""
+        return self.live.get(ast.Name, [])  # type: ignore[return-value]  # kept by their type
+
+    @property
+    def attributes(self) -> list[ast.Attribute]:
+        """Return the live attributes."""
+        return self.live.get(ast.Attribute, [])  # type: ignore[return-value]  # kept by their type
+
     @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """Return the live calls by the last name that they are written with."""
@@ -128,14 +130,13 @@ class Module:
     def mentions(self) -> dict[str, list[ast.Name | ast.Attribute]]:
         """Return where live code mentions a name, the last part of a dotted one, also as what it is imported as."""
         found: dict[str, list[ast.Name | ast.Attribute]] = defaultdict(list)
-        for node in (*self.live.get(ast.Name, ()), *self.live.get(ast.Attribute, ())):
-            if isinstance(node, ast.Attribute):
-                found[node.attr].append(node)
-            elif isinstance(node, ast.Name):
-                found[node.id].append(node)
-                meant = self.aliases.get(node.id)
-                if meant is not None and (name := meant.rpartition(".")[2]) != node.id:
-                    found[name].append(node)
+        for node in self.names:
+            found[node.id].append(node)
+            meant = self.aliases.get(node.id)
+            if meant is not None and (name := meant.rpartition(".")[2]) != node.id:
+                found[name].append(node)
+        for attribute in self.attributes:
+            found[attribute.attr].append(attribute)
         return found
 
     @cached_property
@@ -171,9 +172,8 @@ class Module:
     @cached_property
     def uses(self) -> frozenset[str]:
         """Return the names of its code and imports, `f()` for a call of f, `a=` for an attribute that it sets."""
-        attributes = [node for node in self.live.get(ast.Attribute, ()) if isinstance(node, ast.Attribute)]
-        found = {tail_of(node) for node in (*self.live.get(ast.Name, ()), *attributes)}
-        found.update(f"{node.attr}=" for node in attributes if not isinstance(node.ctx, ast.Load))
+        found = {node.id for node in self.names} | {node.attr for node in self.attributes}
+        found.update(f"{node.attr}=" for node in self.attributes if not isinstance(node.ctx, ast.Load))
         found.update(f"{name}()" for name in self.calls)
         dotted = (binding.dotted for bindings in self.bindings.values() for binding in bindings)
         return frozenset(found.union(*(name.split(".") for name in (*dotted, *self.aliases.values()))))
@@ -181,8 +181,8 @@ class Module:
     @cached_property
     def stores(self) -> frozenset[str]:
         """Return the attributes that code sets on anything but `self`, or by name."""
-        nodes = (node for node in self.live.get(ast.Attribute, ()) if isinstance(node, ast.Attribute))
-        found = {node.attr for node in nodes if not isinstance(node.ctx, ast.Load) and chain_of(node.value) != "self"}
+        stored = (node for node in self.attributes if not isinstance(node.ctx, ast.Load))
+        found = {node.attr for node in stored if chain_of(node.value) != "self"}
         calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
         return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))
 

@@ -155,12 +155,13 @@ def _unused(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[ast.AST]:
     return {n for n in inner if n.name not in named}
 
 
-def definitions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Yield the functions and classes directly inside of a node, however deep in its blocks."""
-    stack = [node]
+def definitions(node: ast.AST) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, ...]:
+    """Return the functions and classes directly inside of a node, however deep in its blocks."""
+    found, stack = [], [node]
     while stack:
         here = stack.pop()
         if here is not node and isinstance(here, DEFINED):
-            yield here
+            found.append(here)
         elif type(here) in BLOCKS:
             stack += held(here)
+    return tuple(found)

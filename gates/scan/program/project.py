@@ -11,9 +11,11 @@ from gates.scan.program.classes import ClassInfo, Lineage
 from gates.scan.program.flows import Flows
 from gates.scan.program.known import LIBRARIES, canonical
 from gates.scan.program.module import Function, Module, name_of, package_of
-from gates.scan.program.nodes import definitions
+from gates.scan.program.nodes import definitions, kept
 from gates.scan.program.scope import BUILTINS, MAX_HOPS, Scope
 from gates.scan.program.types import Types
+
+SCOPED = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda})
 
 
 class Definitions:
@@ -34,7 +36,7 @@ class Definitions:
         stack: list[tuple[ast.AST, Scope, str, ClassInfo | None]] = [(module.tree, top, module.name, None)]
         while stack:
             node, scope, prefix, owner = stack.pop()
-            for child in definitions(node):
+            for child in kept(node, definitions):
                 name = f"{prefix}.{child.name}"
                 self._names[child] = name
                 if isinstance(child, ast.ClassDef):
@@ -60,12 +62,12 @@ class Definitions:
 
     def scope_at(self, node: ast.AST, module: Module) -> Scope:
         """Return the scope that a live node stands in."""
-        inside: ast.AST = node
-        for around in module.ancestors(node):
-            known = isinstance(around, ast.Lambda) or around in self._scopes
-            if known and not _is_of_head(inside, around):
+        _, parents = module.live, module.parents  # which the walk of what is live fills
+        inside, around = node, parents.get(node)
+        while around is not None:
+            if type(around) in SCOPED and not _is_of_head(inside, around):
                 return self.scope_of(around, module)
-            inside = around
+            inside, around = around, parents.get(around)
         return self._scopes[module.tree]
 
     def qualified(self, node: ast.AST, scope: Scope) -> str:

@@ -200,15 +200,7 @@ class Types:
             found = self._project.method(owner, call.func.attr) if owner else None
             if found:
                 return found[0] if not is_property(found[0]) else None  # what it returns is called
-        return self._called_object(call.func, scope)
-
-    def _called_object(self, node: ast.expr, scope: Scope) -> Function | None:
-        """Return the method that runs where an object of the project is called."""
-        if not self._project.method_names["__call__"] or not isinstance(node, ast.Name | ast.Attribute):
-            return None
-        owner = scope.class_of(node)
-        found = self._project.method(owner, "__call__") if owner else None
-        return found[0] if found else None
+        return None
 
 
 def _returned(function: Function) -> list[ast.expr]:
