@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import IO, Protocol
+from typing import IO, Any
 from warnings import WarningMessage
 
 import pytest
@@ -23,12 +23,6 @@ from .inside import Witness, judged, running, shuffle, watched_function, watched
 witness = Witness()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
 NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
-
-
-class Worker(Protocol):
-    """A worker of pytest-xdist, as its controller sees it."""
-
-    workerinput: dict[str, object]
 
 
 def pytest_addoption() -> None:
@@ -84,13 +78,13 @@ def _listen_to_reads(root: str) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Worker) -> None:
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # a worker of pytest-xdist
     """Let a worker of pytest-xdist tell in the same journal."""
     node.workerinput["gates"] = witness.asked
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Worker, error: object) -> None:
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401  # the same
     """Tell of the end of a worker."""
     witness.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
 
@@ -194,7 +188,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Watch the test from the inside of all that is wrapped around it."""
     if running:
         return (yield)
-    witness.tell("phase", id=item.nodeid, when="call")
     told: dict[str, object] = {}
     witness.in_test = True
     with watched_test(item, told):
@@ -203,13 +196,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         finally:
             witness.in_test = False
             witness.note("ran", id=item.nodeid, **told)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Tell that the test itself is over."""
-    if not running:
-        witness.tell("phase", id=item.nodeid, when="teardown")
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
