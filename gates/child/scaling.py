@@ -21,12 +21,12 @@ from .asking import (
     DONE,
     Places,
     Teller,
-    Unreachable,
+    as_step,
+    called,
     carried_out,
     cuda_of_project,
     found,
     in_fork,
-    is_lazy,
     leave,
     program,
 )
@@ -66,14 +66,6 @@ def calls_of(make: Callable[[], Step]) -> float:
     called(step)
     profile.runcall(step)
     return float(sum(entry.callcount for entry in profile.getstats()))
-
-
-def called(step: Step) -> object:
-    """Do a step; raise `TypeError` where nothing was done."""
-    result = step()
-    if is_lazy(result):
-        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
-    return result
 
 
 def _synchronize() -> None:
@@ -156,10 +148,7 @@ class Sizing:
     def step(self, size: int) -> Step:
         """Return the step at a size."""
         asked = self._question
-        made = self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size})
-        if not callable(made):
-            raise Unreachable(f"it returned {type(made).__name__}, expected the step: a function without arguments")
-        return made  # type: ignore[no-any-return]  # whatever can be called
+        return as_step(self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size}))
 
     def measured(self, start: int) -> None:
         """Tell what is measured at each size, in one start."""
