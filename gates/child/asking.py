@@ -285,7 +285,7 @@ def print_without_us(kind: type[BaseException], error: BaseException, trace: Tra
     sys.stderr.write("".join(shown.format()))
 
 
-def in_fork(tell: Teller, work: Callable[[], None], limit_s: float = 0.0) -> int:
+def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 0.0) -> int:
     """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end.
 
     A time limit, where there is one, ends it by `SIGALRM`.
@@ -298,13 +298,9 @@ def in_fork(tell: Teller, work: Callable[[], None], limit_s: float = 0.0) -> int
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
-            work()
+            leave(carried_out(work, tell, root) or DONE)
         except SystemExit:
             leave()
-        except BaseException:  # noqa: BLE001  # what the project raises, `work` tells: this is a fault of ours
-            traceback.print_exc()
-            leave(1)
-        leave(DONE)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

@@ -194,7 +194,7 @@ def main(question: Told, tell: Teller) -> None:
             told = not_run("its module takes the CUDA device when it is imported")
         place = target.place(places) if target else None
         if not told:
-            code = in_fork(tell, partial(_make, call, target, place, tell, places), call["limit_s"])
+            code = in_fork(tell, partial(_make, call, target, place, tell, places), question["root"], call["limit_s"])
             told = {} if code == DONE else _died(code, call["limit_s"])
         if told:
             tell("call", id=call["id"], place=place, **told)

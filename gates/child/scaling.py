@@ -23,11 +23,9 @@ from .asking import (
     Teller,
     as_step,
     called,
-    carried_out,
     cuda_of_project,
     found,
     in_fork,
-    leave,
     program,
 )
 from .calculating import built
@@ -124,17 +122,12 @@ def main(question: dict[str, Any], tell: Teller) -> None:
     for look in [sizing.where] if question["where"] else looks:
         if time.monotonic() > until:
             break
-        code = in_fork(tell, partial(_told, look, tell, question["root"]))
+        code = in_fork(tell, look, question["root"])
         if code <= 0:
             how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
             tell("problem", what=f"it {how}", place=None)
         if code != DONE:
             break
-
-
-def _told(look: Callable[[], None], tell: Teller, root: str) -> None:
-    if code := carried_out(look, tell, root):
-        leave(code)
 
 
 class Sizing:

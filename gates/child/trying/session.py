@@ -62,12 +62,9 @@ class Recorder:
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave the tests that were asked for."""
         chosen = [item for item in items if item.nodeid in self._rank]
-        left = [item for item in items if item.nodeid not in self._rank]
-        if left:
-            config.hook.pytest_deselected(items=left)
         items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -154,7 +154,7 @@ def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Tell what could not be read."""
     if report.failed:
-        witness.tell("collect_failed", id=report.nodeid, message=text_of(report))
+        witness.tell("collect_failed", id=report.nodeid, **failure_of(report))
     elif report.skipped:
         where = report.longrepr
         line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
@@ -224,8 +224,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
     facts: dict[str, object] = {"reason": reason_of(report)} if report.outcome == "skipped" else {}
     if report.outcome in {"failed", "rerun"}:
-        path, line = crash_of(report)
-        facts = {"message": text_of(report), "path": path, "line": line}
+        facts = failure_of(report)
     facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
     witness.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
 
@@ -274,17 +273,11 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     return str(where or "")[:500]
 
 
-def text_of(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """Return what a failure says."""
+def failure_of(report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
+    """Return what a failure says, and the innermost line of its traceback, with an absolute path."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
-        return str(crash.message)[:2000]
-    return str(getattr(report.longrepr, "errorstring", report.longrepr))[-2000:]  # a fixture that there is not
-
-
-def crash_of(report: pytest.TestReport) -> tuple[str, int]:
-    """Return the innermost line of the traceback, as an absolute path and a number."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
-        return str(crash.path), int(crash.lineno)
-    return report.location[0], (report.location[1] or 0) + 1
+        return {"message": str(crash.message)[:2000], "path": str(crash.path), "line": int(crash.lineno)}
+    path, line, _ = report.location or (report.nodeid, 0, "")
+    text = str(getattr(report.longrepr, "errorstring", report.longrepr))  # a fixture that there is not
+    return {"message": text[-2000:], "path": path, "line": (line or 0) + 1}
