@@ -217,7 +217,7 @@ def _about(criterion: Criterion, own: list[TestRecord], files: TestFiles, eviden
         return own
     symbols = {re.split("[:.]", binding.symbol)[-1] for binding in criterion.code if binding.symbol}
     naming = {each for each in {*map(_written, own)} if not symbols.isdisjoint(_read(each, files))}
-    ran |= {*lines.children, *lines.lost}  # where something ran that nobody saw
+    ran |= {*lines.unseen}  # where something ran that nobody saw
     return [test for test in own if f"{TEST}{test.id}" in ran or _written(test) in naming]
 
 

@@ -1,10 +1,10 @@
 """Starts the arms of a measurement, and takes their steps.
 
-    python -m gates_probe.arms '{"module": "package.module", "paths": [...], "arms": {"KEY": {...}}, "ends": 9}'
+    python -m gates_probe.arms '{"module": "package.module", "arms": {"KEY": {...}}, "ends": 9}'
     python -m gates_probe.arms:alone '{"call": "package.module:name", "args": [...], "paths": [...], "threads": 1}'
 
-A module that makes the steps of several arms is imported once, and each arm is a fork of this process. Where that is
-not safe, as with CUDA in use, each is started anew, as workers of other programs are. Each has a pipe for its orders
+A module that makes the steps of several arms is imported once, and each arm is a fork of this process. Where there is
+none, or that is not safe, as with CUDA in use, each is started by its command. Each has a pipe for its orders
 and one for its answers, a line of JSON each. How one ended, and what it used, is told on `ends`.
 
 A function is called once; what it returns is the step. Where the project has loaded torch, its threads are set. Work on
@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .asking import Unreachable, cuda_of_project, import_from, is_lazy, named, said
+from .asking import Unreachable, as_step, called, cuda_of_project, found, import_from, said, torch_of_project
 from .memory import peak, reset_peak, resident
 from .timing import own_pipes, started, wait_for
 from .values import encode
@@ -42,10 +42,11 @@ def main() -> None:
     """Import the module, start the arms, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
     arms, ends, numbers = asked["arms"], asked["ends"], own_pipes(asked)
-    _import(asked["module"], asked["paths"])
+    if asked["module"]:
+        _import(asked["module"], next(iter(arms.values()))["asked"]["paths"])
     begun: dict[int, tuple[str, float]] = {}
     for key, arm in arms.items():
-        forks = _can_fork()
+        forks = bool(asked["module"]) and _can_fork()
         pid = os.fork() if forks else started(key, arm, ends)
         if pid:
             begun[pid] = key, perf_counter()
@@ -111,35 +112,36 @@ class Worker:
     def __init__(self, asked: Told) -> None:
         sys.argv = [asked["call"]]
         self._threads = int(asked["threads"])
-        make = named(asked["call"])[1]
+        make = found(asked["call"])
         self._set_threads()
         self._before = resident()
-        self._step = make(*asked["args"])
-        if not callable(self._step):
-            raise TypeError(f"{asked['call']} returned {type(self._step).__name__}, expected the step: a callable")
+        self._step = as_step(make(*asked["args"]))
         self._set_threads()
         self._items = getattr(self._step, "items_per_step", None)
         self._call(1)
-        self._torch = sys.modules.get("torch")
-        self._cuda = bool(self._torch and self._torch.cuda.is_initialized() and self._torch.cuda.memory_allocated())
-        if self._cuda and self._torch:
-            self._torch.cuda.synchronize()
-            self._torch.cuda.reset_peak_memory_stats()
+        cuda = cuda_of_project()
+        self._cuda = cuda if cuda and cuda.memory_allocated() else None
+        if self._cuda:
+            self._cuda.synchronize()
+            self._cuda.reset_peak_memory_stats()
         reset_peak()
         gc.collect()
         gc.disable()
 
     def hello(self) -> Told:
         """Tell where the step runs."""
-        about = {"device": self._device(), "environment": self._environment(), "threads": self._threads}
-        return {"hello": PROTOCOL, **about}
+        environment = {"python": platform.python_version(), "platform": platform.platform()}
+        for name in ("torch", "numpy"):
+            version = getattr(sys.modules.get(name), "__version__", None)
+            environment |= {name: str(version)} if version else {}
+        return {"hello": PROTOCOL, "device": self._device(), "environment": environment, "threads": self._threads}
 
     def run(self, steps: int, discard: int) -> Told:
         """Take steps that nobody times, then those that are timed together."""
         begun = perf_counter()
         self._call(discard)  # on a GPU it is in the queue before the first event, so nothing waits for it here
         first = perf_counter() - begun
-        events = self._events()
+        events = [self._cuda.Event(enable_timing=True) for _ in range(2)] if self._cuda else []
         switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
         wall, cpu = perf_counter(), process_time()
         if events:
@@ -147,7 +149,8 @@ class Worker:
         result = self._call(steps)
         if events:
             events[1].record()
-        self._synchronize()
+        if self._cuda:
+            self._cuda.synchronize()
         end, cpu_end = perf_counter(), process_time()
         told: Told = {
             "ran": steps,
@@ -164,45 +167,29 @@ class Worker:
 
     def collect(self) -> Told:
         """Collect garbage, and tell the peak of memory since the steps began."""
-        most = self._torch.cuda.max_memory_allocated() if self._cuda and self._torch else peak() - self._before
+        most = self._cuda.max_memory_allocated() if self._cuda else peak() - self._before
         gc.collect()
         return {"collected": True, "peak_memory_bytes": most if most > 0 else None}
 
     def _call(self, count: int) -> object:
-        step, result = self._step, None
-        for _ in range(count):
-            result = step()
-        if is_lazy(result):
-            raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
-        return result
-
-    def _synchronize(self) -> None:
-        if self._cuda and self._torch:
-            self._torch.cuda.synchronize()
-
-    def _events(self) -> list[Any]:
-        return [self._torch.cuda.Event(enable_timing=True) for _ in range(2)] if self._cuda and self._torch else []
+        step = self._step
+        for _ in range(count - 1):
+            step()
+        return called(step) if count else None
 
     def _set_threads(self) -> None:
-        torch = sys.modules.get("torch")
-        if torch is not None and hasattr(torch, "set_num_threads"):
+        if torch := torch_of_project():
             torch.set_num_threads(self._threads)
 
     def _device(self) -> Told:
-        if not (self._cuda and self._torch):
+        if self._cuda is None:
             name, capabilities = _processor()
             return {"type": "cpu", "name": name, "capabilities": capabilities}
-        major, minor = self._torch.cuda.get_device_capability()
-        found = {"fp16", *(["bf16"] if self._torch.cuda.is_bf16_supported(including_emulation=False) else [])}
-        found |= {"rocm"} if self._torch.version.hip else {f"sm_{major}{minor}", *(["tf32"] if major >= 8 else [])}
-        return {"type": "cuda", "name": self._torch.cuda.get_device_name(), "capabilities": sorted(found)}
-
-    def _environment(self) -> dict[str, str]:
-        told = {"python": platform.python_version(), "platform": platform.platform()}
-        for name in ("torch", "numpy"):
-            version = getattr(sys.modules.get(name), "__version__", None)
-            told |= {name: str(version)} if version else {}
-        return told
+        major, minor = self._cuda.get_device_capability()
+        found = {"fp16", *(["bf16"] if self._cuda.is_bf16_supported(including_emulation=False) else [])}
+        hip = torch_of_project().version.hip
+        found |= {"rocm"} if hip else {f"sm_{major}{minor}", *(["tf32"] if major >= 8 else [])}
+        return {"type": "cuda", "name": self._cuda.get_device_name(), "capabilities": sorted(found)}
 
 
 def digest(value: object) -> str:

@@ -247,10 +247,20 @@ def ended(returned: Any, most: int | None = None, take: str = "") -> Any:  # noq
     return list(islice(returned, most))
 
 
-def is_lazy(value: object) -> bool:
-    """Return whether a value is work that is still to be done: it can be awaited, or only be gone through."""
-    is_there = isinstance(value, Sized | io.IOBase) or dataclasses.is_dataclass(value)
-    return inspect.isawaitable(value) or (isinstance(value, Iterable | AsyncIterable) and not is_there)
+def as_step(made: object) -> Callable[[], object]:
+    """Return what was made of a step; raise `Unreachable` where that is none."""
+    if not callable(made):
+        raise Unreachable(f"it returned {type(made).__name__}, expected the step: a function without arguments")
+    return made
+
+
+def called(step: Callable[[], object]) -> object:
+    """Do a step; raise `TypeError` where its work is still to be done: it can be awaited, or only be gone through."""
+    result = step()
+    is_there = isinstance(result, Sized | io.IOBase) or dataclasses.is_dataclass(result)
+    if inspect.isawaitable(result) or (isinstance(result, Iterable | AsyncIterable) and not is_there):
+        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return what comes of it")
+    return result
 
 
 def said(error: BaseException, most: int = 300) -> str:
@@ -275,7 +285,7 @@ def print_without_us(kind: type[BaseException], error: BaseException, trace: Tra
     sys.stderr.write("".join(shown.format()))
 
 
-def in_fork(tell: Teller, work: Callable[[], None], limit_s: float = 0.0) -> int:
+def in_fork(tell: Teller, work: Callable[[], None], root: str, limit_s: float = 0.0) -> int:
     """Do something in a fork that goes on telling; return how that ended, `DONE` where it came to its end.
 
     A time limit, where there is one, ends it by `SIGALRM`.
@@ -288,13 +298,9 @@ def in_fork(tell: Teller, work: Callable[[], None], limit_s: float = 0.0) -> int
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         try:
-            work()
+            leave(carried_out(work, tell, root) or DONE)
         except SystemExit:
             leave()
-        except BaseException:  # noqa: BLE001  # what the project raises, `work` tells: this is a fault of ours
-            traceback.print_exc()
-            leave(1)
-        leave(DONE)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

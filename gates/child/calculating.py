@@ -96,66 +96,62 @@ def built(value: Any) -> Any:  # noqa: ANN401  # anything
     return {name: built(item) for name, item in value.items()}
 
 
-class Calling:
-    """Makes the calls of one target in this process, and tells what came of them."""
+def tried(target: Target, call: Told, places: Places) -> Told:
+    """Make the call and tell how that ended; make it twice where it returns soon.
 
-    def __init__(self, target: Target, call: Told, places: Places) -> None:
-        self._target, self._call, self._places = target, call, places
+    The second call tells which functions ran in it, too: slower, but what is timed was before.
+    """
+    started = time.monotonic()
+    told = _once(target, call, places)
+    if "returned" in told and time.monotonic() - started < min(TWICE_S, call["limit_s"] / 3):
+        again, told["ran"] = _watched(target, call, places)
+        if again.get("returned") != told["returned"] or again["ended"] != told["ended"]:
+            told["again"] = again
+    return told
 
-    def told(self) -> Told:
-        """Make the call and tell how that ended; make it twice where it returns soon.
 
-        The second call tells which functions ran in it, too: slower, but what is timed was before.
-        """
-        started = time.monotonic()
-        told = self._once()
-        if "returned" in told and time.monotonic() - started < min(TWICE_S, self._call["limit_s"] / 3):
-            again, told["ran"] = self._watched()
-            if again.get("returned") != told["returned"] or again["ended"] != told["ended"]:
-                told["again"] = again
-        return told
+def _watched(target: Target, call: Told, places: Places) -> tuple[Told, list[Told] | None]:
+    """Call it; return also the project's functions that ran, `None` where another process may have run more."""
+    seen: set[tuple[str, int]] = set()  # equal code may lie in two files
+    children: list[str] = []
 
-    def _watched(self) -> tuple[Told, list[Told] | None]:
-        """Call it; return also the project's functions that ran, `None` where another process may have run more."""
-        seen: set[tuple[str, int]] = set()  # equal code may lie in two files
-        children: list[str] = []
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
+    sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
+    sys.setprofile(note)
+    threading.setprofile(note)
+    try:
+        again = _once(target, call, places)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    ran = [(places.shown(path), line) for path, line in seen]
+    return again, None if children else [{"path": path, "line": line} for path, line in ran if path]
 
-        sys.addaudithook(lambda event, _: children.append(event) if event in CHILDREN else None)
-        sys.setprofile(note)
-        threading.setprofile(note)
+
+def _once(target: Target, call: Told, places: Places) -> Told:
+    try:
+        given, named, function = built(call["args"]), built(call["kwargs"]), target.bound()
+    except Exception as error:  # noqa: BLE001  # whatever the project raises
+        return not_run(f"its arguments or its instance cannot be made: {brief(error)}")
+    here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
+    told: Told = {}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
         try:
-            again = self._once()
-        finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
-        ran = [(self._places.shown(path), line) for path, line in seen]
-        return again, None if children else [{"path": path, "line": line} for path, line in ran if path]
-
-    def _once(self) -> Told:
+            returned = target.ended(function(*given, **named))
+        except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
+            told = raised(error, places)
+    if not told:
         try:
-            given, named, function = built(self._call["args"]), built(self._call["kwargs"]), self._target.bound()
-        except Exception as error:  # noqa: BLE001  # whatever the project raises
-            return not_run(f"its arguments or its instance cannot be made: {brief(error)}")
-        here = os.getcwd()  # noqa: PTH109  # to which the next call comes back
-        told: Told = {}
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            try:
-                returned = self._target.ended(function(*given, **named))
-            except BaseException as error:  # noqa: BLE001  # also SystemExit: it is an end like others
-                told = raised(error, self._places)
-        if not told:
-            try:
-                told = {"ended": "returned", "returned": encode(self._target.taken(returned))}
-            except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
-                told = not_run(f"what it returned cannot be compared: {brief(error)}")
-        os.chdir(here)
-        given_out = [(kinds(type(each.message)), line_of(str(each.message)[:BOUND])) for each in seen]
-        return {**told, "warnings": [{"kinds": names, "message": message} for names, message in given_out]}
+            told = {"ended": "returned", "returned": encode(target.taken(returned))}
+        except Exception as error:  # noqa: BLE001  # reading what it returned runs the project's code
+            told = not_run(f"what it returned cannot be compared: {brief(error)}")
+    os.chdir(here)
+    given_out = [(kinds(type(each.message)), line_of(str(each.message)[:BOUND])) for each in seen]
+    return {**told, "warnings": [{"kinds": names, "message": message} for names, message in given_out]}
 
 
 def not_run(why: str) -> Told:
@@ -198,7 +194,7 @@ def main(question: Told, tell: Teller) -> None:
             told = not_run("its module takes the CUDA device when it is imported")
         place = target.place(places) if target else None
         if not told:
-            code = in_fork(tell, partial(_make, call, target, place, tell, places), call["limit_s"])
+            code = in_fork(tell, partial(_make, call, target, place, tell, places), question["root"], call["limit_s"])
             told = {} if code == DONE else _died(code, call["limit_s"])
         if told:
             tell("call", id=call["id"], place=place, **told)
@@ -234,7 +230,7 @@ def _make(call: Told, target: Target | None, place: Told | None, tell: Teller, p
         if target is None:
             told = {"ended": "returned", "returned": encode(built(call["build"]))}
         else:
-            told = Calling(target, call, places).told()
+            told = tried(target, call, places)
     except Exception as error:  # noqa: BLE001  # whatever was not foreseen is told, and proves nothing
         told = not_run(f"it could not be carried out: {brief(error)}")
     tell("call", id=call["id"], place=place, **told)

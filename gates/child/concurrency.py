@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .asking import Place, Places, Teller, Unreachable, as_location, ended, found, leave, program, said
 from .calculating import Target, built
@@ -35,14 +35,12 @@ FORCED = 12
 FAILED = 3  # rounds that failed are enough
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
+Told = dict[str, object]
 Results = list[tuple[int, str]]  # each as text, and whose it is
 
 
-class Round(NamedTuple):
-    """What each of them does once, and what came of a round in which each did that some times."""
-
-    job: Callable[[int], object]
-    results: Callable[[list[list[object]]], Results]
+# what each of them does once, and what came of a round in which each did that some times
+Round = tuple[Callable[[int], object], Callable[[list[list[object]]], Results]]
 
 
 def calls(asked: dict[str, Any]) -> Callable[[], Round]:
@@ -52,7 +50,7 @@ def calls(asked: dict[str, Any]) -> Callable[[], Round]:
     def results(returned: list[list[object]]) -> Results:
         return [(worker, text) for worker, own in enumerate(returned) for text in dict.fromkeys(map(_text, own))]
 
-    return lambda: Round(lambda worker: target.taken(target.ended(target.bound()(*built(each[worker])))), results)
+    return lambda: (lambda worker: target.taken(target.ended(target.bound()(*built(each[worker])))), results)
 
 
 def uses(asked: dict[str, Any]) -> Callable[[], Round]:
@@ -70,7 +68,7 @@ def uses(asked: dict[str, Any]) -> Callable[[], Round]:
             for number in range(worker * times, (worker + 1) * times):
                 use(shared, *([number] if numbered else []))
 
-        return Round(job, lambda _: [(0, _text(ended(read(shared))))])
+        return job, lambda _: [(0, _text(ended(read(shared))))]
 
     return begun
 
@@ -137,7 +135,7 @@ class AtOnce:
         self._asked, self._tell, self._places = asked, tell, Places(asked["root"])
         self._begun, self._enough_s = (calls(asked), ENOUGH_S) if asked["call"] else (uses(asked), 0.0)
         self._workers = range(asked["workers"])
-        self._differed: list[dict[str, object]] = []
+        self._differed: list[Told] = []
         self._seen: Counter[str] = Counter()
 
     def alone(self) -> None:
@@ -153,10 +151,10 @@ class AtOnce:
 
     def _alone(self, enough_s: float) -> tuple[Results, float]:
         """Do the work of each by itself, in a thread, as at once; return what came of it, and how long one took."""
-        one, began = self._begun(), time.monotonic()
+        (job, results), began = self._begun(), time.monotonic()
         with ThreadPoolExecutor(1) as pool:
-            done = pool.submit(lambda: [[*repeated(one.job, worker, enough_s)] for worker in self._workers])
-        return one.results(done.result()), (time.monotonic() - began) / len(self._workers)
+            done = pool.submit(lambda: [[*repeated(job, worker, enough_s)] for worker in self._workers])
+        return results(done.result()), (time.monotonic() - began) / len(self._workers)
 
     def _unclear(self, again: dict[int, str]) -> str:
         """Return why what comes of it alone is no measure, or nothing where it is one."""
@@ -196,7 +194,7 @@ class AtOnce:
 
     def _round(self, forcing: Forcing | None = None) -> None:
         """Run one round and tell of it; where a thread does not come to its end, it cannot be followed by another."""
-        one, here = self._begun(), list[int]()
+        (job, results), here = self._begun(), list[int]()
 
         def run(worker: _Worker) -> None:
             here.append(worker.number)
@@ -206,7 +204,7 @@ class AtOnce:
             if forcing:
                 sys.settrace(forcing.entered)
             try:
-                worker.returned.extend(repeated(one.job, worker.number, 0.0 if forcing else self._enough_s))
+                worker.returned.extend(repeated(job, worker.number, 0.0 if forcing else self._enough_s))
             except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
                 worker.error = error
             finally:
@@ -218,7 +216,7 @@ class AtOnce:
             worker.thread.start()
         self._seen["forced" if forcing else "rounds"] += 1
         self._end_if_standing(lot, forced=forcing is not None)
-        differed = self._differing(lot, one)
+        differed = self._differing(lot, results)
         self._seen["failed_forced" if forcing else "failed"] += bool(differed)
         self._differed += [{"forced": forcing is not None, **each} for each in differed]
         overlaps = min(worker.end for worker in lot) > max(worker.start for worker in lot)
@@ -228,13 +226,13 @@ class AtOnce:
     def _note(self, **facts: object) -> None:
         self._tell("seen", **self._seen, **facts, differed=self._differed[:KEPT])
 
-    def _differing(self, lot: list[_Worker], one: Round) -> list[dict[str, object]]:
+    def _differing(self, lot: list[_Worker], results: Callable[[list[list[object]]], Results]) -> list[Told]:
         """Return what came of a round that is something else than alone, rounding left aside, and each error."""
         raised = [worker.error for worker in lot if worker.error]
-        found: list[dict[str, object]] = []
+        found: list[Told] = []
         if not raised:
             try:
-                for at, text in one.results([worker.returned for worker in lot]):
+                for at, text in results([worker.returned for worker in lot]):
                     if sure := [each for each in self._off(self._first[at], text) if not isinstance(each, Unseen)]:
                         found += [{"expected": shown(json.loads(self._first[at]), 80), "found": sure[0][:300]}]
             except Exception as error:  # noqa: BLE001  # what is read runs the project's code

@@ -8,7 +8,6 @@ Where `gates` is killed and cannot clean up, a child does that outlives it by a 
 file, and imports what it needs only when it is needed: starting it costs a run next to nothing.
 """
 
-import json
 import os
 import secrets
 import shutil
@@ -116,7 +115,13 @@ def guarded_folder() -> Iterator[Path]:
     before = os.environ.get(MARK)
     folder = Path(tempfile.gettempdir()).resolve() / f"gates-{token[:12]}"
     with uninterrupted():
-        guardian = _start(token, folder)
+        guardian = subprocess.Popen(
+            [sys.executable, "-I", __file__, token, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what kills the group of this process leaves it alone
+        )
         _guarded.append(folder)
     os.environ[MARK] = f"{before or ''}:{token}"
     try:
@@ -140,20 +145,6 @@ def _fresh(folder: Path) -> Iterator[Path]:
             remove(folder)
 
 
-def _start(token: str, folder: Path) -> subprocess.Popen[bytes]:
-    guardian = subprocess.Popen(
-        [sys.executable, "-I", __file__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # what kills the group of this process leaves it alone
-    )
-    assert guardian.stdin is not None
-    guardian.stdin.write(json.dumps({"token": token, "folder": str(folder)}).encode() + b"\n")
-    guardian.stdin.flush()
-    return guardian
-
-
 def remove(folder: Path) -> None:
     """Remove a folder, also where tests have taken away the right to write in it."""
     for path in (folder, *(each for each in folder.rglob("*") if each.is_dir() and not each.is_symlink())):
@@ -163,13 +154,11 @@ def remove(folder: Path) -> None:
 
 
 def _watch() -> None:
-    """Read what there is to guard, wait for the end of the pipe, and clean up unless that was done."""
-    first, last = sys.stdin.buffer.readline(), sys.stdin.buffer.read()
-    if not first or last == DONE:
+    """Wait for the end of the pipe, and clean up unless that was done."""
+    if sys.stdin.buffer.read() == DONE:
         return
-    told = json.loads(first)
-    kill_all(told["token"])
-    folder = Path(told["folder"])
+    token, folder = sys.argv[1], Path(sys.argv[2])
+    kill_all(token)
     for path in folder.parent.glob(f"{folder.name}*"):
         remove(path)
 

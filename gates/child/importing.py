@@ -36,7 +36,7 @@ def main(question: dict[str, Any], tell: Teller) -> None:
         _preload(name)
     gc.freeze()
     for path, name in question["modules"]:
-        _import(tell, {"path": path, "name": name}, question["each_s"])
+        _import(tell, {"path": path, "name": name}, question)
 
 
 def _preload(name: str) -> None:
@@ -49,10 +49,10 @@ def _preload(name: str) -> None:
             del sys.modules[loaded]
 
 
-def _import(tell: Teller, module: dict[str, Any], limit_s: float) -> None:
+def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None:
     """Import a module in a fork that tells what came of it, or tell that it did not."""
 
-    code = in_fork(tell, lambda: tell("module", **module, **_alone(module["name"])), limit_s)
+    code = in_fork(tell, lambda: tell("module", **module, **_alone(module["name"])), asked["root"], asked["each_s"])
     if code != DONE:
         why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it exited with code {code}"
         tell("module", **module, error="no end", message=why)

@@ -92,48 +92,36 @@ def _newest(each: Any) -> list[Any]:  # noqa: ANN401
     return [*(each.values() if isinstance(each, dict) else each)][-NEWEST:]
 
 
-class Watch:
-    """Finds the lines after which containers are larger, with every line of the project in this thread traced."""
+def lines_of(epoch: Callable[[], None], watched: list[Any], places: Places) -> list[Place | None]:
+    """Run one epoch with the project's lines traced; return for each container after which it had grown most often."""
+    sizes, at = [_length(each) for each in watched], dict[int, Place]()
+    grown: list[Counter[Place]] = [Counter() for _ in watched]
 
-    def __init__(self, watched: list[Any], places: Places) -> None:
-        self._watched = watched
-        self._places = places
-        self._sizes = [_length(each) for each in watched]
-        self._grown: list[Counter[Place]] = [Counter() for _ in watched]
-        self._at: dict[int, Place] = {}
-
-    def lines_of(self, epoch: Callable[[], None]) -> list[Place | None]:
-        """Run one epoch and return, for each container, the line after which it had grown most often."""
-        sys.settrace(self._trace)
-        try:
-            epoch()
-        finally:
-            sys.settrace(None)
-        return [next((line for line, _ in grown.most_common(1)), None) for grown in self._grown]
-
-    def _trace(self, frame: types.FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
+    def trace(frame: types.FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
         """Compare after each line; what grew by the time that a function is called grew in the line that calls it."""
-        shown = self._places.shown(frame.f_code.co_filename)
+        shown = places.shown(frame.f_code.co_filename)
         if shown is None:
             return None
-        before = self._at.get(id(frame.f_back if event == "call" else frame))
-        if before is not None:
-            self._compare(before)
-        if event == "return":
-            self._at.pop(id(frame), None)
-        else:
-            self._at[id(frame)] = (shown, frame.f_lineno)
-        return self._trace
-
-    def _compare(self, line: Place) -> None:
-        for i, each in enumerate(self._watched):
+        before = at.get(id(frame.f_back if event == "call" else frame))
+        for i, each in enumerate(watched) if before else ():
             size = _length(each)
-            if size > self._sizes[i]:
-                self._grown[i][line] += size - self._sizes[i]
-            self._sizes[i] = size
+            grown[i][before] += max(0, size - sizes[i])  # type: ignore[index]  # there is one
+            sizes[i] = size
+        at[id(frame)] = (shown, frame.f_lineno)
+        if event == "return":
+            del at[id(frame)]
+        return trace
+
+    sys.settrace(trace)
+    try:
+        epoch()
+    finally:
+        sys.settrace(None)
+    return [next((line for line, size in lines.most_common(1) if size), None) for lines in grown]
 
 
 FRAMES = 40
+MOST_GROWTH = 2 * 1024**3
 MOST = 5
 
 
@@ -145,19 +133,23 @@ class Locating:
         self._sizes: dict[int, list[int]] = {}
         self._before: Counter[Place] = Counter()
 
-    def begin(self) -> None:
-        """Trace from now on; torch then writes down where each node of a graph is made, which Python allocates."""
-        torch = torch_of_project()
-        if torch is not None:
+    def run(self, epoch: Callable[[], None], count: int) -> None:
+        """Look at some epochs; what was allocated by the second is what each epoch has, once.
+
+        Torch writes down where each node of a graph is made, which Python allocates.
+        """
+        if torch := torch_of_project():
             torch.autograd.set_detect_anomaly(True, check_nan=False)
         tracemalloc.start(FRAMES)
+        for number in range(count):
+            epoch()
+            gc.collect()
+            if number == 1:
+                self._before = self._by_line()
+            if number:
+                self._look()
 
-    def mark(self) -> None:
-        """Take what was allocated by now as given; it is what each epoch has, once."""
-        self._before = self._by_line()
-        self.look()
-
-    def look(self) -> None:
+    def _look(self) -> None:
         """Note the size of each container that grew since it was last seen; forget the others."""
         first, seen = not self._sizes, dict[int, list[int]]()
         for each in self._containers():
@@ -177,7 +169,7 @@ class Locating:
         weighed = sorted(((held_by(_newest(each)), i) for i, each in enumerate(grew)), reverse=True)[:MOST_NAMED]
         chosen = [grew[i] for _, i in weighed]
         del grew
-        lines = Watch(chosen, self._places).lines_of(epoch)
+        lines = lines_of(epoch, chosen, self._places)
         for (weight, _), line, each in zip(weighed, lines, chosen, strict=True):
             place = {"path": line[0], "line": line[1]} if line else None
             sizes = self._sizes[id(each)]
@@ -214,12 +206,15 @@ def _measured(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
     rungs, began = Rungs(), time.monotonic()
     epochs.run()
     rungs.begin()
+    first = 0
     for number in range(question["epochs"]):
         if number:
             epochs.run()
-        tell("epoch", **rungs.read())
+        held = rungs.read()
+        tell("epoch", **held)
+        first = first or held.get("private", 0)
         late = time.monotonic() - began > question["seconds"]
-        if number >= question["least"] and (late or rungs.crowded()):
+        if number >= question["least"] and (late or held.get("private", 0) - first > MOST_GROWTH):
             break
     tell("form", form=epochs.form, troubles=sorted(rungs.troubles), filling=rungs.filling())
 
@@ -229,14 +224,7 @@ def _located(epochs: Epochs, question: dict[str, Any], tell: Teller) -> None:
     locating = Locating(question["root"])
     for _ in range(question["warm"]):
         epochs.run()
-    locating.begin()
-    for number in range(question["epochs"] - question["warm"]):
-        epochs.run()
-        gc.collect()
-        if number == 1:
-            locating.mark()
-        elif number:
-            locating.look()
+    locating.run(epochs.run, question["epochs"] - question["warm"])
     for each in locating.allocated():
         tell("allocated", **each)
     for each in locating.holders(epochs.run):

@@ -6,9 +6,8 @@ import resource
 import sys
 import tracemalloc
 import weakref
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import _lru_cache_wrapper
 from gc import collect, freeze, get_objects, get_referents
@@ -154,18 +153,8 @@ def bound_of(each: object) -> int | None:
     return each.cache_info().maxsize if type(each) is _lru_cache_wrapper else None
 
 
-def _filling(each: object, sizes: Sequence[int]) -> dict[str, object] | None:
-    """Return a cache or queue that grew to the last and is not full."""
-    late = sizes[-max(len(sizes) // 3, 2) :]
-    if len(late) < 2 or late[-1] <= late[0] or late[-1] >= (bound_of(each) or 0):
-        return None
-    name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
-    name = f"a deque of at most {bound_of(each)}" if type(each) is deque else name
-    return {"name": name, "size": late[-1], "most": bound_of(each)}
-
-
-MOST_GROWTH = 2 * 1024**3
 MOST_NAMED = 5
+LATE = 2 / 3  # of the epochs
 
 
 class Rungs:
@@ -173,10 +162,9 @@ class Rungs:
 
     def __init__(self) -> None:
         self._sentinel: object = None
-        self._private: list[int] = []
-        self._bounded: dict[int, array[int]] = {}
         self._old: list[weakref.ref[object]] = []
-        self._own = 0
+        self._bounded: dict[int, tuple[int, int]] = {}  # of each cache or queue its size, and when it grew last
+        self._epochs = 0
         self.troubles: set[str] = set()
 
     def begin(self) -> None:
@@ -196,30 +184,28 @@ class Rungs:
         if tracemalloc.get_object_traceback(self._sentinel) is None:
             self.troubles.add("the project stopped tracemalloc, or cleared its traces")
         else:
-            found["python"] = tracemalloc.get_traced_memory()[0] - self._own
+            found["python"] = tracemalloc.get_traced_memory()[0]
         if (private := private_bytes()) is not None:
-            self._private = [*self._private[:1], private]
             found["private"] = private
-        self._look_at_bounded()
-        devices = {f"device {name}": size for name, size in device_bytes().items()}
-        return {**devices, **_held_by_torch(tensors_among(self._objects())), **found}
-
-    def crowded(self) -> bool:
-        """Return whether the process holds so much more than at first that it must not go on."""
-        return bool(self._private) and self._private[-1] - self._private[0] > MOST_GROWTH
-
-    def filling(self) -> list[dict[str, object]]:
-        """Return the caches and queues that are still filling."""
-        told = (_filling(each, self._bounded[id(each)]) for each in self._objects() if id(each) in self._bounded)
-        return [each for each in told if each][:MOST_NAMED]
-
-    def _look_at_bounded(self) -> None:
-        before = tracemalloc.get_traced_memory()[0]
+        self._epochs += 1
         for each in self._objects():
             if bound_of(each):
                 size = len(each) if isinstance(each, deque) else each.cache_info().currsize  # type: ignore[attr-defined]
-                self._bounded.setdefault(id(each), array("q")).append(size)
-        self._own += tracemalloc.get_traced_memory()[0] - before
+                before, grew = self._bounded.get(id(each), (0, 0))
+                self._bounded[id(each)] = size, self._epochs if size > before else grew
+        devices = {f"device {name}": size for name, size in device_bytes().items()}
+        return {**devices, **_held_by_torch(tensors_among(self._objects())), **found}
+
+    def filling(self) -> list[dict[str, object]]:
+        """Return the caches and queues that grew to the last and are not full."""
+        told: list[dict[str, object]] = []
+        for each in self._objects():
+            most, (size, grew) = bound_of(each), self._bounded.get(id(each), (0, 0))
+            if most and size < most and grew > LATE * self._epochs:
+                name = f"the cache of {getattr(each, '__module__', '')}.{getattr(each, '__qualname__', '?')}"
+                name = f"a deque of at most {most}" if type(each) is deque else name
+                told.append({"name": name, "size": size, "most": most})
+        return told[:MOST_NAMED]
 
     def _objects(self) -> Iterator[object]:
         """Yield all objects that may matter."""

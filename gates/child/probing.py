@@ -2,7 +2,6 @@
 
 import hmac
 import json
-import math
 import re
 import secrets
 import shutil
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from sys import intern
-from typing import Self
+from typing import NamedTuple, Self
 
 from gates.child import process
 from gates.child.asking import command
@@ -156,11 +155,9 @@ def read_entries(path: Path, secret: str) -> tuple[list[Entry], int]:
 
 
 def _clean(value: object) -> object:
-    """Return what was told without what a terminal must not get, and without numbers that are none."""
+    """Return what was told without what a terminal must not get."""
     if isinstance(value, str):
         return intern(printable(value))  # of each test, its id is told half a dozen times
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return {printable(str(k)): _clean(v) for k, v in value.items()} if isinstance(value, dict) else value
@@ -168,7 +165,7 @@ def _clean(value: object) -> object:
 
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)
-ERROR = re.compile(r"^(?P<type>[^\W\d][\w.]*)(?:: (?P<message>.*))?$")
+ERROR = re.compile(r"^[^\W\d][\w.]*(?:: .*)?$")
 WARNING = re.compile(
     r"^(?P<path>[^\s:<][^:\n]*):(?P<line>\d+): (?P<category>[^\W\d]\w*Warning): (?P<message>.*)$", re.MULTILINE
 )
@@ -176,13 +173,12 @@ LIMIT = 500
 READ = 256 * 1024
 
 
-class Crash(Model):
-    """An uncaught exception: its type and message, and the innermost frame in the project, if there is one."""
+class Crash(NamedTuple):
+    """An uncaught exception: what it says in one line, and the innermost frame in the project, if there is one."""
 
     error: str
-    message: str
     location: Location | None
-    function: str = ""
+    function: str
 
 
 def written(path: Path) -> str:
@@ -206,23 +202,14 @@ def crash_of(text: str, context: Context) -> Crash | None:
             location = Location(path=context.shown(absolute), line=int(match["line"]))
             function = (match["name"] or "").strip()
             break
-    error, message = _error(last)
-    return Crash(error=error, message=message[:LIMIT], location=location, function=function)
+    return Crash(_error(last), location, function)
 
 
-def said(crash: Crash) -> str:
-    """Return the exception of a crash in one line."""
-    return ": ".join(part for part in (crash.error, crash.message) if part)
-
-
-def _error(last: str) -> tuple[str, str]:
-    """Return an exception's type and message: the first line that stands out, also in an exception group's frame."""
+def _error(last: str) -> str:
+    """Return what an exception says: the first line that stands out, also in an exception group's frame."""
     plain = [line for line in last.splitlines() if line.strip() and not line[0].isspace()]
     framed = [line.strip().lstrip("|+- ") for line in last.splitlines() if line.strip().startswith("| ")]
-    for line in (*plain, *framed):
-        if told := ERROR.match(line.strip()):
-            return told["type"], (told["message"] or "").strip()
-    return "", ""
+    return next((text[:LIMIT] for line in (*plain, *framed) if ERROR.match(text := line.strip())), "")
 
 
 def warnings_of(text: str, context: Context) -> Iterator[Warned]:

@@ -19,8 +19,7 @@ from gates.model import CommandRecord, Model
 
 T = TypeVar("T")
 R = TypeVar("R")
-KEEP_HEAD = 1024 * 1024
-KEEP_TAIL = 256 * 1024
+KEPT = 1024 * 1024
 GRACE_S = 2.0
 # prefixes: options and traces of another test run; and -O, under which no assertion is executed
 DROPPED = ("PYTEST_", "COV_", "COVERAGE_", "PYTHONOPTIMIZE")
@@ -151,9 +150,14 @@ class Running:
         self._duration_s, self.timed_out = time.monotonic() - self._began, self._child.returncode is None
 
     def end(self) -> None:
-        """Stop it and all that it started."""
-        peak, self._orphans = _sweep(self._child, self._mark)
-        self._peak = self._peak or peak
+        """Stop it if it still runs, then all that it left behind."""
+        if self._child.poll() is None:
+            _kill_group(self.pid, signal.SIGTERM)
+            self._peak = _reaped(self._child, GRACE_S)
+        # SIGKILL also where the leader is gone: its group may live on
+        _kill_group(self.pid, signal.SIGKILL)
+        self._peak = self._peak or _reaped(self._child, 60)
+        self._orphans = kill_all(self._mark)
         for stream in self._streams:
             stream.close()
 
@@ -220,13 +224,12 @@ def joined_paths(first: str) -> str:
 
 
 class _Reader:
-    """Empties a pipe in a thread, so that no amount of output stops or fills anything; keeps head and tail."""
+    """Empties a pipe in a thread, so that no amount of output stops or fills anything; keeps the end."""
 
     def __init__(self, pipe: IO[bytes] | None, path: Path) -> None:
         assert pipe is not None
         self._pipe = pipe
         self._path = path
-        self._head = bytearray()
         self._tail = bytearray()
         self._size = 0
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -236,41 +239,26 @@ class _Reader:
         with suppress(OSError, ValueError):  # the pipe is closed under us when somebody holds it open
             while chunk := os.read(self._pipe.fileno(), 65536):
                 self._size += len(chunk)
-                room = KEEP_HEAD - len(self._head)
-                self._head += chunk[: max(room, 0)]
-                self._tail += chunk[max(room, 0) :]
-                del self._tail[:-KEEP_TAIL]
+                self._tail += chunk
+                del self._tail[:-KEPT]
 
     def close(self) -> None:
         """Wait for the end of the stream, briefly, and write what was kept."""
         self._thread.join(GRACE_S)
         self._pipe.close()  # where somebody still holds its other end, the thread ends with its next read
-        left_out = self._size - len(self._head) - len(self._tail)
-        gap = f"\n[... {left_out} bytes left out ...]\n".encode() if left_out > 0 else b""
+        left_out = self._size - len(self._tail)
+        gap = f"[... {left_out} bytes left out ...]\n".encode() if left_out else b""
         with suppress(FileNotFoundError):  # the child removed the folder
-            self._path.write_bytes(bytes(self._head) + gap + bytes(self._tail))
+            self._path.write_bytes(gap + self._tail)
 
     def result(self) -> Stream:
-        kept = bytes(self._tail[-8192:] if len(self._tail) >= 8192 else (self._head + self._tail)[-8192:])
-        return Stream(bytes=self._size, tail=kept.decode("utf-8", errors="backslashreplace"))
+        return Stream(bytes=self._size, tail=self._tail[-8192:].decode("utf-8", errors="backslashreplace"))
 
 
 def environment() -> dict[str, str]:
     """Return the environment of a child: ours, less what would change a test run from outside the task."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DROPPED)}
     return {**kept, "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def _sweep(child: subprocess.Popen[bytes], mark: str) -> tuple[int | None, int]:
-    """Stop the child if it still runs, then all that it left behind; return its peak memory and how many those were."""
-    peak = None
-    if child.poll() is None:
-        _kill_group(child.pid, signal.SIGTERM)
-        peak = _reaped(child, GRACE_S)
-    # SIGKILL also where the leader is gone: its group may live on
-    _kill_group(child.pid, signal.SIGKILL)
-    peak = peak or _reaped(child, 60)
-    return peak, kill_all(mark)
 
 
 def side_by_side(what: Callable[[T], R], parts: Sequence[T]) -> list[R]:

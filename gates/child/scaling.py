@@ -21,13 +21,11 @@ from .asking import (
     DONE,
     Places,
     Teller,
-    Unreachable,
-    carried_out,
+    as_step,
+    called,
     cuda_of_project,
     found,
     in_fork,
-    is_lazy,
-    leave,
     program,
 )
 from .calculating import built
@@ -66,14 +64,6 @@ def calls_of(make: Callable[[], Step]) -> float:
     called(step)
     profile.runcall(step)
     return float(sum(entry.callcount for entry in profile.getstats()))
-
-
-def called(step: Step) -> object:
-    """Do a step; raise `TypeError` where nothing was done."""
-    result = step()
-    if is_lazy(result):
-        raise TypeError(f"the step returned a {type(result).__name__} that nobody runs; return a plain function")
-    return result
 
 
 def _synchronize() -> None:
@@ -132,17 +122,12 @@ def main(question: dict[str, Any], tell: Teller) -> None:
     for look in [sizing.where] if question["where"] else looks:
         if time.monotonic() > until:
             break
-        code = in_fork(tell, partial(_told, look, tell, question["root"]))
+        code = in_fork(tell, look, question["root"])
         if code <= 0:
             how = f"was killed by {signal.Signals(-code).name}" if code else "ended by itself"
             tell("problem", what=f"it {how}", place=None)
         if code != DONE:
             break
-
-
-def _told(look: Callable[[], None], tell: Teller, root: str) -> None:
-    if code := carried_out(look, tell, root):
-        leave(code)
 
 
 class Sizing:
@@ -156,10 +141,7 @@ class Sizing:
     def step(self, size: int) -> Step:
         """Return the step at a size."""
         asked = self._question
-        made = self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size})
-        if not callable(made):
-            raise Unreachable(f"it returned {type(made).__name__}, expected the step: a function without arguments")
-        return made  # type: ignore[no-any-return]  # whatever can be called
+        return as_step(self._make(*built(asked["args"]), **built(asked["kwargs"]), **{asked["argument"]: size}))
 
     def measured(self, start: int) -> None:
         """Tell what is measured at each size, in one start."""

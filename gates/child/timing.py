@@ -1,7 +1,6 @@
-"""Starts processes of arms, tells how they ended, and times commands from their start to their end.
+"""Times commands from their start to their end, and tells how they, or the processes of other arms, ended.
 
-    python -m gates_probe.timing:commands '{"orders": 8, "ends": 9}'
-    python -m gates_probe.timing:workers '{"arms": {"KEY": {...}}, "ends": 9}'
+    python -m gates_probe.timing '{"orders": 8, "ends": 9}'
 
 It imports next to nothing: what this process holds is the least that a command which it starts seems to hold.
 """
@@ -20,7 +19,7 @@ perf_counter = time.perf_counter
 Told = dict[str, Any]
 
 
-def commands() -> None:
+def main() -> None:
     """Run commands one after the other, as they are ordered, and tell of each how it ended."""
     asked = json.loads(sys.argv[1])
     for number in asked.values():
@@ -33,16 +32,6 @@ def commands() -> None:
                 _tell_end(asked["ends"], arm["key"], begun, status, usage)
                 with suppress(OSError):  # the rest of its group
                     os.killpg(pid, signal.SIGKILL)
-
-
-def workers() -> None:
-    """Start workers, each by its command, and tell of each how it ended."""
-    asked = json.loads(sys.argv[1])
-    numbers, begun = own_pipes(asked), dict[int, tuple[str, float]]()
-    for key, arm in asked["arms"].items():
-        if pid := started(key, arm, asked["ends"]):
-            begun[pid] = key, perf_counter()
-    wait_for(begun, numbers, asked["ends"])
 
 
 def own_pipes(asked: Told) -> set[int]:

@@ -157,10 +157,9 @@ def shown(value: Any, bound: int = BOUND) -> str:  # noqa: ANN401  # JSON
 def _shown(value: Any) -> str:  # noqa: ANN401  # JSON
     if isinstance(value, list):
         return f"[{', '.join(map(_shown, value))}]"
-    return _shown_form(value, value.get(FORM)) if isinstance(value, dict) else repr(value)
-
-
-def _shown_form(value: dict[str, Any], form: str | None) -> str:
+    if not isinstance(value, dict):
+        return repr(value)
+    form = value.get(FORM)
     if "type" in value and form == "dict":
         return f"{value['type']}({', '.join(f'{name}={_shown(item)}' for name, item in value['items'])})"
     if form == "dict":

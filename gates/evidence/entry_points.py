@@ -12,7 +12,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import command
-from gates.child.probing import Entry, Probed, Question, crash_of, said, warnings_of, written
+from gates.child.probing import Entry, Probed, Question, crash_of, warnings_of, written
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
@@ -100,7 +100,7 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         process=None if problem else ended,
         problem=problem,
         crash=crash.location if crash else None,
-        error=said(crash) if crash else "",
+        error=crash.error if crash else "",
         function=crash.function if crash else "",
         returned=str(returned["text"]) if returned else None,
         exit_code=exit_code_of(entry.call or "", returned or {}, context.root),

@@ -160,27 +160,17 @@ class Bench:
             heard, answers = os.pipe()
             ours[name] = told, heard
             theirs += [orders, answers]
-            arms[name] = {
-                **launch.order,
-                "asked": launch.asked if shared else None,
-                "orders": orders,
-                "answers": answers,
-            }
+            arms[name] = {**launch.order, "asked": launch.asked, "orders": orders, "answers": answers}
             self._closed_with_it(told, heard)
-        asked = {"module": "", "paths": [], "arms": arms}
-        if shared and first.asked:
-            asked |= {"module": first.module, "paths": first.asked["paths"]}
-        python = first.argv[0] if shared else sys.executable
-        start = self._started(
-            python, "arms" if shared else "timing:workers", asked, theirs, first.env if shared else {}, first.cwd
-        )
+        python, env, module = (first.argv[0], first.env, first.module) if shared else (sys.executable, {}, "")
+        start = self._started(python, "arms", {"module": module, "arms": arms}, theirs, env, first.cwd)
         return {name: Worker(start, name, *pipe) for name, pipe in ours.items()}
 
     def time(self, name: str, launch: Launch, *, timeout_s: float) -> Ended:
         """Run a command from its start to its end; raise `ArmFailed` where it does not end well."""
         if self._commands is None:
             theirs, told = os.pipe()
-            self._commands = told, self._started(sys.executable, "timing:commands", {"orders": theirs}, [theirs])
+            self._commands = told, self._started(sys.executable, "timing", {"orders": theirs}, [theirs])
             self._closed_with_it(told)
         told, start = self._commands
         start.told.pop(name, None)
@@ -208,7 +198,7 @@ class Bench:
         heard, ends = os.pipe()
         self._closed_with_it(heard)
         argv = command(python, program, json.dumps({**asked, "ends": ends}))
-        argv[1:1] = ["-I", "-S"] if program.startswith("timing:") else []  # it needs the standard library alone
+        argv[1:1] = ["-I", "-S"] if program == "timing" else []  # it needs the standard library alone
         folder, log = cwd or self._folder, self._folder / "workers"
         try:
             started = running(argv, cwd=folder, log=log, env=env, pass_fds=(*theirs, ends))

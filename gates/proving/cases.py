@@ -83,7 +83,7 @@ class Baseline:
         found, lines = self.contexts(place), self.lines
         if found is None or lines is None or lines.doubts:
             return [*tests]
-        found |= {*lines.children, *lines.lost}  # where lines may have run unseen
+        found |= {*lines.unseen}  # where lines may have run unseen
         return [test for test in tests if f"{TEST}{test}" in found] or [*tests]
 
     def at_import(self, place: Location, tests: Iterable[str]) -> bool:

@@ -154,8 +154,7 @@ def test_after():
 def test_what_was_not_followed_is_named(tmp_path: Path) -> None:
     seen = lines(run(tmp_path / "project", tests=STARTING))
     name = "tests/test_core.py::test_"
-    assert seen.children.keys() == {f"test:{name}child", f"test:{name}fork"}
-    assert seen.lost == (f"test:{name}no_tracer",)
+    assert seen.unseen.keys() == {f"test:{name}{each}" for each in ("child", "fork", "no_tracer")}
     assert "which was not followed" in seen.doubt([f"{name}child"])
     assert "took the tracer away" in seen.doubt([f"{name}no_tracer"])
     assert seen.doubt([f"{name}after", f"{name}git"]) == ""
@@ -208,7 +207,10 @@ def test_workers_are_read_together_and_the_starts_of_their_controller_do_not_cou
     folder = own.evidence / "pytest/coverage"
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     (folder / "state.gw0.json").write_text(json.dumps(state), encoding="utf-8")
-    (folder / "state.json").write_text(json.dumps({**state, "children": {"": "python"}}), encoding="utf-8")
+    (folder / "state.json").write_text(
+        json.dumps({**state, "unseen": {"": "started another process (python), which was not followed"}}),
+        encoding="utf-8",
+    )
     (folder / "data").rename(folder / "data.gw0")
     seen = lines(own)
     assert (len(seen.contexts_in(function(seen, "double").body)), seen.doubt()) == (2, "")

@@ -8,11 +8,11 @@ import pytest
 
 import gates.child
 
-CHILD = Path(gates.child.__file__).parent
+ROOT = Path(gates.child.__file__).parents[2]
 FORKED = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from memory import private_bytes as read
+from gates.child.memory import private_bytes as read
 kept = bytearray(b"x" * (16 << 20))
 waiting, end = os.pipe()
 if os.fork() == 0:
@@ -31,7 +31,7 @@ os.wait()
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="the system does not tell")
 def test_pages_that_workers_were_forked_with_are_no_growth_when_they_are_written() -> None:
-    argv = [sys.executable, "-c", FORKED, str(CHILD)]
+    argv = [sys.executable, "-c", FORKED, str(ROOT)]
     told = subprocess.run(argv, check=True, capture_output=True, text=True, encoding="utf-8", timeout=300)
     written, allocated = map(int, told.stdout.split())
     assert written < 1 << 20

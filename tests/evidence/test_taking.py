@@ -204,7 +204,7 @@ def told(seen: EvidenceSet) -> object:
     records = [test.model_copy(update={"duration_s": 0, "message": ""}) for test in run.tests]
     places = [Location(path=path, line=line) for path, ran in lines.lines.items() for line in sorted(ran) if line]
     where = [(place, names) for place in places if any(names := lines.contexts_in(place))]
-    return records, lines.functions, where, lines.children, run.complete, lines.doubts
+    return records, lines.functions, where, lines.unseen, run.complete, lines.doubts
 
 
 @pytest.mark.parametrize(

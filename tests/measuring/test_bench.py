@@ -92,7 +92,7 @@ def test_what_a_step_prints_is_no_answer(bench: Bench, tmp_path: Path) -> None:
     [
         ("raises", (), "ValueError: no step today"),
         ("absent", (), "steps has no 'absent'"),
-        ("no_step", (), "returned int, expected the step: a callable"),
+        ("no_step", (), "it returned int, expected the step"),
         ("coroutine", (), "returned a coroutine that nobody runs"),
         ("out_of_memory", (), "MemoryError: cannot allocate 8 GiB"),
         ("dies", (), "ended with exit code 9"),

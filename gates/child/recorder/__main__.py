@@ -7,7 +7,6 @@ The journal ends with what came of the call.
 
 import math
 import traceback
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from torch.amp.autocast_mode import autocast
 from torch.optim import Optimizer
 
 from ..asking import Teller, named, program
-from .calls import Calls, Trackers, around
+from .calls import Calls, Trackers, around, around_all
 from .observing import (
     Reached,
     Scene,
@@ -73,12 +72,12 @@ class Gradients:
         for optimizer in self._scene.holding(params):
             before, scale = self._scaled.pop(id(optimizer), (0.0, 1.0))
             if before and abs(_length(optimizer) * scale / before - 1) < NEAR:
-                self._scene.tell("unscale_by_hand", optimizers=[self._scene.number(optimizer)])
+                self._scene.tell("unscale_by_hand", optimizer)
 
     def ready(self, optimizer: Optimizer) -> None:
         """Tell of gradients where there were none, and no backward pass left any."""
         if any(map(has_gradient, self._cleared.pop(id(optimizer), ()))):
-            self._scene.tell("given_grad", optimizers=[self._scene.number(optimizer)])
+            self._scene.tell("given_grad", optimizer)
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Tell of gradients that were used again: now, as a closure may have cleared them in the step itself.
@@ -88,7 +87,7 @@ class Gradients:
         before = {id(grad) for grad in self._used.get(id(optimizer), ())}
         now = gradients(optimizer)
         if any(id(grad) in before for grad in now):
-            self._scene.tell("uncleared", optimizers=[self._scene.number(optimizer)])
+            self._scene.tell("uncleared", optimizer)
         self._used[id(optimizer)] = now
 
 
@@ -115,10 +114,7 @@ class Spoiled:
                         self._finite[id(tensor)] = (f"{kind} {name}", tensor)
 
     def after_step(self, optimizer: Optimizer) -> None:  # noqa: ARG002  # as all observers are told
-        """Tell of each such tensor once; a sum in float64 is finite where all of its numbers are."""
-        sums = [tensor.detach().sum(dtype=torch.float64) for _, tensor in self._finite.values()]
-        if all(map(math.isfinite, map(float, sums))):
-            return
+        """Tell of each such tensor once."""
         gone = {key: name for key, (name, tensor) in self._finite.items() if not is_finite(tensor)}
         for key in gone:
             del self._finite[key]
@@ -133,6 +129,7 @@ class Hidden:
         self._scene = scene
         self._asked: set[tuple[str, str | None]] = set()
         around(scene, autocast, "__init__", self._autocast)
+        around_all(scene, GradScaler, {"__init__": (self._of_scaler, None)})
 
     def ended_by(self, error: BaseException) -> None:
         """Tell that the run ended because a device was not there."""
@@ -146,8 +143,7 @@ class Hidden:
         if enabled:
             self._tell(device_type, dtype_name(dtype or torch.get_autocast_dtype(device_type)))
 
-    def scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
-        """Tell of a scaler's device."""
+    def _of_scaler(self, _scaler: GradScaler, device: str = "cuda", *args: object, **kwargs: object) -> None:
         if kwargs.get("enabled", args[4] if len(args) > 4 else True):
             self._tell(device, None)
 
@@ -160,138 +156,107 @@ class Hidden:
             self._scene.tell("hidden", what=f"{kind.upper()} is not available", dtype=dtype)
 
 
-@dataclass
-class Watch:
-    """One optimizer, as it was when its gradients were made infinite.
-
-    It is `over` once its window is, and `cleared` where the infinite gradient is gone with it.
-    """
-
-    optimizer: Optimizer
-    scaler: GradScaler | None
-    infinite: Tensor
-    params: list[tuple[Tensor, Tensor]]
-    state: dict[tuple[int, str], Tensor]
-    facts: dict[str, Any]
-    over: bool = False
-    cleared: bool = False
-
-    @property
-    def taken(self) -> bool:
-        """Return whether the step was taken, or left out by the scaler."""
-        return "changed" in self.facts
-
-    @property
-    def awaits_update(self) -> bool:
-        """Return whether the scaler's update after the step is still to come, as where it has other optimizers."""
-        return self.taken and self.scaler is not None and "scale_after" not in self.facts
-
-    def compare(self) -> None:
-        """Take down, after the step, what it changed: parameters, and moments and counters by their names."""
-        now = _state(self.optimizer).items()
-        same_as_before = {key: same(value, self.state.get(key, torch.zeros_like(value))) for key, value in now}
-        names = sorted({name for (_, name), same_value in same_as_before.items() if not same_value})
-        self.facts |= {"changed": changed(self.params), "state_changed": names}
-
-
 class Overflow:
-    """Makes a gradient of step number `step` infinite after its first backward pass, and watches that step.
+    """Makes a gradient of step number `step` infinite after its first backward pass, and tells what came of that step.
 
     Where it is known by its number which `optimizer` takes that step, no backward pass for another one is its first.
+    The step is `over` once its window is, and `cleared` where the infinite gradient is gone with it.
     """
 
     def __init__(self, scene: Scene, step: int, *, scaled: bool, optimizer: int | None = None) -> None:
-        self._scene, self._step, self._scaled, self._optimizer = scene, step, scaled, optimizer
-        self._watch: Watch | None = None
-        self._told = False
+        self._scene, self._step, self._scaled, self._number = scene, step, scaled, optimizer
+        self._watched: Optimizer | None = None
+        self._scaler: GradScaler | None = None
+        self._facts: dict[str, Any] = {}
+        self._over = self._cleared = False
 
     def after_backward(self, reached: Reached) -> None:
         """Put one infinity into one gradient, once."""
-        if self._watch or self._told or self._scene.attempts < self._step or (self._scaled and not reached.scaler):
+        if self._facts or self._scene.attempts < self._step or (self._scaled and not reached.scaler):
             return
         params = reached.params if reached.whole else [p for each in self._scene.optimizers for p in held(each)]
         known = {id(param) for param in params if param.grad is not None and not param.grad.is_sparse}
         for optimizer in self._scene.holding(params):
             found = [param for param in held(optimizer) if id(param) in known and param.numel()]
-            if found and self._optimizer in (None, self._scene.number(optimizer)):
+            if found and self._number in (None, self._scene.number(optimizer)):
                 self._begin(optimizer, reached.scaler, found[0])
                 return
 
     def _begin(self, optimizer: Optimizer, scaler: GradScaler | None, infinite: Tensor) -> None:
-        scene, number = self._scene, self._scene.number(optimizer)
-        facts = {"optimizer": number, "scale_before": scene.scale_of(scaler), "rates_before": rates(optimizer)}
+        scene = self._scene
+        self._watched, self._scaler, self._infinite = optimizer, scaler, infinite
+        self._params, self._state = copied(optimizer), _state(optimizer)
+        before = {"scale_before": scene.scale_of(scaler), "rates_before": rates(optimizer)}
+        self._facts = {"optimizer": scene.number(optimizer), **before, **_limits(scaler)}
         assert infinite.grad is not None
         overflowing = _hooked(infinite, infinite.grad)
-        self._watch = Watch(optimizer, scaler, infinite, copied(optimizer), _state(optimizer), facts)
         with torch.no_grad():
             infinite.grad.copy_(overflowing)
-        scene.tell("injected", optimizers=[number])
+        scene.tell("injected", optimizer)
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Note that the gradients, and with them the infinite one, were cleared."""
-        if self._watch and self._watch.optimizer in optimizers:
-            self._watch.cleared = self._watch.over = True
+        if self._watched in optimizers:
+            self._cleared = self._over = True
 
     def scheduled(self, optimizer: Optimizer) -> None:
         """Take the step that was made to overflow as over at the next backward pass."""
-        if self._watch and self._watch.optimizer is optimizer:
-            self._watch.over = True
+        self._over |= self._watched is optimizer
 
     def before_step(self, optimizer: Optimizer) -> None:
         """See whether what was made infinite is still so when the optimizer is to step."""
-        watch = self._watch
-        if watch and watch.optimizer is optimizer and watch.taken:
-            self._end(watch)
-        elif watch and watch.optimizer is optimizer and "finite_at_step" not in watch.facts:
+        if self._watched is optimizer and "changed" in self._facts:
+            self.ended()
+        elif self._watched is optimizer and "finite_at_step" not in self._facts:
             finite = has_finite_gradients(optimizer)
-            swallowed = finite and watch.infinite.grad is not None and not watch.cleared
-            watch.facts |= {"finite_at_step": finite, "swallowed": swallowed}
-            watch.facts["location"] = self._scene.location()
+            swallowed = finite and self._infinite.grad is not None and not self._cleared
+            self._facts |= {"finite_at_step": finite, "swallowed": swallowed, "location": self._scene.location()}
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Compare the parameters and the moments with what they were, bit by bit."""
-        if self._watch and self._watch.optimizer is optimizer and not self._watch.taken:
-            self._watch.compare()
-            self._watch.over = True
+        if self._watched is optimizer and "changed" not in self._facts:
+            self._compare(optimizer)
+            self._over = True
 
     def updated(self, scaler: GradScaler) -> None:
         """Take down the scale that the update after the step leads to."""
-        if self._watch and self._watch.scaler is scaler:
-            self._watch.over = True
-            if self._watch.awaits_update:
-                self._watch.facts["scale_after"] = self._scene.scale_of(scaler)
+        if self._watched and self._scaler is scaler:
+            self._over = True
+            if "changed" in self._facts:
+                self._facts.setdefault("scale_after", self._scene.scale_of(scaler))
 
     def before_backward(self, reached: Reached) -> None:
         """Tell what became of the step that was made to overflow, once the next one of its optimizer begins.
 
         A backward pass that may lead elsewhere is taken for its own where it has its scaler: other threads have others.
+        A scaler that has other optimizers may still have its update to come.
         """
-        watch, scene = self._watch, self._scene
-        own = watch and (
-            watch.optimizer in scene.holding(reached.params) if reached.whole else reached.scaler is watch.scaler
-        )
-        if watch is None or not own:
+        watched, scene, scaler = self._watched, self._scene, self._scaler
+        if not watched or not (watched in scene.holding(reached.params) if reached.whole else reached.scaler is scaler):
             return
-        if watch.over and not watch.awaits_update:
-            if watch.scaler and reached.scaler:  # another one knows nothing of the overflow
-                watch.facts["scale_after"] = scene.scale_of(reached.scaler)
-            self._end(watch)
-        elif has_finite_gradients(watch.optimizer):  # what is now computed comes in place of it
-            watch.cleared = True
+        if self._over and ("changed" not in self._facts or scaler is None or "scale_after" in self._facts):
+            if scaler and reached.scaler:  # another one knows nothing of the overflow
+                self._facts["scale_after"] = scene.scale_of(reached.scaler)
+            self.ended()
+        elif has_finite_gradients(watched):  # what is now computed comes in place of it
+            self._cleared = True
 
     def ended(self) -> None:
         """Tell what is not told yet."""
-        if self._watch:
-            self._end(self._watch)
+        if (optimizer := self._watched) is None:
+            return
+        self._watched = None
+        if "changed" not in self._facts:
+            self._compare(optimizer)
+        scale = self._scene.scale_of(self._scaler)
+        self._scene.tell("overflow", **{"scale_after": scale, "rates_after": rates(optimizer), **self._facts})
 
-    def _end(self, watch: Watch) -> None:
-        self._watch, self._told = None, True
-        if not watch.taken:
-            watch.compare()
-        scale, limits = self._scene.scale_of(watch.scaler), _limits(watch.scaler)
-        self._scene.tell(
-            "overflow", **{"scale_after": scale, "rates_after": rates(watch.optimizer), **limits, **watch.facts}
-        )
+    def _compare(self, optimizer: Optimizer) -> None:
+        """Take down, after the step, what it changed: parameters, and moments and counters by their names."""
+        now = _state(optimizer).items()
+        kept = {key for key, value in now if same(value, self._state.get(key, torch.zeros_like(value)))}
+        names = sorted({name for key, _ in now if key not in kept for name in key[1:]})
+        self._facts |= {"changed": changed(self._params), "state_changed": names}
 
 
 def _hooked(param: Tensor, grad: Tensor) -> Tensor:
@@ -328,7 +293,7 @@ def main(asked: dict[str, Any], tell: Teller) -> None:
     """Record the call that was asked for."""
     scene = Scene(tell, asked["root"])
     hidden = Hidden(scene)
-    Calls(scene), Steps(scene, hidden.scaler)
+    Calls(scene), Steps(scene)
     trackers = Trackers(scene)
     scene.watched = trackers.look
     scene.observers += [Gradients(scene), Spoiled(scene)]

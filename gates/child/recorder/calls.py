@@ -116,9 +116,8 @@ class Calls:
 
     def _clipping(self, parameters: Tensor | list[Tensor], *_args: object, **_kwargs: object) -> None:
         params = [parameters] if isinstance(parameters, Tensor) else parameters
-        optimizers = [self._scene.number(each) for each in self._scene.holding(params)]
         self._scene.let_know("before_clip", params)
-        self._scene.tell("clip", optimizers=optimizers)
+        self._scene.tell("clip", *self._scene.holding(params))
 
     def _made(self, _result: object, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         if hasattr(optimizer, "param_groups"):
@@ -130,14 +129,14 @@ class Calls:
         if any(map(has_gradient, held(thing) if isinstance(thing, Optimizer) else thing.parameters())):
             return
         optimizers = [scene.known(thing)] if isinstance(thing, Optimizer) else scene.holding(thing.parameters())
-        self._scene.tell("zero_grad", optimizers=[self._scene.number(each) for each in optimizers])
+        self._scene.tell("zero_grad", *optimizers)
         self._scene.let_know("cleared", optimizers)
 
     def _advance(self, scheduler: LRScheduler, *_args: object, **_kwargs: object) -> None:
         if ("__init__", id(scheduler)) not in self._scene.here.active:  # its constructor takes a first step
             optimizer = getattr(scheduler, "optimizer", None)
             known = [self._scene.known(optimizer)] if isinstance(optimizer, Optimizer) else []
-            self._scene.tell("scheduler", optimizers=[self._scene.number(each) for each in known])
+            self._scene.tell("scheduler", *known)
             for each in known:
                 self._scene.let_know("scheduled", each)
 

@@ -41,7 +41,7 @@ class Read(NamedTuple):
     """
 
     call: str
-    place: Place | None
+    location: Place | None
     by: str
     device: str
 
@@ -140,27 +140,6 @@ def _leaves_device(tensor: Tensor, *args: object, **kwargs: object) -> bool:
 LEAST = 12
 
 
-class Round:
-    """What one step of each optimizer took: seconds, those waited, lines of the waits, reads."""
-
-    def __init__(self) -> None:
-        self.optimizers: set[int] = set()
-        self.seconds = self.waited = 0.0
-        self.lines: Counter[Place] = Counter()
-        self.reads: Counter[Read] = Counter()
-        self.device = ""
-
-    def facts(self) -> dict[str, Any]:
-        """Return all but the optimizers, as JSON has it."""
-        lines = [(as_location(place), count) for place, count in self.lines.items()]
-        reads = [
-            {"call": one.call, "location": as_location(one.place), "by": one.by, "device": one.device, "count": count}
-            for one, count in self.reads.items()
-        ]
-        about = {"seconds": self.seconds, "waited": self.waited, "device": self.device}
-        return {**about, "lines": lines, "reads": reads}
-
-
 class HotPath:
     """Ends a step whenever an optimizer has stepped, and tells of it; of several optimizers, when all have."""
 
@@ -169,11 +148,18 @@ class HotPath:
         self._steps = steps
         self._until = monotonic() + seconds
         self._rounds = 0
-        self._round = Round()
+        self._begin()
         self._feeding = Feeding(places)
         self._sampling = Sampling(places, self._feeding)
         self._loaders = Loaders()
         self._reads = HostReads(places, self._aside)
+
+    def _begin(self) -> None:
+        self._optimizers: set[int] = set()
+        self._seconds = self._waited = 0.0
+        self._lines: Counter[Place] = Counter()  # of the waits
+        self._read: Counter[Read] = Counter()
+        self._device = ""
 
     def listen(self) -> None:
         """Begin to tell; before the project is imported, so that it takes these calls for torch's own."""
@@ -202,18 +188,16 @@ class HotPath:
         """Take down the step that has ended; begin the next one."""
         whole, loaders, outside = self._loaders.own.taken()
         share, lines = self._sampling.taken()
-        number = id(optimizer)
-        if number in self._round.optimizers:
+        if id(optimizer) in self._optimizers:
             self.tell()
             self._feeding.learned()
-        elif not self._round.optimizers:
+        elif not self._optimizers:
             self._feeding.learn()
-        now = self._round
-        now.optimizers.add(number)
-        now.seconds, now.waited = now.seconds + whole, now.waited + loaders + share * outside
-        now.lines.update(lines)
-        now.reads.update(self._reads.taken())
-        now.device = next((param.device.type for param in held(optimizer)), "")
+        self._optimizers.add(id(optimizer))
+        self._seconds, self._waited = self._seconds + whole, self._waited + loaders + share * outside
+        self._lines.update(lines)
+        self._read.update(self._reads.taken())
+        self._device = next((param.device.type for param in held(optimizer)), "")
         self._feeding.looping(sys._getframe(1))  # noqa: SLF001
         if self._rounds >= self._steps or (monotonic() > self._until and self._rounds > LEAST):
             self._note({"word": "end"})
@@ -224,9 +208,15 @@ class HotPath:
 
     def tell(self) -> None:
         """Tell of the step, if there was one, and begin another."""
-        if self._round.optimizers:
-            self._note({"word": "step", **self._round.facts()})
-            self._round, self._rounds = Round(), self._rounds + 1
+        if self._optimizers:
+            lines = [(as_location(place), count) for place, count in self._lines.items()]
+            reads = [
+                {**one._asdict(), "location": as_location(one.location), "count": n} for one, n in self._read.items()
+            ]
+            about = {"seconds": self._seconds, "waited": self._waited, "device": self._device}
+            self._note({"word": "step", **about, "lines": lines, "reads": reads})
+            self._rounds += 1
+            self._begin()
 
 
 @program

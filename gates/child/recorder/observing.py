@@ -122,9 +122,11 @@ class Scene:
         number = 1 + sum(known == kind for known, *_ in self._numbers.values())
         return self._numbers.setdefault(id(thing), (kind, number, thing))[1]
 
-    def tell(self, word: str, **facts: object) -> None:
-        """Note an event, with the innermost line of the project that led to it; what was told stays told."""
+    def tell(self, word: str, *optimizers: Optimizer, scaler: GradScaler | None = None, **facts: object) -> None:
+        """Note an event about some optimizers and a scaler, with the innermost line of the project that led to it."""
         self._told += 1
+        facts |= {"scaler": self.number_of(scaler, "scaler")} if scaler else {}
+        facts |= {"optimizers": [self.number(each) for each in optimizers]} if optimizers else {}
         self.watched()
         if self._told < MOST or word in ALWAYS:
             thread = self._threads.setdefault(threading.get_ident(), len(self._threads))

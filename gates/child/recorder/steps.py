@@ -3,7 +3,7 @@
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import torch
@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from .calls import Call, around, around_all, nothing
+from .calls import around, around_all, nothing
 from .observing import SCALED_BY, Reached, Scene, changed, copied, dtype_name, has_finite_gradients, held, rates
 
 MOST_NODES = 50_000
@@ -23,19 +23,17 @@ PRODUCTS = MATMULS + LAYERS
 
 
 class Steps:
-    """Wraps scalers and backward passes, and hooks into optimizers; `making` is told of a scaler before it is made."""
+    """Wraps scalers and backward passes, and hooks into optimizers."""
 
-    def __init__(self, scene: Scene, making: Call) -> None:
+    def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._scalers: dict[int, GradScaler] = {}
         self._before_step: dict[int, list[tuple[Tensor, Tensor]]] = {}
         self._states: dict[int, dict[str, Any]] = {}
-        self._windows: dict[int, int] = {}  # how often each scaler was updated
+        self._windows: Counter[GradScaler] = Counter()  # how often each was updated
         around_all(
             scene,
             GradScaler,
             {
-                "__init__": (making, lambda _result, scaler, *_, **__: self._number(scaler)),
                 "scale": (nothing, self._scaled),
                 "unscale_": (self._unscale, None),
                 "step": (self._step, self._stepped),
@@ -48,11 +46,6 @@ class Steps:
         register_optimizer_step_pre_hook(lambda *told: scene.safely("a step", lambda: self._begin(*told)))
         register_optimizer_step_post_hook(lambda optimizer, *_: scene.safely("a step", lambda: self._end(optimizer)))
 
-    def _number(self, scaler: GradScaler) -> int:
-        number = self._scene.number_of(scaler, "scaler")
-        self._scalers[number] = scaler
-        return number
-
     def _scaled(self, result: object, scaler: GradScaler, outputs: object) -> None:
         """Mark losses that were scaled, so that their backward pass is known."""
         if result is outputs or not scaler.is_enabled():
@@ -60,7 +53,7 @@ class Steps:
         self._scene.scaling.add(id(scaler))
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:
-                cast("dict[str, Any]", leaf.grad_fn.metadata)[SCALED_BY] = self._number(scaler)
+                cast("dict[str, Any]", leaf.grad_fn.metadata)[SCALED_BY] = scaler
 
     def _grad(self, *args: object, **kwargs: object) -> None:
         self._scene.here.differentiated |= bool(kwargs.get("create_graph", args[4] if len(args) > 4 else False))
@@ -69,12 +62,11 @@ class Steps:
         scene = self._scene
         scene.here.reached = None
         roots = [leaf for leaf in tree_leaves(tensors) if isinstance(leaf, Tensor)]
-        reached = read_graph(roots, self._scalers)
-        optimizers = scene.led_to(reached)
+        reached = read_graph(roots)
         scene.tell(
             "scaled_backward" if reached.scaler else "backward",
-            scaler=self._number(reached.scaler) if reached.scaler else None,
-            optimizers=[scene.number(each) for each in optimizers],
+            *scene.led_to(reached),
+            scaler=reached.scaler,
             scale=scene.scale_of(reached.scaler),
             products=reached.products,
             whole=reached.whole,
@@ -88,14 +80,12 @@ class Steps:
             self._scene.let_know("after_backward", reached)
 
     def _unscale(self, scaler: GradScaler, optimizer: Optimizer) -> None:
-        if not any(word == "step" for word, _ in self._scene.here.active):  # a step unscales by itself what was not
+        if not self._within_scaler():  # a step unscales by itself what was not
             self._tell("unscale", scaler, optimizer)
 
-    def _tell(self, word: str, scaler: GradScaler, optimizer: Optimizer | None = None, **facts: object) -> None:
-        facts["scaling"], facts["enabled"] = id(scaler) in self._scene.scaling, scaler.is_enabled()
-        if optimizer is not None:
-            facts["optimizers"] = [self._scene.number(optimizer)]
-        self._scene.tell(word, scaler=self._number(scaler), **facts)
+    def _tell(self, word: str, scaler: GradScaler, *optimizers: Optimizer) -> None:
+        about = {"scaling": id(scaler) in self._scene.scaling, "enabled": scaler.is_enabled()}
+        self._scene.tell(word, *optimizers, scaler=scaler, **about)
 
     def _step(self, scaler: GradScaler, optimizer: Optimizer, *_args: object, **_kwargs: object) -> None:
         optimizer = self._scene.known(optimizer)
@@ -119,9 +109,8 @@ class Steps:
 
     def _attempt(self, optimizer: Optimizer, scaler: GradScaler | None, *, skipped: bool) -> None:
         scene, state = self._scene, self._states.pop(id(optimizer), {})
-        number, by = scene.number(optimizer), self._number(scaler) if scaler else None
-        window = None if by is None else self._windows.get(by, 0)
-        scene.tell("attempt", optimizer=number, scaler=by, window=window, skipped=skipped, **state)
+        number, window = scene.number(optimizer), self._windows[scaler] if scaler else None
+        scene.tell("attempt", optimizer=number, scaler=scaler, window=window, skipped=skipped, **state)
         scene.let_know("after_step", optimizer)
         scene.attempts += 1
 
@@ -129,7 +118,7 @@ class Steps:
         self._tell("update", scaler)
 
     def _updated(self, _result: object, scaler: GradScaler, *_args: object, **_kwargs: object) -> None:
-        self._windows[self._number(scaler)] = self._windows.get(self._number(scaler), 0) + 1
+        self._windows[scaler] += 1
         self._scene.let_know("updated", scaler)
 
     def _begin(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
@@ -156,14 +145,14 @@ class Steps:
         optimizer = self._scene.known(optimizer)
         if self._within_scaler() or id(optimizer) not in self._states:
             return
-        self._scene.tell("plain_step", optimizers=[self._scene.number(optimizer)])
+        self._scene.tell("plain_step", optimizer)
         self._attempt(optimizer, None, skipped=False)
 
     def _within_scaler(self) -> bool:
-        return any(("step", id(scaler)) in self._scene.here.active for scaler in self._scalers.values())
+        return any(word == "step" for word, _ in self._scene.here.active)
 
 
-def read_graph(roots: Iterable[Tensor], scalers: Mapping[int, GradScaler]) -> Reached:
+def read_graph(roots: Iterable[Tensor]) -> Reached:
     """Walk the graph from the tensors that a backward pass begins at."""
     stack: list[Any] = [root.grad_fn for root in roots if root.grad_fn is not None]
     seen: set[object] = set()
@@ -175,7 +164,7 @@ def read_graph(roots: Iterable[Tensor], scalers: Mapping[int, GradScaler]) -> Re
         if node in seen:
             continue
         seen.add(node)
-        scaler = scaler or scalers.get(node.metadata.get(SCALED_BY, 0))
+        scaler = scaler or node.metadata.get(SCALED_BY)
         name = node.name()
         if hasattr(node, "variable"):
             params.append(node.variable)

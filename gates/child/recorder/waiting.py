@@ -171,8 +171,6 @@ class Loaders:
 
 
 EVERY_S = 0.001
-LOADER, SOURCE, OTHER = "loader", "source", "other"
-Sample = tuple[str, Place | None]
 
 
 class Sampling:
@@ -181,7 +179,8 @@ class Sampling:
     def __init__(self, places: Places, feeding: Feeding) -> None:
         self._places = places
         self._feeding = feeding
-        self._count: Counter[Sample] = Counter()
+        self._outside = [0, 0]  # looks outside of loaders: at work, and at a wait
+        self._lines: Counter[Place] = Counter()  # of all waits
         self._watched: tuple[int, Loading] | None = None
         threading.Thread(target=self._run, name="gates-sampling", daemon=True).start()
 
@@ -195,15 +194,9 @@ class Sampling:
 
     def taken(self) -> tuple[float, dict[Place, int]]:
         """Return the share of the time outside of loaders that was a wait, and the lines of all waits, since then."""
-        count, self._count = self._count, Counter()
-        lines: Counter[Place] = Counter()
-        kinds: Counter[str] = Counter()
-        for (kind, place), number in count.items():
-            kinds[kind] += number
-            if kind != OTHER and place is not None:
-                lines[place] += number
-        outside = kinds[SOURCE] + kinds[OTHER]
-        return kinds[SOURCE] / outside if outside else 0.0, lines
+        (work, waits), lines = self._outside, self._lines
+        self._outside, self._lines = [0, 0], Counter()
+        return waits / (work + waits) if waits else 0.0, lines
 
     def _run(self) -> None:
         while True:
@@ -213,6 +206,10 @@ class Sampling:
                 continue
             frame = sys._current_frames().get(watched[0])  # noqa: SLF001  # the only way to see another thread
             if frame is not None:
-                waits = SOURCE if self._feeding.makes_batches(frame) else OTHER
-                self._count[LOADER if watched[1].active else waits, self._places.of(frame)] += 1
+                loads = watched[1].active
+                waits = loads or self._feeding.makes_batches(frame)
+                if waits and (place := self._places.of(frame)):
+                    self._lines[place] += 1
+                if not loads:
+                    self._outside[waits] += 1
             del frame

@@ -15,8 +15,6 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,6 +26,8 @@ from .values import Listener
 Told = dict[str, Any]
 PAGE = 4096
 KEPT = 300  # characters of a message
+# of plugins, which a warm process has loaded before pytest could rewrite their assertions
+UNTOLD = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 
 
 class Recorder:
@@ -62,12 +62,9 @@ class Recorder:
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave the tests that were asked for."""
         chosen = [item for item in items if item.nodeid in self._rank]
-        left = [item for item in items if item.nodeid not in self._rank]
-        if left:
-            config.hook.pytest_deselected(items=left)
         items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -97,7 +94,17 @@ def main(told: Told) -> int:
     sys.dont_write_bytecode = not told.get("compiled")
     with Path(told["events"]).open("a", encoding="utf-8") as events:
         recorder = Recorder(told, events)
-        neutral = ["-q", "--color=no", "--tb=line", "-p", "no:randomly", "-o", f"cache_dir={told['cache']}"]
+        neutral = [
+            "-q",
+            "--color=no",
+            "--tb=line",
+            "-p",
+            "no:randomly",
+            "-o",
+            f"cache_dir={told['cache']}",
+            "-W",
+            UNTOLD,
+        ]
         code = int(pytest.main([*told["arguments"], *neutral], plugins=[recorder]))
         recorder.say("exit", exit_code=code, packages=_packages())
     sys.stdout.flush()
@@ -123,30 +130,14 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
     own = {name.split(".")[0] for name in modules}
     left = own | {"pytest", "_pytest", "conftest"}
     before = list(sys.path)
-    with _as_pytest_imports():
-        for name in packages:
-            if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
-                with contextlib.suppress(Exception):
-                    importlib.import_module(name)
+    for name in packages:
+        if name.split(".")[0] not in left and not name.startswith(("__editable__", "test")):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
     sys.path[:] = before
     gc.collect()
     gc.freeze()  # no fork needs to look at what was there before it
     return not own & set(sys.modules) and threading.active_count() == 1
-
-
-@contextlib.contextmanager
-def _as_pytest_imports() -> Iterator[None]:
-    """Import plugins as pytest does, with their assertions rewritten: of one that it finds otherwise, it warns."""
-    from _pytest.assertion import install_importhook
-    from _pytest.config import get_config
-
-    config = get_config()
-    install_importhook(config)
-    pytest.register_assert_rewrite(*_with_plugins())
-    try:
-        yield
-    finally:
-        config._ensure_unconfigure()  # noqa: SLF001  # no public name takes the hook away
 
 
 def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
@@ -202,16 +193,6 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
-
-
-@cache
-def _with_plugins() -> set[str]:
-    """Return the top-level packages of the distributions that bring pytest plugins."""
-    found: set[str] = set()
-    for distribution in metadata.distributions():
-        if any(entry.group == "pytest11" for entry in distribution.entry_points):
-            found |= {str(file).split("/")[0].removesuffix(".py") for file in distribution.files or ()}
-    return found
 
 
 if __name__ == "__main__":

@@ -64,8 +64,9 @@ class Worker:
         for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
-                failed, passed = _ends(self._with(fault["file"], way["text"], left, limit_s, *EACH))
-                found = failed and failed & _ends(self._without(fault["file"], sorted(failed), limit_s, *EACH))[1]
+                name = fault["file"]
+                failed, passed = _ends(self._run(name, way["text"], left, limit_s, *EACH))
+                found = failed and failed & _ends(self._run(name, None, sorted(failed), limit_s, *EACH))[1]
                 self._noticing |= {_function(fault, test) for test in found}
                 noticed |= found
                 missed |= passed
@@ -85,7 +86,7 @@ class Worker:
         found: Told = {}
         aside: list[str] = []
         for _ in range(4):
-            found = {**_judged(self._with(name, text, tests, limit_s)), "aside": aside, "idle": 0}
+            found = {**_judged(self._run(name, text, tests, limit_s)), "aside": aside, "idle": 0}
             if found["end"] == "survived":
                 control = self._control(name, tests, limit_s) if found["passed"] < len(tests) else found
                 return {**found, "idle": len(tests) - int(control.get("passed", 0))}
@@ -110,27 +111,24 @@ class Worker:
         """Return how tests end without a fault; once only a forked one fails them, none is any more."""
         key = (str(self._forked), name, *tests)
         if key not in self._controls:
-            found = _judged(self._without(name, tests, limit_s))
+            found = _judged(self._run(name, None, tests, limit_s))
             if found["end"] != "survived" and self._forked:
                 self._forked = False
-                alone = _judged(self._without(name, tests, limit_s))
+                alone = _judged(self._run(name, None, tests, limit_s))
                 if alone["end"] == "survived":
                     return {**alone, "again": True}
                 self._forked = True  # it is not the forking
             self._controls[key] = {**found, "again": False}
         return self._controls[key]
 
-    def _with(self, name: str, text: str, tests: list[str], limit_s: float, *more: str) -> Told:
-        self._copy.put(name, text)
+    def _run(self, name: str, text: str | None, tests: list[str], limit_s: float, *more: str) -> Told:
+        """Run tests with another text in a file, or with one that means the same."""
+        if text is None:
+            self._copy.retell(name)
+        else:
+            self._copy.put(name, text)
         try:
-            return self._session(tests, limit_s, *more)
-        finally:
-            self._copy.restore()
-
-    def _without(self, name: str, tests: list[str], limit_s: float, *more: str) -> Told:
-        self._copy.retell(name)
-        try:
-            return self._session(tests, limit_s * 3, *more)
+            return self._session(tests, limit_s * (3 if text is None else 1), *more)
         finally:
             self._copy.restore()
 

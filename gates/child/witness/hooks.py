@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from typing import IO, Protocol
+from typing import IO, Any
 from warnings import WarningMessage
 
 import pytest
@@ -23,12 +23,6 @@ from .inside import Witness, judged, running, shuffle, watched_function, watched
 witness = Witness()
 _in_worker = "PYTEST_XDIST_WORKER" in os.environ
 NAMES = re.compile(r"[\w.-]+/[\w.-]+")  # what looks like a criterion
-
-
-class Worker(Protocol):
-    """A worker of pytest-xdist, as its controller sees it."""
-
-    workerinput: dict[str, object]
 
 
 def pytest_addoption() -> None:
@@ -84,13 +78,13 @@ def _listen_to_reads(root: str) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Worker) -> None:
+def pytest_configure_node(node: Any) -> None:  # noqa: ANN401  # a worker of pytest-xdist
     """Let a worker of pytest-xdist tell in the same journal."""
     node.workerinput["gates"] = witness.asked
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Worker, error: object) -> None:
+def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ANN401  # the same
     """Tell of the end of a worker."""
     witness.tell("worker_down", worker=node.workerinput.get("workerid"), error=str(error or "")[:8000])
 
@@ -160,7 +154,7 @@ def _tell_of(event: str, item: pytest.Item, **facts: object) -> None:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Tell what could not be read."""
     if report.failed:
-        witness.tell("collect_failed", id=report.nodeid, message=text_of(report))
+        witness.tell("collect_failed", id=report.nodeid, **failure_of(report))
     elif report.skipped:
         where = report.longrepr
         line = where[1] if isinstance(where, tuple) and len(where) == 3 else None
@@ -194,7 +188,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Watch the test from the inside of all that is wrapped around it."""
     if running:
         return (yield)
-    witness.tell("phase", id=item.nodeid, when="call")
     told: dict[str, object] = {}
     witness.in_test = True
     with watched_test(item, told):
@@ -203,13 +196,6 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         finally:
             witness.in_test = False
             witness.note("ran", id=item.nodeid, **told)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Tell that the test itself is over."""
-    if not running:
-        witness.tell("phase", id=item.nodeid, when="teardown")
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -238,8 +224,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     sub = type(report).__name__ == "SubtestReport" or getattr(report, "context", None) is not None
     facts: dict[str, object] = {"reason": reason_of(report)} if report.outcome == "skipped" else {}
     if report.outcome in {"failed", "rerun"}:
-        path, line = crash_of(report)
-        facts = {"message": text_of(report), "path": path, "line": line}
+        facts = failure_of(report)
     facts |= {"xfail": hasattr(report, "wasxfail"), "subtest": sub, "duration": report.duration}
     witness.note("report", id=report.nodeid, when=report.when, outcome=report.outcome, **facts)
 
@@ -288,17 +273,11 @@ def reason_of(report: pytest.CollectReport | pytest.TestReport) -> str:
     return str(where or "")[:500]
 
 
-def text_of(report: pytest.CollectReport | pytest.TestReport) -> str:
-    """Return what a failure says."""
+def failure_of(report: pytest.CollectReport | pytest.TestReport) -> dict[str, object]:
+    """Return what a failure says, and the innermost line of its traceback, with an absolute path."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is not None:
-        return str(crash.message)[:2000]
-    return str(getattr(report.longrepr, "errorstring", report.longrepr))[-2000:]  # a fixture that there is not
-
-
-def crash_of(report: pytest.TestReport) -> tuple[str, int]:
-    """Return the innermost line of the traceback, as an absolute path and a number."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    if crash is not None:
-        return str(crash.path), int(crash.lineno)
-    return report.location[0], (report.location[1] or 0) + 1
+        return {"message": str(crash.message)[:2000], "path": str(crash.path), "line": int(crash.lineno)}
+    path, line, _ = report.location or (report.nodeid, 0, "")
+    text = str(getattr(report.longrepr, "errorstring", report.longrepr))  # a fixture that there is not
+    return {"message": text[-2000:], "path": path, "line": (line or 0) + 1}

@@ -13,13 +13,14 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
 import pytest
 
-pid, gettrace, settrace = os.getpid, sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
+gettrace, settrace = sys.gettrace, sys.settrace  # bound here: the tested code may patch modules
 STARTS = {"subprocess.Popen", "pty.spawn", *(f"os.{n}" for n in ("system", "exec", "fork", "forkpty", "posix_spawn"))}
 # programs that never run Python of the project
 GIT = "git"
@@ -36,42 +37,34 @@ class Lines:
     """The lines noted so far, and what could not be."""
 
     def __init__(self) -> None:
-        asked = json.loads(os.environ.get("GATES_COVERAGE", "{}"))
+        self.asked: dict[str, Any] = json.loads(os.environ["GATES_COVERAGE"])
         worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         self.suffix = f".{worker}" if worker else ""
-        self.folder = Path(asked["folder"]) if asked else None
-        self.paths: list[str] = asked.get("paths", [])
-        self.root: str = asked.get("root", "")
-        self.own: dict[str, str] = asked.get("modules", {})
-        self.pid = pid()
+        self.folder: Path | None = Path(self.asked["folder"])
         self.context = ""
         self.coverage: Any = None
         self.tracer: object = None
         self.outside: set[str] = set()
         self.importing: set[str] = set()
-        self.told: dict[str, Any] = {"reason": "", "ended": False, "children": {}, "lost": []}
+        self.told: dict[str, Any] = {"reason": "", "ended": False, "unseen": {}}
+        os.register_at_fork(after_in_child=self._leave)
 
     def start(self, config: pytest.Config) -> None:
         """Start tracing, unless somebody else does."""
-        if self.folder is None or self.coverage is not None or self.told["reason"]:
-            return
-        self.told["reason"] = _why_not(config)
-        if not self.told["reason"]:
+        if not (why := _why_not(config)):
             try:
                 self._start()
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
-                self._give_up(f"coverage could not be started: {error!r:.200}")
-        self.note()
+                why = f"coverage could not be started: {error!r:.200}"
+        self.note(reason=why)
 
     def _start(self) -> None:
         import coverage
 
-        assert self.folder is not None
+        data, paths = str(self.folder and self.folder / f"data{self.suffix}"), self.asked["paths"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            measuring = coverage.Coverage(
-                data_file=str(self.folder / f"data{self.suffix}"), config_file=False, include=self.paths, messages=False
-            )
+            measuring = coverage.Coverage(data_file=data, config_file=False, include=paths, messages=False)
             os.environ["COVERAGE_CORE"] = "ctrace"  # the core of Python 3.14 does not tell tests apart
             try:
                 measuring.start()
@@ -79,16 +72,15 @@ class Lines:
                 os.environ.pop("COVERAGE_CORE")  # there was none: the gate gives no process of its own any
         self.coverage, self.tracer = measuring, gettrace()
         sys.addaudithook(self._hear)
-        os.register_at_fork(after_in_child=self._leave)
 
     def switch(self, context: str) -> str:
         """Give what runs from here on to a context; return the one before."""
         before, self.context = self.context, context
-        if context != before and self.coverage is not None and pid() == self.pid:
+        if context != before and self.coverage is not None:
             try:
                 self._mend(before)
                 if self.coverage is not None:
-                    self.coverage.switch_context(context.encode("utf-8", "backslashreplace").decode())
+                    self.coverage.switch_context(_written(context))
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
                 self._give_up(f"coverage broke in {before or 'the collection'}: {error!r:.200}")
         return before
@@ -96,22 +88,20 @@ class Lines:
     def _mend(self, before: str) -> None:
         """Notice where a test took the tracer away; trace again, unless another tracer has taken its place."""
         now = gettrace()
-        if now is self.tracer:
-            return
         if now is None:
-            self.told["lost"].append(before)
+            self.told["unseen"][before] = "took the tracer away"
             settrace(self.tracer)  # type: ignore[arg-type]  # what sys.gettrace returned
-        else:
+        elif now is not self.tracer:
             self._give_up(f"another tracer took over in {before or 'the collection'}")
 
     def _give_up(self, reason: str) -> None:
-        self.coverage, self.told["reason"] = None, reason
-        self.note()
+        self.coverage = None
+        self.note(reason=reason)
 
     def end(self) -> None:
         """Write down what is left."""
-        if self.coverage is not None and pid() == self.pid:
-            self.switch("")
+        self.switch("")
+        if self.coverage is not None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -121,46 +111,39 @@ class Lines:
             except Exception as error:  # noqa: BLE001  # the run is not ours to break
                 self.told["reason"] = f"coverage could not be saved: {error!r:.200}"
             self.coverage = None
-        if pid() == self.pid:
-            found = {"modules": _files_under(self.root), "foreign": _foreign(self.own), "cached": _cached(self.root)}
-            self.told |= found
-        self.note()
+        root, own = self.asked["root"], self.asked["modules"]
+        self.note(modules=_files_under(root), foreign=_foreign(own), cached=_cached(root))
 
-    def note(self) -> None:
-        """Write down how far this has come."""
-        if self.folder is None or pid() != self.pid:
-            return
+    def note(self, **facts: object) -> None:
+        """Write down how far this has come; where that cannot be, nothing is known of this run, as the reader says."""
+        self.told |= facts
         heard = {"unheard": _unheard(), "outside": sorted(self.outside), "importing": sorted(self.importing)}
-        try:
-            (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
-        except OSError:
-            self.folder = None  # then nothing is known of this run, which the reader says
+        if self.folder:
+            with suppress(OSError):
+                (self.folder / f"state{self.suffix}.json").write_text(json.dumps(self.told | heard), encoding="utf-8")
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
-        if event not in HEARD or self.coverage is None or pid() != self.pid:
+        if event not in HEARD or self.coverage is None:
             return
+        context, first = _written(self.context), args[0] if args else None
         if event == "exec":  # of a module, its code
-            code = args[0]
-            if self.context and getattr(code, "co_name", "") == "<module>" and code.co_filename.startswith(self.root):  # type: ignore[attr-defined]  # what a name has
-                self.importing.add(_written(self.context))
-        elif event == "open":
-            if isinstance(args[0], str) and IN_GIT in os.sep + args[0]:
-                self.outside.add(_written(self.context))
-        elif event not in STARTS:
-            self.outside.add(_written(self.context))
-        else:
-            program = str(args[0])[:200] if args and event != "os.fork" else event
+            if context and isinstance(first, CodeType) and first.co_name == "<module>":
+                self.importing |= {context} if first.co_filename.startswith(self.asked["root"]) else set()
+        elif event in STARTS:
+            program = str(first)[:200] if args and event != "os.fork" else event
             name = Path(program.split(" ")[0]).name
-            if name not in OTHERS or name == GIT:
-                self.outside.add(_written(self.context))
             if name not in OTHERS:
-                self.told["children"].setdefault(self.context, _written(program))
+                what = f"started another process ({_written(program)}), which was not followed"
+                self.told["unseen"].setdefault(context, what)
+            self.outside |= {context} if name == GIT else set()
+        elif event != "open" or (isinstance(first, str) and IN_GIT in os.sep + first):
+            self.outside.add(context)
 
     def _leave(self) -> None:
-        """In a forked child, trace nothing: what it runs would be lost, or written twice."""
+        """In a forked child, trace and tell nothing: what it runs would be lost, or written twice."""
         if self.coverage is not None and gettrace() is self.tracer:
             settrace(None)
-        self.coverage = None
+        self.coverage = self.folder = None
 
 
 def _written(text: str) -> str:

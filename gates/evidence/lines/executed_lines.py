@@ -117,17 +117,15 @@ class ExecutedLines(Evidence):
 
     A context is a test (`test:<id>`), the setup of a fixture wider than a function (`fixture:<name>`), or nothing:
     import, collection, between tests. A line has the number of a set of contexts; `sets` holds each as a hexadecimal
-    number, with a bit for each context. `children` names the programs that were started, by context; what they ran was
-    not seen. `doubts` says what else was not seen. `foreign` are the files that modules were imported from, if not from
-    here.
+    number, with a bit for each context. `unseen` says by context what hid lines in it, and `doubts` what else was not
+    seen. `foreign` are the files that modules were imported from, if not from here.
     """
 
     functions: tuple[FunctionLines, ...]
     lines: dict[str, dict[int, int]]
     contexts: tuple[str, ...]
     sets: tuple[str, ...]
-    children: dict[str, str] = Field(default={})
-    lost: tuple[str, ...] = ()
+    unseen: dict[str, str] = Field(default={})
     doubts: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
 
@@ -156,8 +154,7 @@ class ExecutedLines(Evidence):
             lines=lines,
             contexts=tuple(contexts),
             sets=tuple(f"{sum(bits[name] for name in names):x}" for names in sets),
-            children=traced.children,
-            lost=traced.lost,
+            unseen=traced.unseen,
             doubts=traced.doubts,
             foreign=tuple(sorted({*traced.foreign})),
         )
@@ -178,13 +175,9 @@ class ExecutedLines(Evidence):
     def doubt(self, tests: Iterable[str] | None = None) -> str:
         """Return what may have run unseen in some tests (in all where none is named), or nothing."""
         named = None if tests is None else {f"{TEST}{test}" for test in tests}
-        for name, program in sorted(self.children.items()):
+        for name, what in sorted(self.unseen.items()):
             if named is None or name in named or not name.startswith(TEST):
-                who = name.removeprefix(TEST) or "the run"
-                return f"{who} started another process ({program}), which was not followed"
-        for name in self.lost:
-            if named is None or name in named:
-                return f"{name.removeprefix(TEST)} took the tracer away"
+                return f"{name.removeprefix(TEST) or 'the run'} {what}"
         return next(iter(self.doubts), "")
 
 

@@ -34,21 +34,20 @@ TEST = "test:"
 Where = dict[str, dict[int, frozenset[str]]]
 
 
-LISTS = ("lost", "unheard", "modules", "foreign", "outside", "importing", "cached")
+LISTS = ("unheard", "modules", "foreign", "outside", "importing", "cached")
 
 
 class Traced(Model):
     """What the plugin told at the end of a process, or of all of them, and the files of which contexts ran which lines.
 
-    `outside`, `importing` and `lost` are the contexts that asked git, a network or another process, that imported code,
-    and that took the tracer away; `children` are the programs that were started, by context. `cached` are the lines of
-    functions whose results are kept in the process, each with its file.
+    `outside` and `importing` are the contexts that asked git or a network, and that imported code; `unseen` says by
+    context what it did that hides lines. `cached` are the lines of functions whose results are kept in the process,
+    each with its file.
     """
 
     reason: str = ""
     ended: bool = False
-    children: dict[str, str] = Field(default={})
-    lost: tuple[str, ...] = ()
+    unseen: dict[str, str] = Field(default={})
     unheard: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
@@ -71,7 +70,7 @@ class Traced(Model):
         return cls(
             reason=next((one.reason for one in own if one.reason), ""),
             ended=all(one.ended for one in own),
-            children={name: program for one in own for name, program in one.children.items()},
+            unseen={name: what for one in own for name, what in one.unseen.items()},
             data=tuple(sorted(folder.glob("data*"))),
             **{name: tuple(each for one in own for each in getattr(one, name)) for name in LISTS},
         )
@@ -234,7 +233,7 @@ class Taking:
         traced = self.traced
         if traced.doubts or traced.reason:
             raise _AnyTest
-        yield from _of_tests((*traced.outside, *traced.lost, *traced.children))
+        yield from _of_tests((*traced.outside, *traced.unseen))
         filled = (traced.where.get(os.path.realpath(path), {}).get(line, frozenset()) for path, line in traced.cached)
         lasting = frozenset(traced.importing).union(*filled)  # what they did outlasts the test
         for path, (before, now) in self.units.items():

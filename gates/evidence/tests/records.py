@@ -98,24 +98,24 @@ def _place(event: Event, context: Context) -> Location:
     return Location(path=context.shown(context.root / event["path"]), line=max(int(event["line"]), 1))
 
 
+STAGES = {
+    "start": "between configuring pytest and collecting tests",
+    "collecting": "while collecting {id}",
+    "asked": "between collecting the tests and running them",
+    "began": "in {id}",
+    "over": "after {id} had ended",
+    "end": "after the session had ended",
+}
+
+
 def stage_of(events: list[Event]) -> str:
     """Return, in words, what the run was at when its last event was told."""
-    told = {"start", "collecting", "asked", "began", "phase", "over", "end"}
-    last = next((event for event in reversed(events) if event["event"] in told), None)
+    last = next((event for event in reversed(events) if event["event"] in STAGES), None)
     reads = [event for event in events if event["event"] in {"collecting", "collected"}]
-    if reads and reads[-1]["event"] == "collecting":
-        last = reads[-1]
-    if last is None:
-        return "before pytest was configured, in a plugin or a conftest file"
-    if last["event"] in {"began", "phase"}:
-        return f"in the {last.get('when', 'setup')} of {last['id']}"
-    return {
-        "start": "between configuring pytest and collecting tests",
-        "collecting": f"while collecting {last.get('id')}",
-        "asked": "between collecting the tests and running them",
-        "over": f"after {last.get('id')} had ended",
-        "end": "after the session had ended",
-    }[last["event"]]
+    last = reads[-1] if reads and reads[-1]["event"] == "collecting" else last
+    return (
+        STAGES[last["event"]].format(**last) if last else "before pytest was configured, in a plugin or a conftest file"
+    )
 
 
 MUST = {"passes": "passed", "fails": "failed", "compares": "failed", "expects": "failed"}

@@ -34,8 +34,8 @@ def test_function_that_does_not_count_is_not_asked_for() -> None:
 
 
 UNSEEN: dict[str, dict[str, Any]] = {
-    "another process": {"children": {f"test:{TEST}": "python"}},
-    "a tracer that was taken away": {"lost": (f"test:{TEST}",)},
+    "another process": {"unseen": {f"test:{TEST}": "started another process (python), which was not followed"}},
+    "a tracer that was taken away": {"unseen": {f"test:{TEST}": "took the tracer away"}},
     "a run that died": {"doubts": ("the test run did not come to its end",)},
     "a decorator": {"functions": (a_function("lost", line=5, wrapped=True),)},
 }
