@@ -149,16 +149,12 @@ class LeakRun(Model):
     allocated: tuple[Location, ...] = ()
     holders: tuple[Holder, ...] = ()
 
-    @property
-    def footprint(self) -> float:
-        """Return what the process held by itself after its first epoch."""
-        return next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
-
     def tolerance(self, rung: Rung, asked: int | None) -> float:
-        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process holds."""
+        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process held first."""
         if rung.unit == "nodes":
             return NODES
-        least = max(LEAST_BYTES, OF_FOOTPRINT * self.footprint)
+        first = next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
+        least = max(LEAST_BYTES, OF_FOOTPRINT * first)
         return float(asked or least) if rung.exact else max(asked or 0, least)
 
     def drifts(self, asked: int | None) -> dict[str, Drift]:
@@ -261,7 +257,11 @@ def _said(leak: Leak, run: LeakRun) -> Said:
     grown = [rung for rung in run.rungs if drifts[rung.name] is Drift.GROWS]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
     if exact:
-        return _leaks(leak, run, exact)
+        at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
+        message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
+        most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
+        impact = "A run that is long enough ends for want of memory."
+        return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
     if run.troubles or not {rung.name for rung in run.rungs} >= {"python", "private"}:
         why = "; ".join(run.troubles) or "what Python and the process hold cannot be read here"
         return unknown(f"not all was seen: {why}")
@@ -277,14 +277,6 @@ def _said(leak: Leak, run: LeakRun) -> Said:
     grew = _grew(run.rungs)
     told = f"no memory keeps growing over {run.epochs} epochs: {grew}"
     return Said(Outcome.PASSED, told, grew, expected="no growth above the tolerance")
-
-
-def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
-    at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
-    message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
-    most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
-    impact = "A run that is long enough ends for want of memory."
-    return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
 
 
 def _why(run: LeakRun) -> str:
