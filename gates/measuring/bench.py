@@ -160,8 +160,12 @@ class Bench:
             heard, answers = os.pipe()
             ours[name] = told, heard
             theirs += [orders, answers]
-            call = launch.asked if shared else None
-            arms[name] = {**launch.order, "asked": call, "orders": orders, "answers": answers}
+            arms[name] = {
+                **launch.order,
+                "asked": launch.asked if shared else None,
+                "orders": orders,
+                "answers": answers,
+            }
             self._closed_with_it(told, heard)
         asked = {"module": "", "paths": [], "arms": arms}
         if shared and first.asked:
