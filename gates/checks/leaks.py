@@ -8,7 +8,6 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from itertools import combinations
 from typing import NamedTuple
 
@@ -29,14 +28,6 @@ LEAST = 10  # values of which a slope is taken
 ENOUGH = 15  # values that show by themselves that a growth has ended
 SLOWED = 0.5  # of the slope before: what grows ever more slowly may end
 ENDS = 3  # values at each end that the whole change is taken from
-
-
-class Drift(StrEnum):
-    """What a series does in the end."""
-
-    FLAT = "flat"
-    GROWS = "grows"
-    OPEN = "open"
 
 
 class Slope(NamedTuple):
@@ -63,7 +54,7 @@ def kept(values: Sequence[float]) -> Sequence[float]:
     return values[math.ceil(DROPPED * len(values)) :]
 
 
-def drift(values: Sequence[float], tolerance: float) -> Drift:
+def drift(values: Sequence[float], tolerance: float) -> Outcome:
     """Say whether a series goes on growing by more than the tolerance from one value to the next.
 
     It grows where both the slope of what is kept and that of its second half lie above the tolerance with their whole
@@ -73,14 +64,18 @@ def drift(values: Sequence[float], tolerance: float) -> Drift:
     used = kept(values)
     first, last = used[: len(used) // 2], used[len(used) // 2 :]
     if len(last) < LEAST // 2 or len(used) < LEAST:
-        return Drift.OPEN
+        return Outcome.UNKNOWN
     whole, before, end = theil_sen(used), theil_sen(first), theil_sen(last)
     slows = end.high < SLOWED * before.value
     if whole.low > tolerance and end.low > tolerance and not slows:
-        return Drift.GROWS
+        return Outcome.FAILED
     long = len(last) >= ENOUGH
     flat = end.high <= tolerance and _change(last) <= tolerance
-    return Drift.FLAT if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance)) else Drift.OPEN
+    return (
+        Outcome.PASSED
+        if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance))
+        else Outcome.UNKNOWN
+    )
 
 
 def _change(values: Sequence[float]) -> float:
@@ -157,11 +152,13 @@ class LeakRun(Model):
         least = max(LEAST_BYTES, OF_FOOTPRINT * first)
         return float(asked or least) if rung.exact else max(asked or 0, least)
 
-    def drifts(self, asked: int | None) -> dict[str, Drift]:
+    def drifts(self, asked: int | None) -> dict[str, Outcome]:
         """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
         found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
         open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
-        return {name: Drift.OPEN if does is Drift.GROWS and name in open_ else does for name, does in found.items()}
+        return {
+            name: Outcome.UNKNOWN if does is Outcome.FAILED and name in open_ else does for name, does in found.items()
+        }
 
 
 LONGER = 3
@@ -186,11 +183,11 @@ class Leaks(Probes[Leak, LeakRun]):
             return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
 
         first = _watched(asked("", part.epochs), part.epochs)
-        if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Drift.FLAT}:
+        if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Outcome.PASSED}:
             return first
         epochs = min(LONGER * part.epochs, MOST_EPOCHS)
         longer = _watched(asked("-longer", epochs), epochs).model_copy(update={"longer": True})
-        if Drift.GROWS not in longer.drifts(part.tolerance_bytes).values():
+        if Outcome.FAILED not in longer.drifts(part.tolerance_bytes).values():
             return longer
         # what begins later is found after as many epochs as the longer run had
         for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
@@ -254,7 +251,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(run)}"
         return unknown(told, location=run.place)
     drifts = run.drifts(leak.tolerance_bytes)
-    grown = [rung for rung in run.rungs if drifts[rung.name] is Drift.GROWS]
+    grown = [rung for rung in run.rungs if drifts[rung.name] is Outcome.FAILED]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
     if exact:
         at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
@@ -270,7 +267,7 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
         )
         return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
-    if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Drift.OPEN]:
+    if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Outcome.UNKNOWN]:
         filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in run.filling)
         why = f"{run.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
         return unknown(f"{why}: {filled}" if filled else why, "not decided", remedy=MORE)
@@ -315,7 +312,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
         if len(rung.values) > 1:
             does, tolerance = drifts[rung.name], shown(run.tolerance(rung, leak.tolerance_bytes), rung.unit)
             name = rung.name if rung.exact else f"{rung.name} (not exact)"
-            line = str(said.location or "-") if does is Drift.GROWS else "-"
+            line = str(said.location or "-") if does is Outcome.FAILED else "-"
             of = leak.name if rung is run.rungs[0] else ""
             yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
     if not run.rungs:
