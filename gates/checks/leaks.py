@@ -57,8 +57,8 @@ def kept(values: Sequence[float]) -> Sequence[float]:
 def drift(values: Sequence[float], tolerance: float) -> Outcome:
     """Say whether a series goes on growing by more than the tolerance from one value to the next.
 
-    It grows where both the slope of what is kept and that of its second half lie above the tolerance with their whole
-    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It is flat where slope and
+    It fails where both the slope of what is kept and that of its second half lie above the tolerance with their whole
+    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It passes where slope and
     whole change of the second half lie below; unless that is long, also of all that is kept.
     """
     used = kept(values)
@@ -69,13 +69,9 @@ def drift(values: Sequence[float], tolerance: float) -> Outcome:
     slows = end.high < SLOWED * before.value
     if whole.low > tolerance and end.low > tolerance and not slows:
         return Outcome.FAILED
-    long = len(last) >= ENOUGH
-    flat = end.high <= tolerance and _change(last) <= tolerance
-    return (
-        Outcome.PASSED
-        if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance))
-        else Outcome.UNKNOWN
-    )
+    all_flat = whole.high <= tolerance and _change(used) <= tolerance
+    flat = end.high <= tolerance and _change(last) <= tolerance and (len(last) >= ENOUGH or all_flat)
+    return Outcome.PASSED if flat else Outcome.UNKNOWN
 
 
 def _change(values: Sequence[float]) -> float:
@@ -156,9 +152,8 @@ class LeakRun(Model):
         """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
         found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
         open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
-        return {
-            name: Outcome.UNKNOWN if does is Outcome.FAILED and name in open_ else does for name, does in found.items()
-        }
+        grows, unclear = Outcome.FAILED, Outcome.UNKNOWN
+        return {name: unclear if does is grows and name in open_ else does for name, does in found.items()}
 
 
 LONGER = 3
