@@ -6,24 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-from gates import criteria, registry
+from gates import criteria, model, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
 from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import (
-    Decision,
-    FileDigest,
-    Finding,
-    Outcome,
-    Planned,
-    Revision,
-    RuleText,
-    Severity,
-    TaskIdentity,
-    as_rules,
-)
+from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
 from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
@@ -31,7 +20,7 @@ from gates.stages import Gate
 from gates.task.task import NOT_ASKED_FOR, SAID, Selection, Task, left_out, narrowed
 
 RULES = (
-    *as_rules(
+    *model.as_rules(
         GT001="Every planned check was decided. A gate plans its checks before it looks, and each must have a finding: "
         "planned == decided > 0. Anything else is a fault of the gate, and never a pass.",
         GT002="The files did not change during the run. The implementation and tests have one digest before the first "

@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from gates.checks.leaks import Drift, drift, theil_sen
+from gates.checks.leaks import drift, theil_sen
+from gates.model import Outcome
 
 NOISE = random.Random(7)
 
@@ -34,24 +35,24 @@ def test_interval_holds_the_slope_at_its_level(n: int) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([100 * i for i in range(30)], Drift.GROWS),
-        ([5_000] * 30, Drift.FLAT),
-        ([min(i, 8) * 100 for i in range(30)], Drift.FLAT),  # filled before what is kept
-        ([min(i, 20) * 100 for i in range(30)], Drift.OPEN),  # ended, but only just
-        ([min(i, 60) * 100 for i in range(90)], Drift.FLAT),  # ended long ago
-        ([i // 5 * 500 for i in range(90)], Drift.GROWS),  # in steps
-        ([1_000 * (1 - 0.97**i) * 33 for i in range(90)], Drift.OPEN),  # ever more slowly
-        ([9_000 * (i == 28) for i in range(30)], Drift.FLAT),  # one value, once
-        ([9_000 * (i > 20) for i in range(30)], Drift.OPEN),  # one large step late
-        ([100 * i for i in range(12)], Drift.OPEN),  # too few
-        ([5 * i for i in range(30)], Drift.FLAT),  # within the tolerance
-        ([-100 * i for i in range(30)], Drift.FLAT),
+        ([100 * i for i in range(30)], Outcome.FAILED),
+        ([5_000] * 30, Outcome.PASSED),
+        ([min(i, 8) * 100 for i in range(30)], Outcome.PASSED),  # filled before what is kept
+        ([min(i, 20) * 100 for i in range(30)], Outcome.UNKNOWN),  # ended, but only just
+        ([min(i, 60) * 100 for i in range(90)], Outcome.PASSED),  # ended long ago
+        ([i // 5 * 500 for i in range(90)], Outcome.FAILED),  # in steps
+        ([1_000 * (1 - 0.97**i) * 33 for i in range(90)], Outcome.UNKNOWN),  # ever more slowly
+        ([9_000 * (i == 28) for i in range(30)], Outcome.PASSED),  # one value, once
+        ([9_000 * (i > 20) for i in range(30)], Outcome.UNKNOWN),  # one large step late
+        ([100 * i for i in range(12)], Outcome.UNKNOWN),  # too few
+        ([5 * i for i in range(30)], Outcome.PASSED),  # within the tolerance
+        ([-100 * i for i in range(30)], Outcome.PASSED),
     ],
 )
-def test_growth_is_what_goes_on(values: list[float], expected: Drift) -> None:
+def test_growth_is_what_goes_on(values: list[float], expected: Outcome) -> None:
     assert drift(values, 10) is expected
 
 
 def test_noise_does_not_grow() -> None:
     found = [drift([NOISE.gauss(0, 500) for _ in range(30)], 10) for _ in range(100)]
-    assert Drift.GROWS not in found
+    assert Outcome.FAILED not in found

@@ -175,7 +175,6 @@ class HotPaths(Probes[HotPath, HotSeen]):
     PF005="No avoidable host syncs. It fails where the median step reads back, synchronises or empties the cache more "
     "than allowed. It also fails where it waits too long for batches.",
 )
-LONGEST = 20
 DEFAULT_STALL = 0.1
 
 
@@ -305,7 +304,7 @@ def _page(seen: Sequence[tuple[HotPath, HotSeen, Said]], not_run: str) -> Iterat
             title=f"Hot path: {path.name}",
             text=_summary(one, " By line, what it reads; what torch reads by itself is not counted." if lines else ""),
             columns=("At each step", "Share of steps", "Call", "Line", "Whose") if lines else (),
-            rows=tuple(map(_row, lines[:LONGEST])),
+            rows=tuple(map(_row, lines)),
         )
 
 

@@ -8,7 +8,6 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from enum import StrEnum
 from itertools import combinations
 from typing import NamedTuple
 
@@ -29,14 +28,6 @@ LEAST = 10  # values of which a slope is taken
 ENOUGH = 15  # values that show by themselves that a growth has ended
 SLOWED = 0.5  # of the slope before: what grows ever more slowly may end
 ENDS = 3  # values at each end that the whole change is taken from
-
-
-class Drift(StrEnum):
-    """What a series does in the end."""
-
-    FLAT = "flat"
-    GROWS = "grows"
-    OPEN = "open"
 
 
 class Slope(NamedTuple):
@@ -63,24 +54,24 @@ def kept(values: Sequence[float]) -> Sequence[float]:
     return values[math.ceil(DROPPED * len(values)) :]
 
 
-def drift(values: Sequence[float], tolerance: float) -> Drift:
+def drift(values: Sequence[float], tolerance: float) -> Outcome:
     """Say whether a series goes on growing by more than the tolerance from one value to the next.
 
-    It grows where both the slope of what is kept and that of its second half lie above the tolerance with their whole
-    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It is flat where slope and
+    It fails where both the slope of what is kept and that of its second half lie above the tolerance with their whole
+    intervals, and the growth does not slow down: a cache that fills ends, a leak does not. It passes where slope and
     whole change of the second half lie below; unless that is long, also of all that is kept.
     """
     used = kept(values)
     first, last = used[: len(used) // 2], used[len(used) // 2 :]
     if len(last) < LEAST // 2 or len(used) < LEAST:
-        return Drift.OPEN
+        return Outcome.UNKNOWN
     whole, before, end = theil_sen(used), theil_sen(first), theil_sen(last)
     slows = end.high < SLOWED * before.value
     if whole.low > tolerance and end.low > tolerance and not slows:
-        return Drift.GROWS
-    long = len(last) >= ENOUGH
-    flat = end.high <= tolerance and _change(last) <= tolerance
-    return Drift.FLAT if flat and (long or (whole.high <= tolerance and _change(used) <= tolerance)) else Drift.OPEN
+        return Outcome.FAILED
+    all_flat = whole.high <= tolerance and _change(used) <= tolerance
+    flat = end.high <= tolerance and _change(last) <= tolerance and (len(last) >= ENOUGH or all_flat)
+    return Outcome.PASSED if flat else Outcome.UNKNOWN
 
 
 def _change(values: Sequence[float]) -> float:
@@ -149,23 +140,20 @@ class LeakRun(Model):
     allocated: tuple[Location, ...] = ()
     holders: tuple[Holder, ...] = ()
 
-    @property
-    def footprint(self) -> float:
-        """Return what the process held by itself after its first epoch."""
-        return next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
-
     def tolerance(self, rung: Rung, asked: int | None) -> float:
-        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process holds."""
+        """Return by how much a rung may grow in an epoch: as asked, or a share of what the process held first."""
         if rung.unit == "nodes":
             return NODES
-        least = max(LEAST_BYTES, OF_FOOTPRINT * self.footprint)
+        first = next((rung.values[0] for rung in self.rungs if rung.name == "private" and rung.values), 0.0)
+        least = max(LEAST_BYTES, OF_FOOTPRINT * first)
         return float(asked or least) if rung.exact else max(asked or 0, least)
 
-    def drifts(self, asked: int | None) -> dict[str, Drift]:
+    def drifts(self, asked: int | None) -> dict[str, Outcome]:
         """Return what each rung does in the end; bytes that grow while a cache fills may be its own."""
         found = {rung.name: drift(rung.values, self.tolerance(rung, asked)) for rung in self.rungs}
         open_ = {rung.name for rung in self.rungs if self.filling and rung.unit == "bytes"}
-        return {name: Drift.OPEN if does is Drift.GROWS and name in open_ else does for name, does in found.items()}
+        grows, unclear = Outcome.FAILED, Outcome.UNKNOWN
+        return {name: unclear if does is grows and name in open_ else does for name, does in found.items()}
 
 
 LONGER = 3
@@ -190,11 +178,11 @@ class Leaks(Probes[Leak, LeakRun]):
             return probe.ask("leaks", f"{name}{suffix}", told, limit_s, threads=None)
 
         first = _watched(asked("", part.epochs), part.epochs)
-        if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Drift.FLAT}:
+        if first.problem or set(first.drifts(part.tolerance_bytes).values()) <= {Outcome.PASSED}:
             return first
         epochs = min(LONGER * part.epochs, MOST_EPOCHS)
         longer = _watched(asked("-longer", epochs), epochs).model_copy(update={"longer": True})
-        if Drift.GROWS not in longer.drifts(part.tolerance_bytes).values():
+        if Outcome.FAILED not in longer.drifts(part.tolerance_bytes).values():
             return longer
         # what begins later is found after as many epochs as the longer run had
         for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
@@ -258,10 +246,14 @@ def _said(leak: Leak, run: LeakRun) -> Said:
         told = f"{'it grew, and was run again for longer; then ' if run.longer else ''}{_why(run)}"
         return unknown(told, location=run.place)
     drifts = run.drifts(leak.tolerance_bytes)
-    grown = [rung for rung in run.rungs if drifts[rung.name] is Drift.GROWS]
+    grown = [rung for rung in run.rungs if drifts[rung.name] is Outcome.FAILED]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
     if exact:
-        return _leaks(leak, run, exact)
+        at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
+        message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
+        most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
+        impact = "A run that is long enough ends for want of memory."
+        return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
     if run.troubles or not {rung.name for rung in run.rungs} >= {"python", "private"}:
         why = "; ".join(run.troubles) or "what Python and the process hold cannot be read here"
         return unknown(f"not all was seen: {why}")
@@ -270,21 +262,13 @@ def _said(leak: Leak, run: LeakRun) -> Said:
             "nothing that Python or torch knows of: what only a library knows of, or a buffer that was set aside before"
         )
         return unknown(f"{_grew(grown)}, and {why} and is now filled", _grew(grown), remedy=LIBRARY)
-    if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Drift.OPEN]:
+    if unclear := [_words(rung) for rung in run.rungs if drifts[rung.name] is Outcome.UNKNOWN]:
         filled = "; ".join(f"{each.name} is filling ({each.size} of {each.most})" for each in run.filling)
         why = f"{run.epochs} epochs do not tell whether {' and '.join(unclear)} will go on growing"
         return unknown(f"{why}: {filled}" if filled else why, "not decided", remedy=MORE)
     grew = _grew(run.rungs)
     told = f"no memory keeps growing over {run.epochs} epochs: {grew}"
     return Said(Outcome.PASSED, told, grew, expected="no growth above the tolerance")
-
-
-def _leaks(leak: Leak, run: LeakRun, exact: list[Rung]) -> Said:
-    at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
-    message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
-    most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
-    impact = "A run that is long enough ends for want of memory."
-    return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
 
 
 def _why(run: LeakRun) -> str:
@@ -323,7 +307,7 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
         if len(rung.values) > 1:
             does, tolerance = drifts[rung.name], shown(run.tolerance(rung, leak.tolerance_bytes), rung.unit)
             name = rung.name if rung.exact else f"{rung.name} (not exact)"
-            line = str(said.location or "-") if does is Drift.GROWS else "-"
+            line = str(said.location or "-") if does is Outcome.FAILED else "-"
             of = leak.name if rung is run.rungs[0] else ""
             yield does.value, name, _slope(rung), tolerance, epochs, sparkline(rung.values), line, of
     if not run.rungs:

@@ -128,15 +128,15 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     samples that were handed over only what they missed is kept: with the same seeds those of two attempts are the same.
     """
     ledger, run = Ledger(root), facts
-    recalled = ledger.recall(key)
-    earlier = counted(recalled.attempts)
+    lines, problem = ledger.read()
+    earlier = counted([line for line in lines if line.key == key])
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
         run = way(earlier).model_copy(update={"earlier": Recalled(attempts=earlier)})
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
-        _refuse_the_same_again(ledger.same(drawn))
+        _refuse_the_same_again(next((line for line in lines if drawn and line.drawn == drawn), None))
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         told["missed"] = answers.missed(_applying(measures, samples), run)
@@ -145,7 +145,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         run = run.model_copy(update={"samples": None, "problem": str(error)})
         told = {"ended": FAILED, "unfit": (run.problem,), "pairs": getattr(error, "pairs", 0)}
     unwritten = ledger.append(begun.model_copy(update=told))
-    known = Recalled(attempts=earlier, problem=recalled.problem or unwritten)
+    known = Recalled(attempts=earlier, problem=problem or unwritten)
     return run.model_copy(update={"earlier": known})
 
 

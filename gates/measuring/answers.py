@@ -5,19 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.measuring.fitness import (
-    CPU_TIME,
-    RATE,
-    TIMED,
-    TIMES,
-    contended,
-    contradicted,
-    disturbed,
-    doubts,
-    is_clocked,
-    misled,
-    rounding,
-)
+from gates.measuring import fitness
 from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, alpha_of, compare, estimate
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import MeasurementRun, pooled
@@ -106,11 +94,11 @@ def metric_of(measure: Measure, run: MeasurementRun) -> str:
 
     Only in a comparison: what a person waits for is no CPU time. Only on a CPU: that of the host is no device's.
     """
-    taken, instead, samples = run.taken, CPU_TIME.get(measure.of, ""), samples_of(run)
+    taken, instead, samples = run.taken, fitness.CPU_TIME.get(measure.of, ""), samples_of(run)
     compared = measure.kind in {"ratio", "reduction"} and samples.device.type == "cpu"
     if taken is None or instead not in samples.metrics or taken.clock == "wall" or not compared:
         return measure.of
-    return instead if taken.clock == "cpu" or (taken.threads == 1 and any(contended(taken))) else measure.of
+    return instead if taken.clock == "cpu" or (taken.threads == 1 and any(fitness.contended(taken))) else measure.of
 
 
 def samples_of(run: MeasurementRun) -> Samples:
@@ -126,7 +114,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
     if run.taken is None:
-        for reason in doubts(measure, metric):  # typed in or made up, or a comparison that cannot differ
+        for reason in fitness.doubts(measure, metric):  # typed in or made up, or a comparison that cannot differ
             raise NotEnough(reason)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
     taken, attempt = run.taken, len(run.earlier.attempts) + 1
@@ -140,15 +128,15 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
 
 def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
-    if not is_clocked(measure, metric):
+    if not fitness.is_clocked(measure, metric):
         return seen
     arms = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"}:
-        off = sum(rounding(values) / 2 / statistics.median(values) for values in arms)
+        off = sum(fitness.rounding(values) / 2 / statistics.median(values) for values in arms)
         scale = seen.value if measure.kind == "ratio" else 1 - seen.value
         off *= abs(scale)
     else:
-        off = sum(rounding(values) / 2 for values in arms)
+        off = sum(fitness.rounding(values) / 2 for values in arms)
     return replace(seen, low=seen.low - off, high=seen.high + off)
 
 
@@ -157,14 +145,14 @@ def unfit(measure: Measure, run: MeasurementRun, seen: Estimate) -> tuple[str, .
     if run.taken is None:
         return ()
     name = metric_of(measure, run)
-    untrue = tuple(contradicted(measure, name, samples_of(run), run.taken, seen))
+    untrue = tuple(fitness.contradicted(measure, name, samples_of(run), run.taken, seen))
     sign, limit = measure.bound
     kept = measure.kind == "value" and compare(seen, sign, limit) is Outcome.PASSED
-    if name not in TIMED or (kept and (sign != ">=") == (name != RATE)):  # disturbed it would only have been worse
-        return untrue
-    waited = contended(run.taken) if name in TIMES else ()
-    biased = misled(run.taken, name, measure.kind, seen, limit)
-    return (*untrue, *disturbed(run.taken), *waited, *biased)
+    if name not in fitness.TIMED or (kept and (sign != ">=") == (name != fitness.RATE)):
+        return untrue  # disturbed it would only have been worse
+    waited = fitness.contended(run.taken) if name in fitness.TIMES else ()
+    biased = fitness.misled(run.taken, name, measure.kind, seen, limit)
+    return (*untrue, *fitness.disturbed(run.taken), *waited, *biased)
 
 
 def few_starts(run: MeasurementRun) -> str:

@@ -6,17 +6,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from gates.measuring.interval import (
-    NEEDED,
-    TIME_UNITS,
-    Estimate,
-    NotEnough,
-    compare,
-    estimate,
-    is_time,
-    rank,
-    values_of,
-)
+from gates.measuring import interval
+from gates.measuring.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
@@ -135,7 +126,7 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
 def is_clocked(measure: Measure, metric: Metric) -> bool:
     """Return whether a metric is read off a clock: a time or a rate."""
     rate = metric.unit.endswith(("/s", "/ms", "/us")) or measure.of.endswith("_per_s") or metric.unit == "Hz"
-    return metric.unit in TIME_UNITS or is_time(measure.of) or rate
+    return metric.unit in interval.TIME_UNITS or interval.is_time(measure.of) or rate
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
@@ -256,6 +247,6 @@ def _seen(measure: Measure, metric: Metric, *, middle: bool) -> Estimate:
     """Return a measure from other samples: with its interval, or its middle alone."""
     if not middle:
         return estimate(measure, metric)
-    values = values_of(measure, metric)
+    values = interval.values_of(measure, metric)
     value = statistics.median(values)
     return Estimate(value, value, value, len(values), 0.0)

@@ -50,15 +50,6 @@ class Ledger:
     def __init__(self, root: Path) -> None:
         self._path = root / NAME
 
-    def recall(self, key: str) -> Recalled:
-        """Return the earlier attempts of a key."""
-        attempts, problem = self._read()
-        return Recalled(attempts=tuple(one for one in attempts if one.key == key), problem=problem)
-
-    def same(self, drawn: str) -> Attempt | None:
-        """Return an earlier attempt, at whatever, that handed over the very same times."""
-        return next((one for one in self._read()[0] if drawn and one.drawn == drawn), None)
-
     def append(self, attempt: Attempt) -> str:
         """Add an attempt; return why it is not written, where that is so."""
         try:
@@ -72,7 +63,8 @@ class Ledger:
             return f"the ledger cannot be written ({self._path}: {error.strerror or error})"
         return ""
 
-    def _read(self) -> tuple[list[Attempt], str]:
+    def read(self) -> tuple[list[Attempt], str]:
+        """Return all attempts, at whatever, and why these may not be all, where that is so."""
         attempts: list[Attempt] = []
         try:
             lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -29,7 +29,7 @@ def attempted(tmp_path: Path) -> tuple[Attempt, ...]:
 
 
 def lines(tmp_path: Path) -> list[tuple[str, int]]:
-    return [(line.ended, line.pairs) for line in Ledger(tmp_path / "p").recall("k").attempts]
+    return [(line.ended, line.pairs) for line in Ledger(tmp_path / "p").read()[0]]
 
 
 def test_an_attempt_is_written_down_as_begun_and_as_ended_and_is_one(tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def test_report_tells_each_rung_with_its_course() -> None:
     rows = {row[1]: row for row in section.rows}
     assert list(rows) == ["tensors", "graph", "python", "private (not exact)"]
     assert rows["tensors"][2:5] == ("1 MB [1 MB, 1 MB]", "16 KB", "90")
-    assert (rows["tensors"][0], rows["tensors"][6]) == ("grows", "pkg/train.py:9")
-    assert (rows["graph"][0], rows["graph"][6]) == ("flat", "-")
+    assert (rows["tensors"][0], rows["tensors"][6]) == ("failed", "pkg/train.py:9")
+    assert (rows["graph"][0], rows["graph"][6]) == ("passed", "-")
 
 
 def test_report_tells_of_a_run_without_any_epoch() -> None:

@@ -256,7 +256,7 @@ def test_no_scaler_is_a_failure_only_where_one_is_needed() -> None:
 
 
 def test_report_tells_each_training_step() -> None:
-    (section,) = _recorded.describe(a_trained_task(), evidence(recorded()))
+    (section,) = _recorded.page(a_trained_task(), evidence(recorded()))
     assert section.rows == (
         ("exit code 0", "left out", "1.0e-04", "2", "float16", "float32", "pkg.train:few(2)"),
     )  # fmt: skip

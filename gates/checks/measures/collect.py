@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,35 +82,31 @@ def _refuse_other_code(sides: Sides, arm: Arm, plan: Plan, folder: Path) -> None
         return
     launched = plan.arms[BASE](1)
     unstored = replace(launched, env={**launched.env, "PYTHONDONTWRITEBYTECODE": "1"})
-    with _raising(path for path in files_of(sides.task.implementation, sides.tree) if path.suffix == ".py"):
-        if _runs(unstored, plan, folder):
-            raise ArmFailed("the baseline runs without the implementation of its folder: it uses other code, or none")
+    try:
+        with _raising(sides), Bench(folder) as bench:
+            if plan.talks:
+                worker = bench.start(BASE, unstored)
+                worker.hello(timeout_s=plan.start_s)
+                worker.run(1, discard=0, timeout_s=plan.start_s)
+            else:
+                bench.time(BASE, unstored, timeout_s=plan.start_s)
+    except ArmFailed:
+        return
+    raise ArmFailed("the baseline runs without the implementation of its folder: it uses other code, or none")
 
 
 @contextmanager
-def _raising(files: Iterable[Path]) -> Iterator[None]:
-    """Let files of Python raise, whoever imports or runs them, while this is open."""
-    sources = {path: path.read_bytes() for path in files}
+def _raising(sides: Sides) -> Iterator[None]:
+    """Let the implementation in the baseline's folder raise, whoever imports or runs it, while this is open."""
+    paths = [path for path in files_of(sides.task.implementation, sides.tree) if path.suffix == ".py"]
+    sources = {path: path.read_bytes() for path in paths}
     for path in sources:
         path.write_text("raise RuntimeError('this code is not there')\n", encoding="utf-8")
-    yield
-    for path, source in sources.items():
-        path.write_bytes(source)
-
-
-def _runs(launched: Launch, plan: Plan, folder: Path) -> bool:
     try:
-        with Bench(folder) as bench:
-            if not plan.talks:
-                bench.time(BASE, launched, timeout_s=plan.start_s)
-                return True
-            worker = bench.start(BASE, launched)
-            worker.hello(timeout_s=plan.start_s)
-            worker.run(1, discard=0, timeout_s=plan.start_s)
-            worker.stop()
-    except ArmFailed:
-        return False
-    return True
+        yield
+    finally:
+        for path, source in sources.items():
+            path.write_bytes(source)
 
 
 class Regressions(Evidence):

@@ -293,7 +293,7 @@ def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criter
     return about.passed(told, actual=", ".join(passed))
 
 
-def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     """Tell of each training step what was seen in it."""
     if not task.training_steps:
         return
@@ -330,14 +330,5 @@ def _aspects(step: TrainingStep) -> list[str]:
 
 
 CHECK = Check(
-    "training_steps",
-    "business-logic",
-    80,
-    RULES,
-    (Recording,),
-    plan,
-    judge,
-    describe,
-    row=Row.TEST,
-    label="recorded run",
+    "training_steps", "business-logic", 80, RULES, (Recording,), plan, judge, page, row=Row.TEST, label="recorded run"
 )
