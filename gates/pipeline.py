@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from gates import criteria, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
-from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
@@ -71,9 +70,8 @@ def run(
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
-    evidence.collect(ImportedCode, task, context)
     _save(evidence, context)
-    changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
+    changed, ran = _changed(before, observe(whole, context)), evidence.get(PytestRun)
     looked = (*what_was_read.led_nowhere(whole, context.root), *what_was_read.not_read(evidence.get(SourceTree)))
     report = fold(
         whole,

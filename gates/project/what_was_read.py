@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.check import About
-from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
+from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Location, Revision, RuleText
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
@@ -62,7 +62,7 @@ RULES = (
 )
 
 
-def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
+def of_what_ran(revision: Revision, seen: PytestRun | None) -> Revision:
     """Return the revision that the evidence speaks of: none of the commit alone where other files ran, too."""
     if seen is None or not seen.strays or revision.commit is None:
         return revision
