@@ -112,14 +112,17 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
     kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
     name = name_of(state, installed)
-    found = ((path.name == name, path.stat().st_mtime, path) for path in (root / STORE).glob(f"*-{installed}"))
+    found: list[tuple[bool, float, Path]] = []
+    for path in (root / STORE).glob(f"*-{installed}"):
+        with suppress(OSError):  # another run may take it away
+            found.append((path.name == name, path.stat().st_mtime, path))
     for whole, _, folder in sorted(found, reverse=True):
         with suppress(OSError, ValueError, KeyError, TypeError, ValidationError, zipfile.BadZipFile):
             told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
             if told["around"] != state.around or told["files"].keys() != state.files.keys():
                 continue
             with zipfile.ZipFile(folder / SOURCES) as held:
-                sources = {f"/{name}": held.read(name) for name in held.namelist()}
+                sources = {} if whole else {f"/{name}": held.read(name) for name in held.namelist()}
             differing = [path for path, now in state.files.items() if told["files"][path] != now]
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
