@@ -72,13 +72,15 @@ def run(
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
     changed, ran = _changed(before, observe(whole, context)), evidence.get(PytestRun)
+    # it is of the commit alone only where no other files ran
+    strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
     looked = (*what_was_read.led_nowhere(whole, context.root), *what_was_read.not_read(evidence.get(SourceTree)))
     report = fold(
         whole,
         tuple(reports),
         evidence,
         findings=(*changed, *looked, *left_out(whole, task)),
-        revision=what_was_read.of_what_ran(before, ran),
+        revision=before.model_copy(update=strayed),
         environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),

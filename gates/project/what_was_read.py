@@ -6,8 +6,7 @@ from pathlib import Path
 
 from gates.check import About
 from gates.evidence.source_tree import SourceTree
-from gates.evidence.tests.pytest_run import PytestRun
-from gates.model import Finding, Location, Revision, RuleText
+from gates.model import Finding, Location, RuleText
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.task.yaml_source import meant
@@ -60,13 +59,6 @@ RULES = (
         "by no check. Leave out what is not meant to be read.",
     ),
 )
-
-
-def of_what_ran(revision: Revision, seen: PytestRun | None) -> Revision:
-    """Return the revision that the evidence speaks of: none of the commit alone where other files ran, too."""
-    if seen is None or not seen.strays or revision.commit is None:
-        return revision
-    return revision.model_copy(update={"dirty": True, "strays": seen.strays, "web": None})
 
 
 def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:
