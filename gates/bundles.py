@@ -167,10 +167,10 @@ TIMEOUT_S = 120
 
 def sign(data: bytes, key: Path) -> str:
     """Return the signature of a key over some bytes; raise `UsageError` where it cannot be made."""
-    done = _keygen(("-Y", "sign", "-n", NAMESPACE, "-f", str(key)), data)
-    if isinstance(done, str):
-        raise UsageError(f"--sign-key {key}: {done}")
-    return done.decode("ascii")
+    try:
+        return _keygen(("-Y", "sign", "-n", NAMESPACE, "-f", str(key)), data, f"--sign-key {key}").decode("ascii")
+    except BadBundle as error:
+        raise UsageError(str(error)) from error
 
 
 def signer_of(data: bytes, signature: str | None, signers: Sequence[str]) -> str:
@@ -181,29 +181,24 @@ def signer_of(data: bytes, signature: str | None, signers: Sequence[str]) -> str
         allowed, told = Path(folder, "allowed"), Path(folder, "signature")
         allowed.write_text("".join(f"{line}\n" for line in signers), encoding="utf-8")
         told.write_text(signature, encoding="utf-8")
-        common = ("-f", str(allowed), "-s", str(told))
-        found = _keygen(("-Y", "find-principals", *common), b"")
-        if isinstance(found, str):
-            raise BadBundle(f"its signature is none of evidence_signers of [tool.gates]: {found}")
+        common, why = ("-f", str(allowed), "-s", str(told)), "its signature is none of evidence_signers of [tool.gates]"
+        found = _keygen(("-Y", "find-principals", *common), b"", why)
         name = (found.decode("utf-8", "replace").splitlines() or [""])[0]
-        checked = _keygen(("-Y", "verify", "-n", NAMESPACE, "-I", name, *common), data)
-        if isinstance(checked, str):
-            raise BadBundle(f"its signature does not fit what it says: {checked}")
+        words = ("-Y", "verify", "-n", NAMESPACE, "-I", name, *common)
+        _keygen(words, data, "its signature does not fit what it says")
     return visible(name)
 
 
-def _keygen(words: tuple[str, ...], data: bytes) -> bytes | str:
-    """Return what ssh-keygen prints, or in words why it failed."""
+def _keygen(words: tuple[str, ...], data: bytes, why: str) -> bytes:
+    """Return what ssh-keygen prints; raise `BadBundle`, which says `why` and what ssh-keygen says, where it fails."""
     try:
         done = subprocess.run(["ssh-keygen", *words], input=data, capture_output=True, check=False, timeout=TIMEOUT_S)  # noqa: S607  # the one that the user has
-    except FileNotFoundError:
-        return "there is no ssh-keygen here"
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"ssh-keygen cannot be run: {type(error).__name__}"
-    if done.returncode == 0:
-        return done.stdout
-    words_of = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["ssh-keygen says no"]
-    return visible(words_of[-1])[:200]
+        raise BadBundle(f"{why}: ssh-keygen cannot be run ({getattr(error, 'strerror', None) or error})") from error
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["ssh-keygen says no"]
+        raise BadBundle(f"{why}: {visible(said[-1])[:200]}")
+    return done.stdout
 
 
 SUFFIX = ".json"

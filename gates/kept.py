@@ -29,7 +29,6 @@ from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
 from gates.config import Context
-from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model
@@ -112,15 +111,18 @@ def takes(environ: Mapping[str, str]) -> bool:
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
     kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
-    kinds[ImportedCode.__name__], name = ImportedCode, name_of(state, installed)
-    found = ((path.name == name, path.stat().st_mtime, path) for path in (root / STORE).glob(f"*-{installed}"))
+    name = name_of(state, installed)
+    found: list[tuple[bool, float, Path]] = []
+    for path in (root / STORE).glob(f"*-{installed}"):
+        with suppress(OSError):  # another run may take it away
+            found.append((path.name == name, path.stat().st_mtime, path))
     for whole, _, folder in sorted(found, reverse=True):
         with suppress(OSError, ValueError, KeyError, TypeError, ValidationError, zipfile.BadZipFile):
             told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
             if told["around"] != state.around or told["files"].keys() != state.files.keys():
                 continue
             with zipfile.ZipFile(folder / SOURCES) as held:
-                sources = {f"/{name}": held.read(name) for name in held.namelist()}
+                sources = {} if whole else {f"/{name}": held.read(name) for name in held.namelist()}
             differing = [path for path, now in state.files.items() if told["files"][path] != now]
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
@@ -194,13 +196,13 @@ def said(earlier: Earlier | None, evidence: EvidenceSet) -> str:
     if earlier and earlier.whole:
         lasting = [piece for piece in evidence.present() if piece.lasting]
         kept = [piece for piece in lasting if type(piece) in earlier.seen]
-        part = "" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of "
-        return f"{part}evidence of the run of {_day(earlier.at)}"
-    return f"{len(run.taken)} of {len(run.tests)} tests of the run of {_day(run.taken_at)}" if run and run.taken else ""
-
-
-def _day(at: str) -> str:
-    return at.replace("T", " ").replace("Z", " UTC")
+        what = "evidence" if len(kept) == len(lasting) else f"{len(kept)} of {len(lasting)} kinds of evidence"
+        at = earlier.at
+    elif run and run.taken:
+        what, at = f"{len(run.taken)} of {len(run.tests)} tests", run.taken_at
+    else:
+        return ""
+    return f"{what} of the run of {at.replace('T', ' ').replace('Z', ' UTC')}"
 
 
 def _files(folder: Path, aside: Collection[Path]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from gates import criteria, model, registry
 from gates.check import About, Evidence, EvidenceSet, RunDate, day_of, writable
 from gates.config import Context
-from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Decision, FileDigest, Finding, Outcome, Planned, Revision, RuleText, Severity, TaskIdentity
@@ -63,16 +62,17 @@ def run(
         blocking = [gate.name for gate in done if gate.decision is Decision.BLOCK]
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
-    evidence.collect(ImportedCode, task, context)
     _save(evidence, context)
-    changed, ran = _changed(before, observe(whole, context)), evidence.get(ImportedCode)
+    changed, ran = _changed(before, observe(whole, context)), evidence.get(PytestRun)
+    # it is of the commit alone only where no other files ran
+    strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
     looked = (*what_was_read.led_nowhere(whole, context.root), *what_was_read.not_read(evidence.get(SourceTree)))
     report = fold(
         whole,
         tuple(reports),
         evidence,
         findings=(*changed, *looked, *left_out(whole, task)),
-        revision=what_was_read.of_what_ran(before, ran),
+        revision=before.model_copy(update=strayed),
         environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),

@@ -196,8 +196,7 @@ def _with_imports(start: set[Path], roots: list[Path], root: Path) -> set[Path]:
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
     """Yield the files that a module imports, wherever in it."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is not for us to say what is wrong with somebody's escapes
+        with warnings.catch_warnings(action="ignore"):  # it is not for us to say what is wrong with somebody's escapes
             tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return

@@ -1,7 +1,6 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
 import os
-import queue
 import secrets
 import tempfile
 import time
@@ -16,14 +15,14 @@ from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
 from gates.config import Context
-from gates.errors import EvidenceUnavailable, UsageError
+from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
 from gates.measuring.samples import BadSamples, Ran, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
-from gates.proving.bench import Bench
+from gates.proving.bench import Bench, benched
 from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm
@@ -165,57 +164,38 @@ class CalledCode(Derived):
         asked = [(c, each) for c, each in asked if files[c.id]]
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
-        free = queue.SimpleQueue[Bench]()
+        jobs = min(os.cpu_count() or 1, len(asked))
 
-        def tried(each: tuple[Criterion, Standing]) -> tuple[CommandCall, CommandRecord]:
-            (criterion, one), copies = each, free.get()
-            try:
-                own, mark = files[criterion.id], folder / f"called-{secrets.token_hex(4)}"
-                changed = partial(_changed, own, mark, places_of(task.implementation, context.root))
-                return _tried(criterion, one, changed, mark, task, _unseen(criterion, tree, context), copies)
-            finally:
-                free.put(copies)
+        def tried(number: int) -> list[tuple[CommandCall, CommandRecord]]:
+            with benched(task, context, 0) as copies:
+                own = [(c, one, files[c.id], task, _unseen(c, tree, context), copies) for c, one in asked[number::jobs]]
+                return [_tried(*each) for each in own]
 
-        with guarded_folder() as folder:
-            for number in range(min(os.cpu_count() or 1, len(asked))):
-                own = folder / str(number)
-                own.mkdir()
-                try:
-                    free.put(Bench(task, replace(context, evidence=own), 0))
-                except UsageError as error:
-                    raise EvidenceUnavailable(str(error)) from error
-            told = process.side_by_side(tried, asked)
+        with guarded_folder():
+            lanes = process.side_by_side(tried, range(jobs))
+        told = [lanes[i % jobs][i // jobs] for i in range(len(asked))]
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
-def _changed(
-    functions: Functions, mark: Path, places: tuple[str, ...], instead: str, *, anew: bool = False
-) -> dict[str, str]:
-    """Return files with a statement at the head of functions; none where one need not be called `anew`, as asked."""
-    if anew and not all(is_called_anew(each) for own in functions.values() for each in own):
-        return {}
-    return {
-        file.path: Emptying(dict.fromkeys(own, instead)).text(file, mark, places) for file, own in functions.items()
-    }
-
-
 def _tried(
-    criterion: Criterion,
-    one: Standing,
-    changed: Callable[..., dict[str, str]],
-    mark: Path,
-    task: Task,
-    unseen: str,
-    copies: Bench,
+    criterion: Criterion, one: Standing, functions: Functions, task: Task, unseen: str, copies: Bench
 ) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
+    mark = copies.look.evidence / f"called-{secrets.token_hex(4)}"
+    places = places_of(task.implementation, copies.look.root)
+
+    def changed(instead: str) -> dict[str, str]:
+        ways = {file: Emptying(dict.fromkeys(own, instead)) for file, own in functions.items()}
+        return {file.path: way.text(file, mark, places) for file, way in ways.items()}
+
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
         with copies.faulty(changed(REFUSED)) as copy:
             well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root))
         if called := mark.exists():
             break
-    hoisted = called and not well and _is_hoisted(one, changed("pass", anew=True), mark, task, copies)
+    anew = all(is_called_anew(each) for own in functions.values() for each in own)
+    hoisted = called and not well and anew and _is_hoisted(one, changed("pass"), mark, task, copies)
     facts = {"called": called, "ended_well": well, "why": "" if called or not well else unseen, "hoisted": hoisted}
     call = CommandCall.model_validate({"criterion": criterion.id, "part": one.part, "command": one.command, **facts})
     purpose = f"{one.part} without the code of {criterion.id}"
@@ -224,7 +204,7 @@ def _tried(
 
 def _is_hoisted(one: Standing, texts: dict[str, str], mark: Path, task: Task, copies: Bench) -> bool:
     """Return whether an arm calls some code before its steps alone: of the steps that it takes once made, none does."""
-    if one.arm is None or not texts:
+    if one.arm is None:
         return False
     begun = time.monotonic()
     with suppress(bench.ArmFailed), copies.faulty(texts) as copy:

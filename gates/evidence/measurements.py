@@ -39,7 +39,6 @@ METHOD = "gates.measuring/1"
 BEGUN, FAILED = "begun", "failed"
 KILLED = "it was stopped from outside"
 MAX_BYTES = 64 * 1024 * 1024
-MOST_READ = 1_000_000  # bytes of a file whose syntax is read
 COARSE_S = 5.0  # some file systems note times to two seconds, and others by a clock of their own
 MANY = 10  # different times: fewer may be the same by chance
 SLACK_S = 0.05
@@ -205,9 +204,11 @@ def attempts_key(task: Task, measurement: Measurement, device: str, context: Con
 def _meaning(path: Path) -> str:
     """Return the digest of what a file comes to: of Python its syntax, of all else its bytes."""
     source = path.read_bytes()
-    if path.suffix == ".py" and len(source) < MOST_READ:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with (
+        contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError),
+        warnings.catch_warnings(action="ignore"),
+    ):
+        if path.suffix == ".py":
             source = ast.dump(ast.parse(source)).encode(errors="replace")
     return hashlib.sha256(source).hexdigest()
 

@@ -237,12 +237,8 @@ def _tip(history: History, asked: str | None) -> tuple[str, str]:
     named = (asked,) if asked else (f"{ORIGIN}/{target}", f"{OWN}/{target}") if target else ()
     for name in named or (*GUESSES, "HEAD"):
         if commit := history.commit(name):
-            return _short(name), commit
+            return name.removeprefix("refs/remotes/").removeprefix("refs/heads/"), commit
     raise EvidenceUnavailable(f"there is no revision {asked or target!r} to compare with; {REMEDY}")
-
-
-def _short(name: str) -> str:
-    return name.removeprefix("refs/remotes/").removeprefix("refs/heads/")
 
 
 class TwoStates:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gates.check import About
-from gates.evidence.lines.traced import ImportedCode
 from gates.evidence.source_tree import SourceTree
-from gates.model import Finding, Location, Revision, as_rules
+from gates.model import Finding, Location, as_rules
 from gates.project.files import files_of, is_aside
 from gates.task.task import Task
 from gates.task.yaml_source import meant
@@ -52,13 +51,6 @@ RULES = as_rules(
     GT007="Every file of the implementation was read. A Python file under 'implementation' that is unparsable, too "
     "large or not text was read by no check. Leave out what is not meant to be read.",
 )
-
-
-def of_what_ran(revision: Revision, seen: ImportedCode | None) -> Revision:
-    """Return the revision that the evidence speaks of: none of the commit alone where other files ran, too."""
-    if seen is None or not seen.strays or revision.commit is None:
-        return revision
-    return revision.model_copy(update={"dirty": True, "strays": seen.strays, "web": None})
 
 
 def led_nowhere(task: Task, root: Path) -> Iterator[Finding]:

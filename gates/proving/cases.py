@@ -216,8 +216,7 @@ class Trial:
         """Return the statements of a criterion's code; note what cannot be read."""
         places: list[Location] = []
         for binding in criterion.code:
-            rule = self._tree.rule(binding.rule) if binding.rule else None
-            found = [site.location for site in rule.sites if site.ok] if rule else [*self._tree.ways(binding)]
+            found = self._tree.ways(binding)
             try:
                 for place in found:
                     self._file(place.path)

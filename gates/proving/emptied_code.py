@@ -178,7 +178,7 @@ class _Trial:
                 if told.promise:
                     tries = promises(file, places[0], symbol or "")
                 else:  # what has no body has other values
-                    tries = emptyings(file, places, symbol) or (exchanges(file, places, symbol) if symbol else [])
+                    tries = emptyings(file, places, symbol) or (exchanges(file, places[0], symbol) if symbol else [])
             except (OSError, SyntaxError, ValueError) as error:
                 why = f"its file cannot be rewritten: {error}"
         if why or not tries:

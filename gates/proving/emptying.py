@@ -155,24 +155,17 @@ def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> lis
     return [Emptying(ends) for ends in tries if ends]
 
 
-def exchanges(file: Text, places: Sequence[Location], symbol: str) -> list[Emptying]:
-    """Return the ways to give other values to a constant or to the fields of a class, which is also left without any.
-
-    A class with methods has none.
-    """
-    for place in places:
-        kinds = [node for node in defined(file.tree, place, symbol) if isinstance(node, ast.ClassDef)]
-        fields = [each for node in kinds for each in node.body if not is_docstring(each)]
-        if any(not isinstance(each, ast.Assign | ast.AnnAssign) for each in fields):
-            return []
-        name = re.split(r"[.:]", symbol)[-1]
-        values = [each.value for each in fields or _assignments(file.tree, place, name) if each.value is not None]  # type: ignore[attr-defined]  # they are assignments
-        ways = [
-            tuple((each, f"{VALUES}.other(({file.of(each)}), {turn}, lambda: {MARK})") for each in values)
-            for turn in (0, 1)
-        ]
-        return [*(Emptying(parts=parts) for parts in ways if parts), *(_without(node) for node in kinds if fields)]
-    return []
+def exchanges(file: Text, place: Location, symbol: str) -> list[Emptying]:
+    """Return the ways to give other values to a constant, or to the fields of a class without methods, or no fields."""
+    kinds = [node for node in defined(file.tree, place, symbol) if isinstance(node, ast.ClassDef)]
+    fields = [each for node in kinds for each in node.body if not is_docstring(each)]
+    if any(not isinstance(each, ast.Assign | ast.AnnAssign) for each in fields):
+        return []
+    given = fields or _assignments(file.tree, place, re.split(r"[.:]", symbol)[-1])
+    values = [each.value for each in given if each.value is not None]  # type: ignore[attr-defined]  # they are assignments
+    other = f"{VALUES}.other"
+    ways = [tuple((e, f"{other}(({file.of(e)}), {turn}, lambda: {MARK})") for e in values) for turn in (0, 1)]
+    return [*(Emptying(parts=parts) for parts in ways if parts), *(_without(node) for node in kinds if fields)]
 
 
 def promises(file: Text, place: Location, symbol: str) -> list[Emptying]:

@@ -108,22 +108,17 @@ class CriterionProof(Model):
             return Standing.MEASURED if self.shown_otherwise else Standing.NOTHING
         if self.passed_by:
             return Standing.VACUOUS
-        if self.rate is None or self.undecided:
+        if self.rate is None or self.count(End.NOT_TRIED):  # what the sample left out was never to be tried
             return Standing.UNPROVED
         if not self.noticed:
             return Standing.VACUOUS
         return Standing.PROVED if self.rate >= self.killed_at_least else Standing.WEAK
 
-    @property
-    def undecided(self) -> bool:
-        """Return whether faults are left that were not tried; what the sample left out was never to be tried."""
-        return self.count(End.NOT_TRIED) > 0
-
     def going_on(self, task: str) -> str:
         """Say what was left to try when the time was up, and what to do."""
-        if self.problem or not self.undecided:
-            return ""
         left = self.count(End.NOT_TRIED)
+        if self.problem or not left:
+            return ""
         untried = f"not decided: {left} of {len(self.counted) + left} mutants were not tried when the time was up"
         return f"{untried}; try with a larger --budget, or with `gates prove {task} --only {self.id}`"
 

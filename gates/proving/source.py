@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gates.child.trying.keeping import encoding_of
 from gates.code.meanings import last_name
-from gates.code.syntax import constant_truth, live_nodes
+from gates.code.syntax import constant_truth, first_line, live_nodes
 from gates.model import Location
 
 LOG = re.compile(r"print|(_?log(ger)?|logging|warnings)\.(debug|info|warn(ing)?|error|exception|critical|log)", re.I)
@@ -97,8 +97,7 @@ class Text:
         raw = self._raw
         for function, text in sorted(heads.items(), key=lambda pair: pair[0].lineno, reverse=True):
             statement = function.body[is_docstring(function.body[0]) and len(function.body) > 1]
-            parts = (node for node in ast.walk(statement) if isinstance(node, Node))
-            line = self._starts[min(node.lineno for node in parts) - 1]  # a decorator stands above its function
+            line = self._starts[first_line(statement) - 1]
             begin = line + statement.col_offset
             indent = raw[line:begin]
             if indent.strip():  # it stands on the line of its `def`

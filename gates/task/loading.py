@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from gates.config import Project
 from gates.errors import UsageError
 from gates.task import yaml_source
-from gates.task.task import TASK_ID, Measure, Spot, Task
+from gates.task.task import TASK_ID, Measure, Task
 from gates.task.yaml_source import Document, Key, Problem, SourceError, Table, did_you_mean, problem_of
 from gates.words import printable
 
@@ -40,21 +41,21 @@ def load(path: Path, root: Path) -> Task:
     if not isinstance(document.value, Table):
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
     digest = hashlib.sha256(document.text.encode()).hexdigest()
-    own = {"path": shown_as, "digest": digest, "spots": tuple(_spots(document)), "line": document.value.line}
-    reserved = {*own, "bundles", "only", "smoke"} & document.value.keys()
+    own = {"path": shown_as, "digest": digest, "line": document.value.line}
+    reserved = {*own, "spots", "bundles", "only", "smoke"} & document.value.keys()
     problems = [Problem(*document.keys[(name,)], f"unknown key {name!r}") for name in reserved]
     try:
         task = Task.model_validate({**document.value, **own})
     except ValidationError as error:
+        # a list is not empty because its entries are wrong
         wrong = [item for item in error.errors() if item["type"] != "too_short" or not item["input"]]
-        problems += [
-            problem_of(item, document, Task, GONE) for item in wrong
-        ]  # a list is not empty because its entries are wrong
+        problems += [problem_of(item, document, Task, GONE) for item in wrong]
         raise SourceError(shown_as, document.text, problems) from error
     problems += _loose(task, document)
     if problems:
         raise SourceError(shown_as, document.text, problems)
-    return task
+    words = [(key, i, word) for key in SPOTTED for i, word in enumerate(getattr(task, key))]
+    return task.model_copy(update={"spots": tuple((key, word, *document.place((key, i))) for key, i, word in words)})
 
 
 def of_project(name: str, project: Project) -> Task:
@@ -77,9 +78,9 @@ def load_all(project: Project) -> tuple[list[Task], list[str]]:
 
 def find(task_id: str, tasks_dir: Path, root: Path) -> Path:
     """Return the task file of an id, or of a path; raise `UsageError` where there is none, or two have the id."""
-    ids = {path: _declared_id(path) or path.stem for path in task_files(tasks_dir)}
+    ids = {path: _id_of(path) for path in task_files(tasks_dir)}
     if task_id.endswith(SUFFIXES) or "/" in task_id:
-        path = Path(task_id) if Path(task_id).is_absolute() else Path.cwd() / task_id
+        path = Path.cwd() / task_id
         if not path.exists():
             raise UsageError(f"no task file {task_id!r} (expected a YAML file; `gates list` shows the tasks)")
         task_id = next((ids[each] for each in ids if each.resolve() == path.resolve()), "")
@@ -107,28 +108,16 @@ def task_files(tasks_dir: Path) -> list[Path]:
     return sorted(path for path in tasks_dir.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
 
 
-def _declared_id(path: Path) -> str | None:
-    """Return the id that a task file gives itself, read without parsing the file."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            head = file.read(yaml_source.MAX_BYTES)
-    except (OSError, UnicodeDecodeError):
-        return None
-    found = re.search(rf"^id:\s*[\"']?({TASK_ID.pattern})", head, re.MULTILINE)
-    return found.group(1) if found else None
+def _id_of(path: Path) -> str:
+    """Return the id that a task file gives itself, read without parsing the file, or else its name."""
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        if found := re.search(rf"^id:\s*[\"']?({TASK_ID.pattern})", file.read(yaml_source.MAX_BYTES), re.MULTILINE):
+            return found[1]
+    return path.stem
 
 
 def _shown(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _spots(document: Document) -> Iterator[Spot]:
-    """Yield the words of the lists that name files and rules, each with its place."""
-    for key in SPOTTED:
-        words = document.value.get(key) if isinstance(document.value, Table) else None
-        for i, word in enumerate(words if isinstance(words, list) else []):
-            if isinstance(word, str):
-                yield key, word, *document.place((key, i))
 
 
 def _loose(task: Task, document: Document) -> Iterator[Problem]:

@@ -21,7 +21,6 @@ class Leak(OneCall):
     """
 
     key: ClassVar[str] = "leaks"
-    shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"epochs": 20}
 
     epochs: Annotated[int, Field(ge=20, le=500)] = 30
@@ -53,7 +52,6 @@ class HotPath(OneCall):
     """
 
     key: ClassVar[str] = "hot_paths"
-    shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"steps": 20}
 
     steps: Annotated[int, Field(ge=10, le=1000)] = 50
@@ -81,7 +79,6 @@ class Scale(OneCall):
     """
 
     key: ClassVar[str] = "scaling"
-    shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"restarts": 3, "budget_s": 6.0}
 
     kwargs: dict[str, Json] = Field(default_factory=dict)
@@ -136,7 +133,6 @@ class Concurrent(Part):
     """
 
     key: ClassVar[str] = "concurrency"
-    shown: ClassVar[str] = "measured, in the performance gate"
     least: ClassVar[dict[str, float]] = {"budget_s": 6.0}
 
     one_of = (("call", "shared"),)
@@ -213,6 +209,5 @@ class TrainingStep(OneCall):
     """
 
     key: ClassVar[str] = "training_steps"
-    shown: ClassVar[str] = "shown by a training step"
 
     needs: tuple[Need, ...] = ()

@@ -113,7 +113,6 @@ class EntryPoint(Part):
     """
 
     key: ClassVar[str] = "entry_points"
-    shown: ClassVar[str] = "shown by an entry point, in the execution gate"
 
     one_of = (("run", "call"),)
     along = (("call", "args"),)

@@ -63,21 +63,13 @@ class Located(Model):
 class Part(Located):
     """One entry of a list that a task may hold under `key`: something that is run or measured.
 
-    `criteria` are those that it may stand for without a test; `shown` says how, as in "shown by an entry point".
-    `least` is what of it can still decide, in a smoke run.
+    `criteria` are those that it may stand for without a test. `least` is what of it can still decide, in a smoke run.
     """
 
     key: ClassVar[str]
-    shown: ClassVar[str] = ""
     least: ClassVar[dict[str, float]] = {}
 
     criteria: tuple[Name, ...] = ()
-
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """Return the functions of the project that it calls."""
-        call = getattr(self, "call", None)
-        return (call,) if call else ()
 
     def smoked(self) -> Self:
         """Return the same with as little work as can decide, for a smoke run."""

@@ -63,7 +63,6 @@ class SourceError(UsageError):
 class Document:
     """A YAML file: its value, and the line and column (from 1) of every key and value in it."""
 
-    path: str
     text: str
     value: Value = None
     places: dict[Key, tuple[int, int]] = field(default_factory=dict)
@@ -93,7 +92,7 @@ def read(path: Path, shown_as: str) -> Document:
     problems = _refused_events(text, LIBYAML)
     if problems:  # those of PyYAML's own reader say where and what more plainly
         raise SourceError(shown_as, text, _refused_events(text, yaml.SafeLoader) or problems)
-    document = Document(shown_as, text)
+    document = Document(text)
     node = yaml.compose(text, Loader=LIBYAML)
     if node is None:
         raise SourceError(shown_as, text, [Problem(1, 1, "the file is empty, expected a mapping of keys")])

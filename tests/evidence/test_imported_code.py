@@ -1,14 +1,13 @@
 """What the tests imported beside what the commit has: such a run is not of the commit, and says so."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 from bar import committed, git
-from building import LIGHT, TASK_FILE, a_context, a_project, a_task, every_finding, gates, result, written
+from building import LIGHT, TASK_FILE, a_project, every_finding, gates, result, written
 
-from gates.evidence.lines.traced import ImportedCode
+from gates.evidence.lines.traced import Traced, strays_of
 
 CORE = "from pkg.table import TWO\n\n\ndef double(x: float) -> float:\n    return TWO * x\n"
 TABLE = "TWO = 2\n"
@@ -46,16 +45,13 @@ def a_repository(folder: Path, files: dict[str, str], ignored: str = "") -> Path
     return project
 
 
-def imported(root: Path, *files: str) -> ImportedCode:
-    context = a_context(root)
-    state = context.evidence / "pytest/coverage/state.json"
-    written(state.parent, {"state.json": json.dumps({"modules": [str(root / file) for file in files]})})
-    return ImportedCode.collect(a_task(), context)
+def strays(root: Path, *files: str) -> tuple[str, ...]:
+    return strays_of(Traced(modules=tuple(str(root / file) for file in files)), root)
 
 
 def test_file_that_ran_and_is_not_in_the_commit_is_named(tmp_path: Path) -> None:
     seen = a_repository(tmp_path / "seen", {"pkg/core.py": CORE})
-    assert imported(written(seen, {"pkg/table.py": TABLE}), "pkg/table.py").strays == ("pkg/table.py",)
+    assert strays(written(seen, {"pkg/table.py": TABLE}), "pkg/table.py") == ("pkg/table.py",)
     project = a_repository(tmp_path / "ignored", {"pkg/core.py": CORE}, "table.py")
     written(project, {"pkg/table.py": TABLE})
     ended = gates(project, "run", "T1")
@@ -101,11 +97,9 @@ def test_installed_packages_compiled_modules_and_submodules_are_not_looked_for_i
     written(root, {"real/b.py": ""})
     committed(root)
     written(root, {"c.py": "", "_version.py": ""})
-    seen = imported(
-        root, "a.py", "c.py", "_version.py", "lib/inside.py", "linked/b.py", ".venv/lib/site-packages/d.py", "e.so"
-    )
-    assert seen.strays == ("c.py",)
+    names = ("a.py", "c.py", "_version.py", "lib/inside.py", "linked/b.py", ".venv/lib/site-packages/d.py", "e.so")
+    assert strays(root, *names) == ("c.py",)
 
 
 def test_project_without_a_commit_has_no_strays(tmp_path: Path) -> None:
-    assert imported(written(tmp_path, {"a.py": ""}), "a.py").strays == ()
+    assert strays(written(tmp_path, {"a.py": ""}), "a.py") == ()

@@ -87,7 +87,6 @@ class Calculation(Called):
     """A formula, as a table of inputs and results."""
 
     key: ClassVar[str] = "calculations"
-    shown: ClassVar[str] = "shown by calculations or edge cases"
 
     table: Annotated[tuple[Case, ...], Field(min_length=1)]
 
@@ -101,7 +100,6 @@ class EdgeCase(Called, Case):
     """One call at the edge of what a function is for, by name."""
 
     key: ClassVar[str] = "edge_cases"
-    shown: ClassVar[str] = "shown by calculations or edge cases"
 
     name: Text
 

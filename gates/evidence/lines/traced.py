@@ -19,13 +19,12 @@ from typing import Self
 
 from pydantic import Field
 
-from gates.check import Earlier, Evidence
+from gates.check import Earlier
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.tests.test_records import TestRecord
 from gates.model import Model
 from gates.project.history import Blob, History
-from gates.task.task import Task
 from gates.words import printable
 
 FOLDER = "coverage"
@@ -106,21 +105,11 @@ COMPILED = (".so", ".pyd", ".dll", ".dylib")
 VERSION_FILE = re.compile(r"_*version(_info)?_*\.py")  # which a build writes, and the commit has not
 
 
-class ImportedCode(Evidence):
-    """Files that the tests imported and that the commit does not have."""
-
-    strays: tuple[str, ...]
-
-    @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:  # noqa: ARG003  # what every kind is given
-        """Read what the plugin left beside the test run, which must have been collected before."""
-        traced = Traced.read(context.evidence / "pytest" / FOLDER)
-        files = {Path(file): Path(file).relative_to(context.root) for file in sorted({*traced.modules})}
-        own = [
-            file for file, inside in files.items() if not INSTALLED & {*inside.parts} and file.suffix not in COMPILED
-        ]
-        strays = sorted(printable(files[file].as_posix()) for file in not_committed(own, context.root))
-        return cls(how="the modules that were loaded at the end of the test run", strays=tuple(strays))
+def strays_of(traced: Traced, root: Path) -> tuple[str, ...]:
+    """Return the files that the tests imported and that the commit does not have."""
+    files = {Path(file): Path(file).relative_to(root) for file in sorted({*traced.modules})}
+    own = [file for file, inside in files.items() if not INSTALLED & {*inside.parts} and file.suffix not in COMPILED]
+    return tuple(sorted(printable(files[file].as_posix()) for file in not_committed(own, root)))
 
 
 def not_committed(files: Iterable[Path], root: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import coverage_env
-from gates.evidence.lines.traced import FOLDER, Taking, Traced, not_committed, taking
+from gates.evidence.lines.traced import FOLDER, Taking, Traced, not_committed, strays_of, taking
 from gates.evidence.tests import records
 from gates.evidence.tests.marked import Written
 from gates.evidence.tests.records import Told
@@ -61,6 +61,7 @@ class PytestRun(Derived):
     canaries: tuple[str, ...] = ()
     untracked: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
+    strays: tuple[str, ...] = ()
     worker_errors: tuple[str, ...] = ()
     stage: str = ""
     stack: str = ""
@@ -117,8 +118,7 @@ class PytestRun(Derived):
             said, ends = (*run.canaries, *run.disagreements), {test.id: test.outcome for test in run.tests}
             told = {"process": run.process, "outcomes": ends, "disagreements": said, "running": run.running}
             repeats.append(Repeat.model_validate({"seed": seed, **told}))
-        foreign = other_code(folder / FOLDER, task, context)
-        return first.model_copy(update={"repeats": tuple(repeats), "foreign": foreign})
+        return first.model_copy(update={"repeats": tuple(repeats), **imported(folder / FOLDER, task, context)})
 
     @classmethod
     def _but_taken(cls, task: Task, context: Context, folder: Path, earlier: Earlier | None) -> Self | None:
@@ -297,10 +297,12 @@ def untracked_data(told: Told, task: Task, context: Context) -> tuple[str, ...]:
     return tuple(shown[path] for path in not_committed(own, context.root))
 
 
-def other_code(folder: Path, task: Task, context: Context) -> tuple[str, ...]:
-    """Return the files that modules of the implementation came from which are equal to none of it: a stale copy."""
+def imported(folder: Path, task: Task, context: Context) -> dict[str, tuple[str, ...]]:
+    """Return the files of modules of the implementation that are equal to none of it, and those of no commit."""
     with suppress(EvidenceUnavailable, OSError):
-        found = [path for path in map(Path, sorted({*Traced.read(folder).foreign})) if path.is_file()]
+        traced = Traced.read(folder)
+        found = [path for path in map(Path, sorted({*traced.foreign})) if path.is_file()]
         own = {path.read_bytes() for path in files_of(task.implementation, context.root)} if found else set()
-        return tuple(printable(str(path)) for path in found if path.read_bytes() not in own)
-    return ()
+        foreign = tuple(printable(str(path)) for path in found if path.read_bytes() not in own)
+        return {"foreign": foreign, "strays": strays_of(traced, context.root)}
+    return {}
