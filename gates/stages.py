@@ -43,9 +43,12 @@ class Gate:
         return planned if planned or self.nothing_asked is None else (Planned(id=NONE_ASKED, title=self.title),)
 
     def judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-        """Judge check by check; say so where the task asks for nothing."""
-        findings = [finding for check in self.checks for finding in _judged(check, task, evidence)]
-        yield from findings
+        """Judge check by check, each finding with what it rests on; say so where the task asks for nothing."""
+        basis = {one.id: one.basis for check in self.checks for one in check.planned(task)}
+        findings = [finding for check in self.checks for finding in check.judge(task, evidence)]
+        for finding in findings:
+            rests = basis.get(finding.check) or Basis.OBSERVED
+            yield finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
         if not findings and self.nothing_asked:
             rule, message = self.nothing_asked
             yield Finding(rule=rule, check=NONE_ASKED, outcome=Outcome.NOT_APPLICABLE, message=message)
@@ -54,14 +57,6 @@ class Gate:
         """Tell what each check tells."""
         for check in self.checks:
             yield from check.page(task, evidence)
-
-
-def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge a check; each finding carries what it rests on."""
-    basis = {one.id: one.basis for one in check.planned(task)}
-    for finding in check.judge(task, evidence):
-        rests = basis.get(finding.check) or check.basis
-        yield finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
 
 
 def checks_of(gate: str) -> tuple[Check, ...]:
