@@ -202,10 +202,12 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             f.rule,
             f.criterion or "",
             f.location.path if f.location else "",
-            (f.location.line or 0) if f.location else 0,
+            f.location.lines.start if f.location else 0,
+            str(f.location),
             f.subject,
             f.message,
-            f.model_dump_json(),
+            f.check,
+            f.actual,
         ),
     )
 

@@ -79,8 +79,7 @@ class Cause:
 def causes(findings: Iterable[Finding]) -> list[Cause]:
     """Group findings by what explains them: a place that failed, or one thing to do; the worst first."""
     found = [Cause(tuple(group)) for group in _grouped(ranked(findings), _key).values()]
-    rank = {cause: index for index, cause in enumerate(found)}
-    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity), rank[c]))
+    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity)))
 
 
 def deciding(report: Report) -> list[Cause]:
