@@ -27,6 +27,7 @@ from gates.model import (
 from gates.report import CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
+from gates.words import first_of
 
 UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
 NAMED = 5
@@ -191,9 +192,8 @@ def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]
         yield say(message, "Meet at least one required criterion; a waiver shows nothing.")
     lacking = [f"{name} {status.value}" for name, status in stands.items() if status is not Status.PASS]
     if lacking and not required and not task.coverage_at_least:
-        more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         nothing = "No criterion is of level must and no share of them is asked for"
-        message = f"{nothing}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
+        message = f"{nothing}, so nothing that must hold was seen: {first_of(lacking, NAMED)}."
         fix = "Say what must hold: give a criterion the level must, or set coverage_at_least."
         yield say(message, fix, actual="nothing required")
 
