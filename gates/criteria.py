@@ -7,13 +7,14 @@ from functools import partial
 
 from gates.check import About
 from gates.evidence.tests.pytest_run import PytestRun, tests_of
-from gates.evidence.tests.test_records import TestOutcome
+from gates.evidence.tests.test_records import BAD
 from gates.model import (
     EXIT_CODES,
     Basis,
     Decision,
     Finding,
     Level,
+    Location,
     Outcome,
     Planned,
     Row,
@@ -26,6 +27,7 @@ from gates.model import (
 from gates.report import CriterionReport, GateReport, Score, ScoreLine, Trace, ranked, reason
 from gates.task.measurement import Waiver, may_be_waived
 from gates.task.task import Criterion, Task
+from gates.words import first_of
 
 UNMET = {Outcome.FAILED, Outcome.UNKNOWN}
 NAMED = 5
@@ -123,9 +125,9 @@ def stand(
         level=criterion.level,
         status=status(about),
         reasons=(*telling, *(f"{reason(f)} ({f.waived})" if f.waived else reason(f) for f in open_or_bad)),
-        code=tuple(_traces(about, planned, Row.CODE)),
+        code=_traces(about, planned, Row.CODE),
         tests=(*_tests(task, criterion, run), *_traces(about, planned, Row.TEST)),
-        measures=tuple(_traces(about, planned, Row.MEASURE)),
+        measures=_traces(about, planned, Row.MEASURE),
     )
 
 
@@ -149,25 +151,21 @@ def status(findings: Iterable[Finding]) -> Status:
 
 def _tests(task: Task, criterion: Criterion, run: PytestRun | None) -> Iterator[Trace]:
     """Yield the tests that stand for a criterion; only one that passed in a believed run has passed."""
-    failed = {TestOutcome.FAILED, TestOutcome.ERROR}
     for test in tests_of(task, criterion, run):
         passed = test.passed and run is not None and run.complete
-        outcome = Outcome.PASSED if passed else Outcome.FAILED if test.outcome in failed else Outcome.UNKNOWN
+        outcome = Outcome.PASSED if passed else Outcome.FAILED if test.outcome in BAD else Outcome.UNKNOWN
         yield Trace(name=test.id, location=test.location, outcome=outcome, detail=test.outcome.value)
 
 
-def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Row) -> Iterator[Trace]:
-    """Yield what stands for a criterion in a row, once each: a run that answers several checks alike is one trace."""
-    seen = set()
-    for finding in findings:
-        name = finding.subject or finding.message
-        told = (name, finding.location, finding.outcome)
-        check = planned.get(finding.check)
-        if check and check.row is row and finding.outcome is not Outcome.NOT_APPLICABLE and told not in seen:
-            seen.add(told)
-            yield Trace(
-                name=name, kind=check.label, location=finding.location, outcome=finding.outcome, detail=finding.actual
-            )
+def _traces(findings: Sequence[Finding], planned: Mapping[str, Planned], row: Row) -> tuple[Trace, ...]:
+    """Return what stands for a criterion in a row, once each: a run that answers several checks alike is one trace."""
+    found: dict[tuple[str, Location | None, Outcome], Trace] = {}
+    for f in findings:
+        name, check = f.subject or f.message, planned.get(f.check)
+        if check and check.row is row and f.outcome is not Outcome.NOT_APPLICABLE:
+            trace = Trace(name=name, kind=check.label, location=f.location, outcome=f.outcome, detail=f.actual)
+            found.setdefault((name, f.location, f.outcome), trace)
+    return tuple(found.values())
 
 
 OPTIONAL = "what verifies it is optional"
@@ -194,9 +192,8 @@ def unseen(task: Task, findings: Sequence[Finding], stands: Mapping[str, Status]
         yield say(message, "Meet at least one required criterion; a waiver shows nothing.")
     lacking = [f"{name} {status.value}" for name, status in stands.items() if status is not Status.PASS]
     if lacking and not required and not task.coverage_at_least:
-        more = f", ... and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
         nothing = "No criterion is of level must and no share of them is asked for"
-        message = f"{nothing}, so nothing that must hold was seen: {', '.join(lacking[:NAMED])}{more}."
+        message = f"{nothing}, so nothing that must hold was seen: {first_of(lacking, NAMED)}."
         fix = "Say what must hold: give a criterion the level must, or set coverage_at_least."
         yield say(message, fix, actual="nothing required")
 
@@ -218,18 +215,11 @@ def judge_coverage(task: Task, stands: Mapping[str, Status]) -> Finding:
     waived = f", {counts[Status.WAIVED]} waived and left out" if counts[Status.WAIVED] else ""
     ends = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
     verified = f"{passed} of {counting} criteria ({got:.1%}) are verified{waived}"
-    return Finding(
-        rule="BL003",
-        check="coverage",
-        outcome=outcome,
-        severity=Severity.MEDIUM if outcome in UNMET else Severity.INFO,
-        location=task.place(task),
-        expected=f">= {asked:.0%}",
-        actual=f"{passed}/{counting} ({got:.1%})",
-        message=f"{verified} ({ends}); {asked:.0%} are asked for.",
-        remediation="Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else "",
-        follows=True,
-    )
+    about = About(rule="BL003", check="coverage", location=task.place(task), follows=True, expected=f">= {asked:.0%}")
+    message = f"{verified} ({ends}); {asked:.0%} are asked for."
+    fix = "Bring more criteria to PASS; the findings of each say what it lacks." if outcome in UNMET else ""
+    severity = Severity.MEDIUM if outcome in UNMET else Severity.INFO
+    return about(outcome, message, fix, severity=severity, actual=f"{passed}/{counting} ({got:.1%})")
 
 
 def waive(task: Task, findings: Iterable[Finding], today: date | None) -> tuple[Finding, ...]:

@@ -71,12 +71,6 @@ class Section(Model):
     code: str = ""
     appendix: bool = False
 
-    @model_validator(mode="after")
-    def _rows_fit(self) -> Self:
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"section {self.title!r} has a row that does not fit its columns")
-        return self
-
 
 class GateReport(Model):
     """One gate: what it planned, what it decided, and every finding."""
@@ -208,10 +202,12 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
             f.rule,
             f.criterion or "",
             f.location.path if f.location else "",
-            (f.location.line or 0) if f.location else 0,
+            f.location.lines.start if f.location else 0,
+            str(f.location),
             f.subject,
             f.message,
-            f.model_dump_json(),
+            f.check,
+            f.actual,
         ),
     )
 

@@ -55,8 +55,8 @@ def test_a_failure_is_new_one_way_and_gone_the_other(tmp_path: Path) -> None:
     there, back = perform(good, bad), perform(bad, good)
     assert "  AC1: PASS -> FAIL: " in there
     assert "  AC1: FAIL -> PASS\n" in back
-    assert "  new: failed BL002 tests/test_core.py:4 [critical]" in there
-    assert "  gone: failed BL002 tests/test_core.py:4 [critical]" in back
+    assert "  new: failed BL002 AC1 tests/test_core.py:4: " in there
+    assert "  gone: failed BL002 AC1 tests/test_core.py:4: " in back
     assert there.splitlines()[1].startswith("B  T1  BLOCK")
 
 

@@ -93,7 +93,8 @@ def perform(
 ) -> tuple[str, int]:
     """Apply some rules, or all, to some paths, or the current folder; return what was found, and the exit code.
 
-    The findings of other linters in `sarif` files are shown with them.
+    That is 1 for a certain finding that is critical or high, 3 where a file could not be read, else 0. The findings of
+    other linters in `sarif` files are shown, too.
     """
     rules = _asked(asked, load_rules(project.rules, project.root))
     base = Path.cwd()
@@ -113,7 +114,9 @@ def perform(
         text = json.dumps({"findings": records, "unread": _unread(found), "others": others}, indent=1)
     else:
         text = "\n".join(map(visible, [*others, *_text(broken, found)]))
-    return text + "\n", _exit_code(broken, found)
+    severe = [(rule, site) for rule, site in broken if rule.form.severity in BLOCKING]
+    certain = any(rule.is_certain and not site.undecided for rule, site in severe)
+    return text + "\n", 1 if certain else 3 if _unread(found) else 0
 
 
 def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
@@ -128,9 +131,7 @@ def _asked(names: Sequence[str], known: dict[str, Rule]) -> list[Rule]:
 
 
 def _python_files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return [file for file in files_of((".",), path) if file.suffix == ".py"]
+    return [path] if path.is_file() else [file for file in files_of((".",), path) if file.suffix == ".py"]
 
 
 def _text(broken: Sequence[tuple[Rule, Site]], found: Checked) -> Iterator[str]:
@@ -161,10 +162,3 @@ def _record(rule: Rule, site: Site) -> dict[str, object]:
 
 def _unread(found: Checked) -> list[str]:
     return [*dict.fromkeys(found.unparsed), *(f"{rule}: {problem}" for rule, problem in found.problems.items())]
-
-
-def _exit_code(broken: Sequence[tuple[Rule, Site]], found: Checked) -> int:
-    """Return 1 for a certain finding that is critical or high, 3 where a file could not be read, else 0."""
-    if any(rule.is_certain and not site.undecided for rule, site in broken if rule.form.severity in BLOCKING):
-        return 1
-    return 3 if _unread(found) else 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from gates import store
 from gates.errors import UsageError
 from gates.model import Finding, Outcome
-from gates.report import GateReport, Report
+from gates.report import GateReport, Report, reason
 
 NAMED = 5  # findings of one rule
 
@@ -88,12 +88,12 @@ def _findings(old: Report, new: Report) -> Iterator[str]:
     for word, here, there in (("gone", was, now), ("new", now, was)):
         only = [finding for key, finding in here.items() if key not in there]
         for rule, count in Counter(finding.rule for finding in only).items():
-            yield from (f"{word}: {_finding(one)}" for one in [f for f in only if f.rule == rule][:NAMED])
+            yield from (f"{word}: {_ended(f)} {reason(f)}" for f in [f for f in only if f.rule == rule][:NAMED])
             if count > NAMED:
                 yield f"{word}: {count - NAMED} more of {rule}"
-    for key in [key for key in was if key in now]:
-        if (was[key].outcome, was[key].severity) != (now[key].outcome, now[key].severity):
-            yield f"{was[key].outcome.value} -> {_finding(now[key])}"
+    for key, before in was.items():
+        if key in now and _ended(before) != _ended(now[key]):
+            yield f"{_ended(before)} -> {_ended(now[key])} {reason(now[key])}"
 
 
 def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
@@ -106,11 +106,8 @@ def _open_or_bad(report: Report) -> dict[tuple[str, int], Finding]:
     return found
 
 
-def _finding(finding: Finding) -> str:
-    place = f" {finding.location}" if finding.location else ""
-    severity = finding.severity.value if finding.outcome is Outcome.FAILED else ""  # what is open has none
-    notes = ", ".join(filter(None, [severity, "waived" if finding.waived else ""]))
-    return f"{finding.outcome.value} {finding.rule}{place}{f' [{notes}]' if notes else ''} {finding.message}"
+def _ended(finding: Finding) -> str:
+    return "waived" if finding.waived else finding.outcome.value
 
 
 NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"

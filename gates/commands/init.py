@@ -288,15 +288,15 @@ def _changed(root: Path, asked: str | None, implementation: tuple[str, ...]) -> 
 
 
 def _written(
-    task: str, title: str, code: Iterable[str], tests: Iterable[str], rules: Sequence[str], proposed: Iterable[Proposed]
+    task: str, title: str, code: Sequence[str], tests: Sequence[str], rules: Sequence[str], proposed: Iterable[Proposed]
 ) -> str:
     """Return the text of the task file."""
     lines = [
         f"id: {task}",
         f"title: {_quoted(title)}",
-        f"implementation: {_listed(code)}  # the files that the criteria speak of",
-        f"tests: {_listed(tests)}  # what the execution gate runs",
-        *([f"rules: {_listed(rules)}  # code rules of mixed precision: hints that block nothing"] if rules else []),
+        f"implementation: {json.dumps(code)}  # the files that the criteria speak of",
+        f"tests: {json.dumps(tests)}  # what the execution gate runs",
+        *([f"rules: {json.dumps(rules)}  # code rules of mixed precision: hints that block nothing"] if rules else []),
         "criteria:",
     ]
     for each in proposed:
@@ -308,13 +308,9 @@ def _written(
             lines.append(
                 f"    # What measures {measured[0]!r}? See `measures` in docs/measuring.md. Or name tests that show it:"
             )
-        tests = f"tests: {_listed(each.tests or ['tests/test_of_it.py'])}"
+        tests = f"tests: {json.dumps(each.tests or ['tests/test_of_it.py'])}"
         lines.append(f"    {'' if each.tests and not measured else '# '}{tests}")
     return "\n".join(lines) + "\n"
-
-
-def _listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(json.dumps(name) for name in names)}]"
 
 
 def _quoted(text: str) -> str:

@@ -61,7 +61,11 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out
-    data = encode(_bundle(task, origin, runs, request.sign_key))
+    identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
+    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=runs, digest="0" * 64)
+    if request.sign_key:
+        bundle = bundle.model_copy(update={"signature": sign(signed_part(bundle), request.sign_key)})
+    data = encode(bundle)
     decode(data)  # what is written can be read
     store.write({target: data}, "the bundle", target)
     taking = f"take it with: gates run {task.id} --evidence {near(target)}"
@@ -132,12 +136,6 @@ def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
         commit=revision.commit,
         dirty=revision.dirty,
     )
-
-
-def _bundle(task: Task, origin: Origin, runs: tuple[BundledRun, ...], key: Path | None) -> Bundle:
-    identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
-    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=runs, digest="0" * 64)
-    return bundle.model_copy(update={"signature": sign(signed_part(bundle), key)}) if key else bundle
 
 
 def _name(runs: tuple[BundledRun, ...]) -> str:

@@ -87,10 +87,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
             files[store.PREVIOUS] = (out / store.RESULT).read_text(encoding="utf-8")
         pages = {"summary.md", "audit.md", "summary.txt", *(f"{gate.name}.md" for gate in report.gates)}
         store.publish(out, files, folder, obsolete=pages)
-        past = _logged(report, ", ".join(request.only) or None)
-        if request.smoke or report.taken:  # its numbers may be of less work, or are there: none to be set beside others
-            past = past.model_copy(update={"numbers": {}})
-        if unlogged := log_run(request.project.root, past):
+        if unlogged := log_run(request.project.root, _logged(report, request)):
             say(f"note: this run is not in the history: {unlogged}")
     summary = text.summary(report, f" --out {shlex.quote(str(near(out)))}" if out != whole else "")
     first = next(name for name in ("summary.md", "summary.txt", "result.json") if name in files)
@@ -169,8 +166,9 @@ def _last(out: Path, task: Task) -> Report | None:
     return None
 
 
-def _logged(report: Report, only: str | None) -> LoggedRun:
-    """Return what the log keeps of a run."""
+def _logged(report: Report, request: Request) -> LoggedRun:
+    """Return what the log keeps of a run; numbers of less work, or that are there already, stand beside no others."""
+    numbers = {} if request.smoke or report.taken else intervals(report)
     return LoggedRun(
         **report.revision.model_dump(include={"commit", "dirty", "digest"}),
         task=report.task.id,
@@ -179,17 +177,18 @@ def _logged(report: Report, only: str | None) -> LoggedRun:
         decision=report.verdict.decision,
         score=report.score.total,
         gates=tuple(gate.name for gate in report.gates if gate.ran),
-        only=only,
+        only=", ".join(request.only) or None,
         duration_s=report.duration_s,
-        numbers={name: value for name, (value, _, _) in intervals(report).items()},
+        numbers={name: value for name, (value, _, _) in numbers.items()},
     )
 
 
 def _task(request: Request, home: Path) -> Task:
     """Load the task asked for, from the folder where the policy lies."""
     asked, root = request.task, request.project.root
-    if home != root and (asked.endswith(spec.SUFFIXES) or "/" in asked):
-        asked = _inside(asked, root, home)
+    here = (Path.cwd() / asked).resolve()
+    if home != root and (asked.endswith(spec.SUFFIXES) or "/" in asked) and here.is_relative_to(root):
+        asked = str(home / here.relative_to(root))
     try:
         path = spec.find(asked, home / request.project.settings.tasks, home)
         task = spec.load(path, home)
@@ -203,14 +202,6 @@ def _task(request: Request, home: Path) -> Task:
             f"{path}: the task file lies outside of the project {str(request.project.root)!r}; put it inside"
         )
     return task
-
-
-def _inside(asked: str, root: Path, home: Path) -> str:
-    """Return where a path of the project lies in the policy's folder."""
-    path = (Path.cwd() / asked).resolve()
-    if not path.is_relative_to(root):
-        raise UsageError(f"{asked}: the task file lies outside of the project {str(root)!r}; put it inside")
-    return str(home / path.relative_to(root))
 
 
 def _named(name: str, known: Sequence[N], what: str) -> N:

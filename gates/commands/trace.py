@@ -190,12 +190,10 @@ def _code(task: Task, binding: CodeBinding, resolver: Resolver) -> Iterator[tupl
 
 def _others(task: Task, criterion: Criterion) -> Iterator[Trace]:
     """Yield what stands for a criterion beside tests."""
-    entries = [part for part in task.shown_by(criterion) if isinstance(part, EntryPoint)]
-    calls = [part for part in task.shown_by(criterion) if not isinstance(part, EntryPoint)]
-    names = [("measure", measure.name) for measure in criterion.measures] + [("entry", one.name) for one in entries]
-    for part in calls:
-        call = getattr(part, "name", "") or getattr(part, "call", "")
-        names.append(("call", f"{part.key.replace('_', ' ')}: {call}"))
+    names = [("measure", measure.name) for measure in criterion.measures]
+    for part in task.shown_by(criterion):
+        call = f"{part.key.replace('_', ' ')}: {getattr(part, 'name', '') or getattr(part, 'call', '')}"
+        names.append(("entry", part.name) if isinstance(part, EntryPoint) else ("call", call))
     yield from (Trace(name=name, kind=kind, outcome=Outcome.UNKNOWN) for kind, name in names)
 
 

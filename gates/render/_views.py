@@ -79,8 +79,7 @@ class Cause:
 def causes(findings: Iterable[Finding]) -> list[Cause]:
     """Group findings by what explains them: a place that failed, or one thing to do; the worst first."""
     found = [Cause(tuple(group)) for group in _grouped(ranked(findings), _key).values()]
-    rank = {cause: index for index, cause in enumerate(found)}
-    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity), rank[c]))
+    return sorted(found, key=lambda c: (not c.first.blocks, SEVERITIES.index(c.first.severity)))
 
 
 def deciding(report: Report) -> list[Cause]:
@@ -180,10 +179,9 @@ def gate_in_prose(report: Report, gate: GateReport) -> str:
         return f"This gate did not run: {_sentence(gate.not_run_because)}"
     said = [f"Of {counted(gate.planned, 'check')}: {endings(gate)}."]
     lacking = [*_lacking(report, gate.findings)]
-    known = {gate.reasons[0].replace(f" {c.id} ", " ", 1) for c, _ in lacking if gate.reasons}  # at the head
-    for criterion, found in lacking[:GAPS]:
-        why = reason(found[0]).replace(f" {criterion.id} ", " ", 1)
-        why = "see the first cause." if why in known else _sentence(why)
+    head = next((f.message for f in gate.findings if reason(f) in gate.reasons[:1]), None)
+    for criterion, (worst, *_) in lacking[:GAPS]:
+        why = "see the first cause." if worst.message == head else _sentence(worst.message)
         said.append(f"{criterion.id} {criterion.status.value}: {why}")
     if len(lacking) > GAPS:
         said.append(f"{len(lacking) - GAPS} more criteria are not verified: see below.")
