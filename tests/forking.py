@@ -2,6 +2,7 @@
 
 import atexit
 import functools
+import gc
 import os
 import signal
 import sys
@@ -63,6 +64,7 @@ def forked(project: Path, args: list[str], env: Mapping[str, str], limit_s: floa
 def _be_gates(project: Path, args: list[str], env: Mapping[str, str], out: int, err: int) -> NoReturn:
     """Be the command line, and never return."""
     code = 70
+    gc.freeze()  # it need not look at what the test run holds
     try:
         atexit._clear()  # what the test run has to do at its end is none of this process
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

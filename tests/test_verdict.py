@@ -93,18 +93,16 @@ SEVERE = {Severity.CRITICAL, Severity.HIGH}
 
 @pytest.mark.parametrize("severity", Severity)
 @pytest.mark.parametrize("level", Level)
-def test_failure_blocks_by_level_or_severity(level: Level, severity: Severity) -> None:
-    expected = Decision.BLOCK if level is Level.MUST or severity in SEVERE else Decision.PASS
-    failed = a_finding(Outcome.FAILED, level=level, severity=severity)
-    assert decide([a_finding(), failed]).decision is expected
-
-
-@pytest.mark.parametrize("severity", Severity)
-@pytest.mark.parametrize("level", Level)
-def test_only_an_open_must_is_inconclusive(level: Level, severity: Severity) -> None:
-    expected = Decision.INCONCLUSIVE if level is Level.MUST else Decision.PASS
-    unknown = a_finding(Outcome.UNKNOWN, level=level, severity=severity)
-    assert decide([a_finding(), unknown]).decision is expected
+def test_failure_blocks_by_level_or_severity_and_only_an_open_must_is_inconclusive(
+    level: Level, severity: Severity
+) -> None:
+    must, passes = level is Level.MUST, Decision.PASS
+    failed = Decision.BLOCK if must or severity in SEVERE else passes
+    for outcome, expected in (
+        (Outcome.FAILED, failed),
+        (Outcome.UNKNOWN, Decision.INCONCLUSIVE if must else passes),
+    ):
+        assert decide([a_finding(), a_finding(outcome, level=level, severity=severity)]).decision is expected
 
 
 @given(st.integers(0, 10_000), st.lists(st.integers(1, 1000), min_size=1))

@@ -71,19 +71,16 @@ def test_device_time_and_memory_are_the_devices_own(log: Path, tmp_path: Path) -
     assert ran.digest != again.digest  # one synchronisation more, and the threads that were set
 
 
-def test_a_device_that_vanishes_is_a_reason(log: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "steps", "said"),
+    [({"lasts": 3}, 2, "amp: RuntimeError: CUDA error: device is lost"), ({"scale": 9}, 8, "our clock says")],
+)
+def test_a_device_that_vanishes_or_whose_clock_is_faster_than_ours_is_a_reason(
+    log: Path, tmp_path: Path, how: dict[str, int], steps: int, said: str
+) -> None:
     with Bench(log) as bench:
-        worker = bench.start("amp", started(a_gpu(tmp_path / "p", lasts=3), call="onto:make"))
+        worker = bench.start("amp", started(a_gpu(tmp_path / "p", **how), call="onto:make"))
         worker.hello()
-        worker.run(2)
-        with pytest.raises(ArmFailed, match="amp: RuntimeError: CUDA error: device is lost"):
-            for _ in range(5):
-                worker.run(2)
-
-
-def test_a_device_clock_faster_than_ours_is_not_believed(log: Path, tmp_path: Path) -> None:
-    with Bench(log) as bench:
-        worker = bench.start("amp", started(a_gpu(tmp_path / "p", scale=9), call="onto:make"))
-        worker.hello()
-        with pytest.raises(ArmFailed, match="our clock says"):
-            worker.run(8)
+        with pytest.raises(ArmFailed, match=said):
+            for _ in range(6):
+                worker.run(steps)

@@ -62,34 +62,8 @@ def test_cpu_evidence_never_satisfies_another_device(device: str) -> None:
         assert finding.actual == "not measured"
 
 
-def test_cpu_evidence_beside_failed_cuda_evidence_does_not_step_in() -> None:
-    seen = Measurements(how="", runs=(*measured().runs, *measured("no CUDA device", device="cuda").runs))
-    finding = found(asking(a_measure(on="cuda")), seen)
-    assert (finding.outcome, "no CUDA device" in finding.message) == (U, True)
-
-
-@pytest.mark.parametrize("problem", ["the measurement ended well but wrote no samples file", "holds NaN"])
-def test_bad_samples_are_unknown_with_their_reason(problem: str) -> None:
-    finding = found(asking(), measured(problem))
-    assert (finding.outcome, problem in finding.message) == (U, True)
-
-
-def test_metric_that_is_not_there_is_unknown_and_names_those_that_are() -> None:
-    finding = found(asking(a_measure(of="memory")), measured())
-    assert (finding.outcome, "only step_time_s" in finding.message) == (U, True)
-
-
-@pytest.mark.parametrize("n", [1, 5])
-def test_too_few_samples_are_unknown(n: int) -> None:
-    finding = found(asking(), measured(samples(old=[2.0] * n, new=[1.0] * n)))
-    assert (finding.outcome, "at least 6 needed" in finding.message) == (U, True)
-
-
-def test_measurement_that_was_not_run_is_unknown() -> None:
-    assert found(asking(a_measure(**{"from": "other"})), measured()).outcome is U
-
-
 AMX = a_measure(when=["amx_bf16"])
+NO_CUDA = measured("no CUDA device", device="cuda")
 
 
 def test_measure_does_not_apply_where_the_device_lacks_what_it_needs() -> None:
@@ -105,8 +79,24 @@ def test_measure_applies_where_the_device_has_what_it_needs(limit: float, outcom
     assert found(asking({**AMX, "at_least": limit}), seen).outcome is outcome
 
 
-def test_capability_says_nothing_where_nothing_was_measured() -> None:
-    assert found(asking(AMX), measured("wrote no samples file")).outcome is U
+@pytest.mark.parametrize(
+    ("asked", "seen", "said"),
+    [
+        ({}, measured("the measurement ended well but wrote no samples file"), "wrote no samples file"),
+        ({}, measured("holds NaN"), "holds NaN"),
+        ({"of": "memory"}, measured(), "only step_time_s"),
+        ({}, measured(samples(old=[2.0], new=[1.0])), "at least 6 needed"),
+        ({}, measured(samples(old=[2.0] * 5, new=[1.0] * 5)), "at least 6 needed"),
+        ({"from": "other"}, measured(), ""),
+        ({"on": "cuda"}, Measurements(how="", runs=(*measured().runs, *NO_CUDA.runs)), "no CUDA device"),
+        ({"when": ["amx_bf16"]}, measured("wrote no samples file"), ""),
+    ],
+)
+def test_what_was_not_measured_well_is_unknown_with_its_reason(
+    asked: dict[str, object], seen: Measurements, said: str
+) -> None:
+    finding = found(asking(a_measure(**asked)), seen)
+    assert (finding.outcome, said in finding.message) == (U, True)
 
 
 def test_level_of_a_measure_goes_before_that_of_its_criterion() -> None:

@@ -187,17 +187,16 @@ def test_lost_gradients_that_are_not_right_stay_unknown() -> None:
     assert of("for:AC1", findings)[0].outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize(("others", "outcome"), [((), Outcome.UNKNOWN), ((compared(),), Outcome.PASSED)])
-def test_step_that_overflows_by_itself_shows_no_gradients(others: tuple[Any, ...], outcome: Outcome) -> None:
-    infinite = compared(finite=False, factor=None, error=None, error_less_factor=None)
+@pytest.mark.parametrize(
+    ("optimizer", "others", "outcome"),
+    [(1, (), Outcome.UNKNOWN), (1, (compared(),), Outcome.PASSED), (2, (compared(),), Outcome.UNKNOWN)],
+)
+def test_each_optimizer_is_to_show_its_gradients_in_a_step_that_does_not_overflow_by_itself(
+    optimizer: int, others: tuple[Any, ...], outcome: Outcome
+) -> None:
+    infinite = compared(optimizer=optimizer, finite=False, factor=None, error=None, error_less_factor=None)
     (finding,) = of("gradients", judged(recorded(a_recorded(compared=(infinite, *others)))))
     assert finding.outcome is outcome
-
-
-def test_each_optimizer_is_to_show_its_gradients() -> None:
-    infinite = compared(optimizer=2, finite=False, factor=None, error=None, error_less_factor=None)
-    (finding,) = of("gradients", judged(recorded(a_recorded(compared=(compared(), infinite)))))
-    assert finding.outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(("swallowed", "outcome"), [(True, Outcome.FAILED), (False, Outcome.UNKNOWN)])

@@ -3,6 +3,7 @@
 python record_all.py FOLDER CALL...    writes FOLDER/<name>.jsonl and FOLDER/<name>-overflow.jsonl, and how they ended.
 """
 
+import gc
 import json
 import os
 import sys
@@ -33,6 +34,7 @@ def record(call: str, journal: Path, overflow: dict[str, object] | None) -> bool
 
 def main() -> None:
     folder = Path(sys.argv[1])
+    gc.freeze()  # no fork needs to look at what was there before it
     for call in sys.argv[2:]:
         name = call.partition(":")[2]
         journal = folder / f"{name}.jsonl"
