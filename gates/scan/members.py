@@ -1,7 +1,6 @@
 """Members that an object of a known class does not have."""
 
 import ast
-import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -54,10 +53,8 @@ TYPED = frozenset({ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.BoolOp, ast
 OF_INSTANCES = frozenset({"self", "cls"})
 OPEN = {"__getattr__", "__getattribute__", "__setattr__", "__slots__", "__dict__"}
 PLAIN = {"object", "abc.ABC", "typing.Generic"}
-OF_MAPPINGS = frozenset({"copy", "get", "items", "keys", "pop", "setdefault", "update", "values"})
 FILLS = frozenset({"setdefault", "update"})
 OF_TUPLES = frozenset({"count", "index", "_asdict", "_fields", "_field_defaults", "_make", "_replace"})
-CONTAINERS = frozenset({"append", "extend", "items", "keys", "pop", "values"})
 OF_PYTHON = re.compile(r"__\w+__")  # what Python itself gives to objects and classes, and decorators do
 
 
@@ -72,7 +69,7 @@ def look(project: Project, judged: Iterable[Module]) -> Iterator[Site]:
                 continue  # something may give the class members, or put another object in the place of its own
             if tail_of(node.value) in OF_INSTANCES and isinstance(node.value, ast.Name) and _is_partial(project, info):
                 continue
-            if not (_extended(project, info, node.attr) or _is_doubtful(project, module, node, info)):
+            if not _extended(project, info, node.attr):
                 made = f"class {info.scope.module.path}:{info.node.lineno}"
                 message = f"{info.node.name} has no member {node.attr!r}"
                 last = node.end_lineno or node.lineno
@@ -100,8 +97,7 @@ def lacking(project: Project, module: Module, stored: frozenset[str]) -> Iterato
         members = kept(info, _members)
         if members is None or _has(members, node.attr) or _asked_for(module, node):
             continue
-        if not _holds_several(project, module, node, members):
-            yield node, info
+        yield node, info
 
 
 def heirs_of(module: Module) -> dict[str, frozenset[str]]:
@@ -131,38 +127,6 @@ def _is_always(project: Project, node: ast.expr, scope: Scope, named: str | None
     values = [(b.node, where) for b, where in scope.attribute(node) if b.kind == "value"]
     given = [(v, where) for v, where in values if not (isinstance(v, ast.Constant) and v.value is None)]
     return all(isinstance(v, ast.expr) and project.types.of(v, where) == named for v, where in given)
-
-
-def _is_doubtful(project: Project, module: Module, node: ast.Attribute, info: ClassInfo) -> bool:
-    """Return whether an object may well be of another class than it is taken for."""
-    return _is_other_side(module, node, info.node) or (node.attr in OF_MAPPINGS and _is_structured(project, info))
-
-
-def _is_structured(project: Project, info: ClassInfo) -> bool:
-    """Return whether a class may only tell the fields of what OmegaConf makes of it, which is a mapping as well."""
-    named = (name for module in project.modules.values() for name in module.aliases.values())
-    is_data = any("dataclass" in text_of(d) for d in info.node.decorator_list)
-    return is_data and any(name.partition(".")[0] in {"omegaconf", "hydra"} for name in named)
-
-
-def _is_other_side(module: Module, node: ast.AST, other: ast.AST) -> bool:
-    """Return whether two places are never run in one program: they stand on the two sides of one condition."""
-    sides = {around: inside for inside, around in itertools.pairwise((node, *module.ancestors(node)))}
-    for inside, around in itertools.pairwise((other, *module.ancestors(other))):
-        if isinstance(around, ast.If) and around in sides:
-            return (inside in around.orelse) is not (sides[around] in around.orelse)
-    return False
-
-
-def _holds_several(project: Project, module: Module, node: ast.Attribute, members: set[str]) -> bool:
-    """Return whether a parameter is used as a container of what it is annotated as, and never as one of that."""
-    function = function_of(node, module)
-    name = node.value.id if isinstance(node.value, ast.Name) and function is not None else ""
-    found = project.scope_at(node, module).lookup(name)
-    if function is None or found is None or found[0].function is not function or found[1][0].kind != "parameter":
-        return False
-    used = {n.attr for n in walk(function) if isinstance(n, ast.Attribute) and text_of(n.value) == name}
-    return bool(used & CONTAINERS) and not (used | {"__getitem__", "__iter__"}) & members
 
 
 def _extended(project: Project, info: ClassInfo, name: str) -> bool:

@@ -29,7 +29,6 @@ class Trace:
     line: int
     last_line: int
     name: str
-    owner: str | None
     words: tuple[tuple[Event, ...], ...]
     cut: bool
     possible: frozenset[str]
@@ -48,7 +47,6 @@ class Tracer:
         self._hot = Hot(project, happening)
         self._walker = Walker(project, happening, self._hot)
         self._made: dict[ast.AST, list[Trace]] = {}
-        self._possible: dict[ast.AST, frozenset[str]] = {}
         self._walked: set[ast.AST] = set()  # what walks came to that were not cut
         self._begun: set[ast.AST] = set()  # what walks came to that were
         self._again: set[ast.AST] = set()  # of these, what is walked by itself: who runs it is said not to be decided
@@ -61,10 +59,7 @@ class Tracer:
         hot, paths = self._hot, {module.path for module in judged}
         own = [(node, module) for node, module in hot.functions.items() if module.path in paths]
         outer = [node for node, module in own if not _is_inner(node, module)]
-        for node in outer:
-            if node not in self._possible:
-                self._possible[node] = hot.possible(node)
-        first = [n for n in outer if n not in hot.run and (n in self._made or speaks(self._possible[n]))]
+        first = [n for n in outer if n not in hot.run and (n in self._made or speaks(hot.possible(n)))]
         yield from self._walk(first)
         yield from self._walk(self._left(outer, speaks))
         yield from (replace(trace, handed=True) for trace in self._walk(self._given_away(own, speaks)))
@@ -74,7 +69,6 @@ class Tracer:
         hot = self._hot
         for node in sorted((n for n in outer if n in hot.run), key=lambda node: -getattr(node, "lineno", 0)):
             if node in self._made or (node not in self._walked and speaks(hot.possible(node))):
-                self._possible[node] = hot.possible(node)
                 self._again |= {node} if node in self._begun else set()
                 yield node
 
@@ -85,7 +79,6 @@ class Tracer:
         for node, module in own:
             is_left = node in self._made or node not in self._walked | self._begun
             if is_left and is_given_away(node, module) and speaks(self._hot.possible(node)):
-                self._possible[node] = self._hot.possible(node)
                 yield node
 
     def _walk(self, nodes: Iterable[ast.AST]) -> Iterator[Trace]:
@@ -93,15 +86,16 @@ class Tracer:
         for node in nodes:
             if node not in self._made:
                 self._walker.start()
-                self._made[node] = list(_trace(self._walker, node, self._hot.functions[node], self._possible[node]))
+                self._made[node] = list(_trace(self._walker, node, self._hot))
                 known = self._walked if not self._walker.cut else self._begun
                 known |= self._walker.walked
             told = node not in self._again
             yield from (trace if told else replace(trace, told=False) for trace in self._made[node])
 
 
-def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[str]) -> Iterator[Trace]:
+def _trace(walker: Walker, node: ast.AST, hot: Hot) -> Iterator[Trace]:
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module)
+    module = hot.functions[node]
     scope = walker.project.scope_of(node, module)
     words = _words(walker, node, scope)
     if words or walker.cut:
@@ -110,10 +104,9 @@ def _trace(walker: Walker, node: ast.AST, module: Module, possible: frozenset[st
         name = walker.project.qualified(node, scope) if not isinstance(node, ast.Module) else module.name
         kept = () if walker.cut else words
         others = {*(owner.methods.values() if owner else ())} - {node} - walker.walked
-        beside = frozenset().union(*map(walker.hot.possible, others))
-        whose = owner.name if owner else None
-        known = (walker.cut, possible, walker.calls, walker.anywhere)
-        yield Trace(module.path, line, last, name, whose, kept, *known, beside=beside)
+        beside = frozenset().union(*map(hot.possible, others))
+        known = (walker.cut, hot.possible(node), walker.calls, walker.anywhere)
+        yield Trace(module.path, line, last, name, kept, *known, beside=beside)
 
 
 def _words(walker: Walker, node: Function | ast.Module, scope: Scope) -> tuple[tuple[Event, ...], ...]:

@@ -76,11 +76,6 @@ def _attributes(instance: str | None, target: ast.expr, value: ast.expr | None) 
                 yield inner.attr, Binding("item", value, index=index) if value is not None else Binding("opaque")
 
 
-def sets(info: ClassInfo, name: str) -> bool:
-    """Return whether a method other than the constructor sets an attribute of its instance."""
-    return any(name in stored_in(method) for key, method in info.methods.items() if key not in CONSTRUCTORS)
-
-
 def stored_in(function: ast.AST) -> frozenset[str]:
     """Return the attributes that code sets."""
     return kept(function, _stored)
@@ -95,37 +90,24 @@ class Lineage:
 
     def __init__(self, project: "Project") -> None:
         self._project = project
-        self._ancestors: dict[ClassInfo, tuple[ClassInfo, ...]] = {}
-        self._family: dict[ClassInfo, list[ClassInfo]] = {}
+        self._orders: dict[ClassInfo, list[ClassInfo]] = {}
         self._settings: dict[tuple[ast.AST, str], frozenset[str]] = {}
 
-    def method(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> tuple[Function, Module, ClassInfo] | None:
-        """Return a method, bases followed."""
-        if owner.twice:
-            return None
-        if name in owner.methods:
-            return owner.methods[name], owner.scope.module, owner
-        for base in owner.bases if hops else ():
-            found = self._project.classes.get(base or "")
-            inherited = self.method(found, name, hops - 1) if found else None
-            if inherited:
-                return inherited
-        return None
-
-    def ancestors_of(self, info: ClassInfo) -> tuple[ClassInfo, ...]:
-        """Return the program's classes that a class extends."""
-        if info not in self._ancestors:
-            self._ancestors[info] = tuple(self._above(info, MAX_HOPS))
-        return self._ancestors[info]
+    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
+        """Return a class and the program's classes that it extends, in the order in which members are looked up."""
+        if info not in self._orders:
+            found = [info, *self._above(info, MAX_HOPS)]
+            self._orders[info] = [each for at, each in enumerate(found) if each not in found[at + 1 :]]
+        return [] if info.twice else [each for each in self._orders[info] if not each.twice]
 
     def _above(self, info: ClassInfo, hops: int) -> list[ClassInfo]:
         bases = [self._project.classes[base] for base in info.bases if base in self._project.classes] if hops else []
         return [*bases, *(further for base in bases for further in self._above(base, hops - 1))]
 
-    def order_of(self, info: ClassInfo) -> list[ClassInfo]:
-        """Return a class and the program's classes that it extends, in the order in which methods are looked up."""
-        found = [info, *self.ancestors_of(info)]
-        return [each for at, each in enumerate(found) if each not in found[at + 1 :]]
+    def method(self, owner: ClassInfo, name: str) -> tuple[Function, Module, ClassInfo] | None:
+        """Return a method, bases followed."""
+        found = next((info for info in self.order_of(owner) if name in info.methods), None)
+        return (found.methods[name], found.scope.module, found) if found is not None else None
 
     def above(self, owner: ClassInfo, around: ClassInfo, name: str) -> ClassInfo | None:
         """Return the class whose method `super()` means in a method of one class, where the object is of another."""
@@ -133,18 +115,9 @@ class Lineage:
         after = order[order.index(around) + 1 :] if around in order else []
         return next((info for info in after if name in info.methods), None)
 
-    def attribute(self, owner: ClassInfo, name: str, hops: int = MAX_HOPS) -> list[tuple[Binding, Scope]]:
+    def attribute(self, owner: ClassInfo, name: str) -> list[tuple[Binding, Scope]]:
         """Return what an attribute is bound to, bases followed; nothing where that is not known."""
-        if owner.twice:
-            return []
-        if name in owner.attributes:
-            return owner.attributes[name]
-        for base in owner.bases if hops else ():
-            found = self._project.classes.get(base or "")
-            inherited = self.attribute(found, name, hops - 1) if found else []
-            if inherited:
-                return inherited
-        return []
+        return next((info.attributes[name] for info in self.order_of(owner) if name in info.attributes), [])
 
     @cached_property
     def extending(self) -> dict[str, list[ClassInfo]]:
@@ -166,13 +139,15 @@ class Lineage:
                     todo.append(info.name)
                     yield info
 
-    def is_reset(self, owner: ClassInfo, name: str) -> bool:
-        """Return whether code other than the constructor sets an attribute of a class's instances."""
-        if name in self._set_outside:
-            return True
-        if owner not in self._family:
-            self._family[owner] = [*dict.fromkeys((owner, *self.ancestors_of(owner), *self.below(owner)))]
-        return any(sets(info, name) for info in self._family[owner])
+    def is_reset(self, name: str) -> bool:
+        """Return whether code other than a constructor sets an attribute of that name."""
+        return name in self._reset
+
+    @cached_property
+    def _reset(self) -> frozenset[str]:
+        methods = [m for info in list(self._project.classes.values()) for m in info.methods.items()]
+        own = (stored_in(method) for name, method in methods if name not in CONSTRUCTORS)
+        return frozenset().union(*own, *(module.stores for module in self._project.modules.values()))
 
     def attributes_set(self, function: ast.AST, owner: ClassInfo, depth: int = 3) -> frozenset[str]:
         """Return the attributes that a method sets on its instance, itself or in the methods that it calls."""
@@ -187,8 +162,3 @@ class Lineage:
                     found |= self.attributes_set(method[0], owner, depth - 1) if method else frozenset()
             self._settings[key] = frozenset(found)
         return self._settings[key]
-
-    @cached_property
-    def _set_outside(self) -> frozenset[str]:
-        """Return the attributes that code sets on something other than the instance of the method around it."""
-        return frozenset().union(*(module.stores for module in self._project.modules.values()))

@@ -202,7 +202,7 @@ class Project:
         self.find_module, self.canonical, self.starred = imports.find_module, imports.canonical, imports.starred
         self.lineage = lineage = Lineage(self)
         self.method, self.attribute, self.above = lineage.method, lineage.attribute, lineage.above
-        self.ancestors_of, self.order_of, self.below = lineage.ancestors_of, lineage.order_of, lineage.below
+        self.order_of, self.below = lineage.order_of, lineage.below
         self.is_reset, self.attributes_set = lineage.is_reset, lineage.attributes_set
         self.types = Types(self)
         self.flows = Flows(self)

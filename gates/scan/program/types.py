@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from gates.scan.program.project import Project
 
 MAX_DEPTH = 5
-SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "object"})  # annotations that fit anything
-MAX_BASES = 6
-PROTOCOL = "typing.Protocol"
+SAY_NOTHING = frozenset({"typing.Any", "typing_extensions.Any", "typing.Protocol", "object"})  # what may be anything
 _READ = "torch builtins str int float bool dict list tuple set object abc typing enum collections contextlib"
 READ = frozenset(_READ.split())  # all kinds are known
 _KINDS = {"dict": (ast.Dict, ast.DictComp), "list": (ast.List, ast.ListComp), "set": (ast.Set, ast.SetComp)}
@@ -67,32 +65,26 @@ class Types:
         info = self._project.classes.get(found or "")
         return None if info is not None and self._project.method(info, "__get__") is not None else found
 
-    def is_a(self, name: str | None, wanted: str, hops: int = MAX_BASES) -> bool | None:
+    def is_a(self, name: str | None, wanted: str) -> bool | None:
         """Return whether a class is or extends another; `None` where the name is not known."""
         if name is None or name in SAY_NOTHING:
             return None
-        if hops < MAX_BASES:
-            return self._extends(name, wanted, hops)
         key = (name, wanted)
         if key not in self._kinds:
-            self._kinds[key] = self._extends(name, wanted, hops)
+            self._kinds[key] = None  # a circle is not known
+            self._kinds[key] = self._extends(name, wanted)
         return self._kinds[key]
 
-    def _extends(self, name: str, wanted: str, hops: int) -> bool | None:
+    def _extends(self, name: str, wanted: str) -> bool | None:
         if is_kind(name, wanted):
             return True
         info = self._project.classes.get(name)
         if info is None:
             return False if name.partition(".")[0] in READ else None
-        if info.twice or hops == 0:
+        if info.twice:
             return None
-        found = [self.is_a(base, wanted, hops - 1) for base in info.bases]
-        return True if True in found else None if None in found or self._may_be(info, wanted) else False
-
-    def _may_be(self, info: "ClassInfo", wanted: str) -> bool:
-        """Return whether objects of a class may be of another beside: it is a protocol, or one of its heirs is both."""
-        heirs = self._project.lineage.extending.get(info.name, ())
-        return PROTOCOL in info.bases or any(is_kind(base or "", wanted) for heir in heirs for base in heir.bases)
+        found = [self.is_a(base, wanted) for base in info.bases]
+        return True if True in found else None if None in found else False
 
     def _of(self, node: ast.expr, scope: Scope) -> str | None:
         if isinstance(node, ast.Call):
