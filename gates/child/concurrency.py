@@ -36,6 +36,7 @@ FAILED = 3  # rounds that failed are enough
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
 Told = dict[str, object]
+Trace = Callable[[FrameType, str, object], Any]
 Results = list[tuple[int, str]]  # each as text, and whose it is
 
 
@@ -86,35 +87,28 @@ def repeated(job: Callable[[int], object], worker: int, enough_s: float) -> Iter
             return
 
 
-class Forcing:
-    """Pauses at random steps of the project's lines.
+def pausing(places: Places, seed: int, chance: float, until: float, count: Counter[str]) -> Trace:
+    """Return what pauses at random steps of the project's lines, and counts both.
 
     What the interpreter promises to do in one step stays whole (`list.append`, `d[k] = v`); `x.n += 1` is several.
     """
+    draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
 
-    def __init__(self, places: Places, seed: int, chance: float, until: float) -> None:
-        self._places = places
-        self._draw = Random(seed).random  # noqa: S311  # one of our own: the project's must not notice
-        self._chance = chance
-        self.steps = 0
-        self.pauses = 0
-        self._until = until
+    def stepped(_frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
+        if event == "opcode":
+            count["steps"] += 1
+            if draw() < chance:
+                count["pauses"] += 1
+                time.sleep(PAUSE_S)
+        return stepped
 
-    def entered(self, frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401  # as `sys.settrace` has it
-        """Look at each step of the project's code."""
-        if self._places.shown(frame.f_code.co_filename) is None or time.monotonic() > self._until:
+    def entered(frame: FrameType, _event: str, _arg: object) -> Any:  # noqa: ANN401
+        if places.shown(frame.f_code.co_filename) is None or time.monotonic() > until:
             return None
         frame.f_trace_opcodes = True
-        return self._stepped
+        return stepped
 
-    def _stepped(self, _frame: FrameType, event: str, _arg: object) -> Any:  # noqa: ANN401
-        if event != "opcode":
-            return self._stepped
-        self.steps += 1
-        if self._draw() < self._chance:
-            self.pauses += 1
-            time.sleep(PAUSE_S)
-        return self._stepped
+    return entered
 
 
 class _Worker:
@@ -181,19 +175,22 @@ class AtOnce:
         seen, began, budget_s = self._seen, time.monotonic(), self._asked["budget_s"]
         while seen["met"] < self._asked["rounds"] and seen["failed"] < FAILED:
             self._round()
+            self._note()
             if time.monotonic() > began + OWN_SHARE * budget_s:
                 break
         chance = 0.02
         for number in range(FORCED):
-            forcing = Forcing(self._places, number, chance, began + budget_s)
-            self._round(forcing)
-            chance = min(OFTEN, max(1e-5, PAUSES / max(1, forcing.steps)))  # about as many pauses as it can bear
+            count: Counter[str] = Counter()
+            self._round(pausing(self._places, number, chance, began + budget_s, count))
+            seen["pauses"] += count["pauses"]
+            self._note()
+            chance = min(OFTEN, max(1e-5, PAUSES / max(1, count["steps"])))  # about as many pauses as it can bear
             late = time.monotonic() > began + budget_s
             if seen["failed_forced"] >= FAILED - 1 or late or (seen["failed"] and number):
                 break
 
-    def _round(self, forcing: Forcing | None = None) -> None:
-        """Run one round and tell of it; where a thread does not come to its end, it cannot be followed by another."""
+    def _round(self, forcing: Trace | None = None) -> None:
+        """Run one round; where a thread does not come to its end, it cannot be followed by another."""
         (job, results), here = self._begun(), list[int]()
 
         def run(worker: _Worker) -> None:
@@ -202,7 +199,7 @@ class AtOnce:
                 pass
             worker.start = time.monotonic()
             if forcing:
-                sys.settrace(forcing.entered)
+                sys.settrace(forcing)
             try:
                 worker.returned.extend(repeated(job, worker.number, 0.0 if forcing else self._enough_s))
             except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
@@ -220,8 +217,7 @@ class AtOnce:
         self._seen["failed_forced" if forcing else "failed"] += bool(differed)
         self._differed += [{"forced": forcing is not None, **each} for each in differed]
         overlaps = min(worker.end for worker in lot) > max(worker.start for worker in lot)
-        self._seen.update({"pauses": forcing.pauses} if forcing else {"met": overlaps})
-        self._note()
+        self._seen["met"] += overlaps and not forcing
 
     def _note(self, **facts: object) -> None:
         self._tell("seen", **self._seen, **facts, differed=self._differed[:KEPT])

@@ -89,15 +89,13 @@ class _Writer:
             if math.prod(shape) > MOST:
                 raise TooMuch(f"it has {math.prod(shape)} parts, more than {MOST}")
             return {FORM: "array", "dtype": dtype, "items": self.written(value.tolist(), depth)}
-        names = _fields(value)
-        if isinstance(value, Sequence | ValuesView) and names is None:
-            return [self.written(item, depth) for item in value]
-        if isinstance(value, AbstractSet) and names is None:
-            return {FORM: "set", "items": sorted((self.written(item, depth) for item in value), key=repr)}
-        if names is None:
-            names = _attributes(value)
-        if names is None:
-            return _as_text(value, repr_of(value))
+        if (names := _fields(value)) is None:
+            if isinstance(value, Sequence | ValuesView):
+                return [self.written(item, depth) for item in value]
+            if isinstance(value, AbstractSet):
+                return {FORM: "set", "items": sorted((self.written(item, depth) for item in value), key=repr)}
+            if (names := _attributes(value)) is None:
+                return _as_text(value, repr_of(value))
         items = [[name, self.written(getattr(value, name), depth)] for name in names]
         return {FORM: "dict", "items": items, "type": _name(value), "tuple": isinstance(value, tuple)}
 

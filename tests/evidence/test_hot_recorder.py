@@ -123,8 +123,7 @@ def test_what_cuda_calls_synchronising_is_counted_once(monkeypatch: pytest.Monke
         warnings.warn("another one", stacklevel=1)
     ((read, count),) = reads.taken().items()
     assert (modes, read.call, count) == (["warn"], "wait", 2)
-    assert read.location is not None
-    assert read.location[0] == "tests/evidence/test_hot_recorder.py"
+    assert read.location and read.location[0] == "tests/evidence/test_hot_recorder.py"
     assert [str(other.message) for other in others] == ["another one"]
 
 

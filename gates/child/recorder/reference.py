@@ -57,11 +57,10 @@ class Reference:
             return
         if len(self._calls) >= CALLS:
             self._why_not = f"more than {CALLS} calls of modules in one step"
-            return
-        if sum(param.numel() for param in module.parameters()) > MOST_PARAMETERS:
+        elif sum(param.numel() for param in module.parameters()) > MOST_PARAMETERS:
             self._why_not = f"a module of more than {MOST_PARAMETERS} parameters"
-            return
-        self._next = Kept(module, torch.get_rng_state())
+        else:
+            self._next = Kept(module, torch.get_rng_state())
 
     def after_call(
         self, module: nn.Module, args: tuple[object, ...], kwargs: dict[str, object], output: object

@@ -146,21 +146,12 @@ def judged(session: pytest.Session) -> list[dict[str, object]]:
 
 
 def _judge(session: pytest.Session, tests: ModuleType, name: str) -> dict[str, object]:
-    told: dict[str, object] = {"id": name, "called": "", "raised": "", "unable": "", "ended": False}
-
-    def test() -> None:
-        __tracebackhide__ = True
-        try:
-            getattr(tests, name)()
-        except BaseException as error:
-            told["raised"] = type(error).__name__
-            raise
-        told["ended"] = True
-
+    told: dict[str, object] = {"id": name, "called": "", "error": "", "outcome": "", "unable": ""}
+    test = _noting(getattr(tests, name), told, called="yes")
     try:
         for report in runtestprotocol(_item(session, tests, name, test), log=False):
             if report.when == "call":
-                told["called"] = report.outcome
+                told["outcome"] = report.outcome
             elif not report.passed:
                 told["unable"] = f"its {report.when} {report.outcome}"
     except Exception as error:  # noqa: BLE001  # whatever the project's hooks make of a test that is not theirs
@@ -168,7 +159,7 @@ def _judge(session: pytest.Session, tests: ModuleType, name: str) -> dict[str, o
     return told
 
 
-def _item(session: pytest.Session, tests: ModuleType, name: str, test: Callable[[], None]) -> pytest.Item:
+def _item(session: pytest.Session, tests: ModuleType, name: str, test: Callable[..., object]) -> pytest.Item:
     module = pytest.Module.from_parent(session, path=session.items[0].path)
     setattr(module, "_obj", tests)  # noqa: B010  # no public way to give a module node its module
     test.__name__ = f"gates_canary_{name}"

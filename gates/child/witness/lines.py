@@ -37,7 +37,7 @@ class Lines:
     """The lines noted so far, and what could not be."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Any] = json.loads(os.environ["GATES_COVERAGE"])
+        self.asked: dict[str, Any] = json.loads(os.environ.get("GATES_COVERAGE", '{"folder": ""}'))
         worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         self.suffix = f".{worker}" if worker else ""
         self.folder: Path | None = Path(self.asked["folder"])

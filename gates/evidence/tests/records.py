@@ -264,7 +264,8 @@ def rigged(told: Told) -> tuple[str, ...]:
 
 
 def _contradiction(said: Event) -> str:
-    name, called, raised, ended = said["id"], said["called"], said["raised"], said["ended"]
+    name, called, raised = said["id"], said["outcome"], said["error"]
+    ended = bool(said["called"]) and not raised
     test = f"a test of ours that {WHAT[name]}"
     if not ended and not raised:  # nobody called it
         return f"{test} was never run, and the harness called it {called}" if called == "passed" else ""
