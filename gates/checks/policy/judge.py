@@ -179,12 +179,14 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         subject = f"{subject} #{times[subject]}" if times[subject] > 1 else subject
-        fix = "Put it back, or have a reviewer agree to it."
+        about = ABOUT.but(subject=subject, location=move.location, expected=move.before, actual=move.after)
         if stops(move, seen):
             allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
-            fix = f"Put it back; where it is meant, {allow}."
-        about = _weighed(move, seen).but(subject=subject, location=move.location)
-        yield about.failed(str(move), fix, expected=move.before, actual=move.after)
+            about = about.but(severity=Severity.HIGH, level=Level.MUST)
+            yield about.failed(str(move), f"Put it back; where it is meant, {allow}.")
+        else:
+            severity = Severity.LOW if move.part is Part.CHANGED else Severity.MEDIUM
+            yield about.failed(str(move), "Put it back, or have a reviewer agree to it.", severity=severity)
     for what in seen.unread:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
@@ -212,12 +214,6 @@ def stops(move: Move, seen: Goalposts) -> bool:
     if seen.policy:  # tests and their settings are those of the work tree all the same
         return seen.mode is Mode.ALL and move.part in OF_THE_CODE
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
-
-
-def _weighed(move: Move, seen: Goalposts) -> About:
-    if stops(move, seen):
-        return ABOUT.but(severity=Severity.HIGH, level=Level.MUST)
-    return ABOUT.but(severity=Severity.LOW if move.part is Part.CHANGED else Severity.MEDIUM)
 
 
 def _base(seen: Goalposts) -> str:
