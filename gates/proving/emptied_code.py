@@ -83,11 +83,6 @@ class EmptiedCode(Derived):
     symbols: tuple[EmptiedSymbol, ...]
     tests: tuple[AskedTest, ...] = ()
 
-    def promised(self, criterion: str, symbol: str | None) -> EmptiedSymbol | None:
-        """Return what came of the promise that a criterion is traced to, or nothing where it is none."""
-        own = (one for one in self.symbols if one.promise and (one.criterion, one.symbol) == (criterion, symbol))
-        return next(own, None)
-
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Empty each symbol that passed tests run, in a copy, and let them run again."""
