@@ -64,10 +64,10 @@ class State:
     git: str
     around: str
 
-    @property
-    def digest(self) -> str:
-        """Return one digest of it all."""
-        return _digest([self.around, self.git, *(f"{path} {told}" for path, told in self.files.items())])
+    def name(self, installed: str) -> str:
+        """Return what the evidence of the state is kept under."""
+        whole = _digest([self.around, self.git, *(f"{path} {told}" for path, told in self.files.items())])
+        return f"{whole}-{installed}"
 
 
 def state_of(task: Task, context: Context, selection: Selection, reports: Path) -> State:
@@ -111,7 +111,7 @@ def takes(environ: Mapping[str, str]) -> bool:
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
     kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
-    name = name_of(state, installed)
+    name = state.name(installed)
     found: list[tuple[bool, float, Path]] = []
     for path in (root / STORE).glob(f"*-{installed}"):
         with suppress(OSError):  # another run may take it away
@@ -134,11 +134,6 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
                     os.utime(folder)
                 return earlier
     return None
-
-
-def name_of(state: State, installed: str) -> str:
-    """Return what the evidence of a state is kept under."""
-    return f"{state.digest}-{installed}"
 
 
 def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet, raw: Path, report: Report) -> None:

@@ -165,6 +165,8 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
     """Trace a criterion to code: the symbol must exist, do something, and use what it is bound to use."""
     about = about_criterion(criterion, "BL001", f"code:{criterion.id}", location=task.place(criterion))
     tree, emptied = evidence.get(SourceTree), evidence.get(EmptiedCode)
+    tried = emptied.symbols if emptied else ()
+    promised = {(one.criterion, one.symbol): one for one in tried if one.promise}
     if not criterion.code:
         message = f"{criterion.id} names no code, so nothing shows where it is implemented."
         yield about.unknown(
@@ -182,8 +184,7 @@ def judge_code(task: Task, criterion: Criterion, evidence: EvidenceSet) -> Itera
         elif binding.pattern:
             yield from _by_pattern(own, binding, tree.pattern(binding))
         else:
-            kept = emptied.promised(criterion.id, binding.symbol or "") if emptied else None
-            yield from _by_symbol(own, binding, tree.symbol(binding), kept)
+            yield from _by_symbol(own, binding, tree.symbol(binding), promised.get((criterion.id, binding.name)))
         yield from _watchful(own, task, criterion, binding, tree)
 
 

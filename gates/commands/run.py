@@ -153,7 +153,7 @@ def _judged(
             with asked_once():  # anew: whether it changed meanwhile
                 after = kept.state_of(task, context, selection, reports)
             if after == state:
-                name = kept.name_of(state, installed.result())
+                name = state.name(installed.result())
                 kept.keep(task, root, name, state, evidence, folder, report)
     return report
 

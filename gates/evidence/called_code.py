@@ -26,7 +26,7 @@ from gates.proving.bench import Bench, benched
 from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
 from gates.proving.source import Text
 from gates.task.measurement import Arm
-from gates.task.task import Criterion, EntryPoint, Measure, Task
+from gates.task.task import Criterion, Measure, Task
 from gates.task.types import Command
 
 Functions = dict[Text, list[Function]]
@@ -147,11 +147,6 @@ class CalledCode(Derived):
     """The commands of measurements and entry points that stand for criteria which are traced to code."""
 
     calls: tuple[CommandCall, ...]
-
-    def idle_entries(self, task: Task, criterion: Criterion) -> list[EntryPoint]:
-        """Return the entry points of a criterion that were seen to do without its code."""
-        idle = {call.command for call in self.calls if call.criterion == criterion.id and call.misses}
-        return [entry for entry in task.entry_points if entry.run in idle]
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:

@@ -18,7 +18,7 @@ from gates.errors import EvidenceUnavailable
 from gates.project.files import files_of, is_under
 
 TIMEOUT_S = 300
-ASKED_ONCE = frozenset({"rev-parse", "for-each-ref", "merge-base", "config", "remote"})
+ASKED_ONCE = frozenset({"rev-parse", "for-each-ref", "merge-base", "remote"})
 MAX_BLOB_BYTES = 4 * 1024 * 1024
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 FILE_MODES = {b"100644", b"100755", b"100664"}

@@ -83,11 +83,6 @@ class EmptiedCode(Derived):
     symbols: tuple[EmptiedSymbol, ...]
     tests: tuple[AskedTest, ...] = ()
 
-    def promised(self, criterion: str, symbol: str | None) -> EmptiedSymbol | None:
-        """Return what came of the promise that a criterion is traced to, or nothing where it is none."""
-        own = (one for one in self.symbols if one.promise and (one.criterion, one.symbol) == (criterion, symbol))
-        return next(own, None)
-
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
         """Empty each symbol that passed tests run, in a copy, and let them run again."""
@@ -152,8 +147,9 @@ class _Trial:
         unstable = {test.id for test, _ in run.unstable}
         for criterion in self._task.criteria:
             own = [t.id for t in tests_of(self._task, criterion, run) if t.passed and t.id not in unstable]
-            idle_entries = called.idle_entries(self._task, criterion) if called else ()
-            beside = stands_beside(self._task, criterion, idle_entries)
+            calls = called.calls if called else ()
+            idle = {call.command for call in calls if call.criterion == criterion.id and call.misses}
+            beside = stands_beside(self._task, criterion, [e for e in self._task.entry_points if e.run in idle])
             for binding in criterion.code if own else ():
                 trace = tree.symbol(binding) if binding.symbol else None
                 promise = trace.promise if trace else None

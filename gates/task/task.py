@@ -283,7 +283,11 @@ def smoked(task: Task) -> Task:
 
     Measurements stay as they are written, too: how they are cut short is no part of what an attempt is known by.
     """
-    parts = {key: tuple(part.smoked() for part in task.parts(key)) for key in Task.part_keys()}
+
+    def less(part: Part) -> Part:
+        return part.model_copy(update={name: min(getattr(part, name), least) for name, least in part.least.items()})
+
+    parts = {key: tuple(map(less, task.parts(key))) for key in Task.part_keys()}
     return task.model_copy(update={"smoke": True, **parts})
 
 

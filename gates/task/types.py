@@ -71,10 +71,6 @@ class Part(Located):
 
     criteria: tuple[Name, ...] = ()
 
-    def smoked(self) -> Self:
-        """Return the same with as little work as can decide, for a smoke run."""
-        return self.model_copy(update={name: min(getattr(self, name), least) for name, least in self.least.items()})
-
 
 class OneCall(Part):
     """A callable of the project, and what it is called with."""

@@ -31,6 +31,7 @@ RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\
 FRAME = re.compile(r'\s+File "(.+)", line (\d+)')
 JOURNAL = "witness.jsonl"
 MOST_DISTURBED = 20
+PLANNED = ("location", "criteria", "near")  # of a test, whenever it ended
 STACK = 6000  # characters of the last stack that are kept
 
 
@@ -220,14 +221,16 @@ class PytestRun(Derived):
         unplanned = Written(told, context, task).unplanned() if ended.exit_code in {0, 1, 5} else ()
         taken = took.tests if took else {}
         tests = tuple(records.tests(told, context))
-        ran = tuple(test for test in tests if test.id not in taken)
+        old = [(test, taken[test.id]) for test in tests if test.id in taken]
+        held = {one.id: was.model_copy(update={name: getattr(one, name) for name in PLANNED}) for one, was in old}
+        ran = tuple(test for test in tests if test.id not in held)
         forged = (f"{foreign} lines of the witness's journal are not its own",) if foreign else ()
         return cls(
             how="python -m pytest with a witness plugin, pytest-json-report and JUnit XML",
             commands=(ended.as_command("test suite", _shown(ended, folder, context)),),
             process=ended,
-            tests=tuple(taken[test.id].now(test) if test.id in taken else test for test in tests),
-            taken=tuple(test.id for test in tests if test.id in taken),
+            tests=tuple(held.get(test.id, test) for test in tests),
+            taken=tuple(held),
             taken_at=took.at if took else "",
             left_out=(*records.left_out(told, context), *unplanned),
             collect_errors=tuple(

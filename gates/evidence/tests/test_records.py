@@ -55,11 +55,6 @@ class TestRecord(Model):
     subtests_left_out: int = 0
     reruns: int = 0
 
-    def now(self, planned: "TestRecord") -> "TestRecord":
-        """Return the record of a test that ended before, as it is planned now."""
-        told = {name: getattr(planned, name) for name in ("location", "criteria", "near")}
-        return self.model_copy(update=told)
-
     @property
     def function(self) -> str:
         """Return the node id without the parameters: all cases of a test share it."""
