@@ -114,19 +114,12 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
-class Excerpt(Model):
-    """Some lines of a file of the project around a place that a finding names."""
-
-    location: Location
-    text: str
-
-
 class Report(Model):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
     `taken` says how much of the evidence is of an earlier run, where that is so; `since` what is another than in that
-    before.
+    before; `excerpts` are the lines around the places that findings name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
@@ -146,7 +139,7 @@ class Report(Model):
     criteria: tuple[CriterionReport, ...]
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
-    excerpts: tuple[Excerpt, ...] = ()
+    excerpts: dict[str, str] = Field(default={})
     since: str = ""
 
     @property
@@ -217,13 +210,12 @@ EXCERPTS = 20
 MOST_BYTES = 1024 * 1024
 
 
-def excerpts(findings: Iterable[Finding], root: Path) -> tuple[Excerpt, ...]:
-    """Return five lines of code around each place at which something failed, each place once."""
-    places = dict.fromkeys(
-        f.location for f in findings if f.outcome is Outcome.FAILED and f.location and f.location.path.endswith(".py")
-    )
-    texts = [(place, _around(place, root)) for place in list(places)[:EXCERPTS]]
-    return tuple(Excerpt(location=place, text=text) for place, text in texts if text)
+def excerpts(findings: Iterable[Finding], root: Path) -> dict[str, str]:
+    """Return five lines of code around each place at which something failed, by that place."""
+    failed = [f.location for f in findings if f.outcome is Outcome.FAILED and f.location]
+    places = {str(place): place for place in failed if place.path.endswith(".py")}
+    texts = {shown: _around(place, root) for shown, place in [*places.items()][:EXCERPTS]}
+    return {shown: text for shown, text in texts.items() if text}
 
 
 def _around(place: Location, root: Path) -> str:
