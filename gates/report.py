@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from gates.model import (
     SEVERITIES,
+    WORST_FIRST,
     CommandRecord,
     Decision,
     FileDigest,
@@ -183,13 +184,12 @@ def reason(finding: Finding) -> str:
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
-    outcomes = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
     levels = tuple(Level)
     return sorted(
         findings,
         key=lambda f: (
             not (f.blocks or f.leaves_open),
-            outcomes.index(f.outcome),
+            WORST_FIRST.index(f.outcome),
             levels.index(f.level),
             SEVERITIES.index(f.severity),
             f.rule,
