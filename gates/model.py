@@ -68,6 +68,7 @@ class Status(StrEnum):
 
 
 SEVERITIES = tuple(Severity)
+WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
 SEVERITY = {  # of a finding that does not say how much it matters; all others are for information
     Outcome.FAILED: {Level.MUST: Severity.CRITICAL, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
     Outcome.UNKNOWN: {Level.MUST: Severity.HIGH, Level.SHOULD: Severity.MEDIUM, Level.ADVISORY: Severity.LOW},
@@ -285,7 +286,4 @@ class CommandRecord(Model):
 
 def worst(outcomes: set[Outcome]) -> Outcome:
     """Return the outcome that speaks for a group: failed, then unknown, then passed, then not applicable."""
-    for outcome in (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED):
-        if outcome in outcomes:
-            return outcome
-    return Outcome.NOT_APPLICABLE if outcomes else Outcome.UNKNOWN
+    return min(outcomes, key=WORST_FIRST.index, default=Outcome.UNKNOWN)

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from gates.model import (
     SEVERITIES,
+    WORST_FIRST,
     CommandRecord,
     Decision,
     FileDigest,
@@ -114,19 +115,12 @@ class CriterionReport(Model):
     measures: tuple[Trace, ...] = ()
 
 
-class Excerpt(Model):
-    """Some lines of a file of the project around a place that a finding names."""
-
-    location: Location
-    text: str
-
-
 class Report(Model):
     """All of one run in one value; every format is a rendering of it.
 
     `findings` are those of the run as a whole, `partial` is what alone was asked for (`--only`, `--gate`), if not all.
     `taken` says how much of the evidence is of an earlier run, where that is so; `since` what is another than in that
-    before.
+    before; `excerpts` are the lines around the places that findings name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="gates result")
@@ -146,7 +140,7 @@ class Report(Model):
     criteria: tuple[CriterionReport, ...]
     commands: tuple[CommandRecord, ...] = ()
     evidence: tuple[FileDigest, ...] = ()
-    excerpts: tuple[Excerpt, ...] = ()
+    excerpts: dict[str, str] = Field(default={})
     since: str = ""
 
     @property
@@ -190,13 +184,12 @@ def reason(finding: Finding) -> str:
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings worst first, what decides before all; the order in which they came in does not matter."""
-    outcomes = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.PASSED, Outcome.NOT_APPLICABLE)
     levels = tuple(Level)
     return sorted(
         findings,
         key=lambda f: (
             not (f.blocks or f.leaves_open),
-            outcomes.index(f.outcome),
+            WORST_FIRST.index(f.outcome),
             levels.index(f.level),
             SEVERITIES.index(f.severity),
             f.rule,
@@ -217,13 +210,12 @@ EXCERPTS = 20
 MOST_BYTES = 1024 * 1024
 
 
-def excerpts(findings: Iterable[Finding], root: Path) -> tuple[Excerpt, ...]:
-    """Return five lines of code around each place at which something failed, each place once."""
-    places = dict.fromkeys(
-        f.location for f in findings if f.outcome is Outcome.FAILED and f.location and f.location.path.endswith(".py")
-    )
-    texts = [(place, _around(place, root)) for place in list(places)[:EXCERPTS]]
-    return tuple(Excerpt(location=place, text=text) for place, text in texts if text)
+def excerpts(findings: Iterable[Finding], root: Path) -> dict[str, str]:
+    """Return five lines of code around each place at which something failed, by that place."""
+    failed = [f.location for f in findings if f.outcome is Outcome.FAILED and f.location]
+    places = {str(place): place for place in failed if place.path.endswith(".py")}
+    texts = {shown: _around(place, root) for shown, place in [*places.items()][:EXCERPTS]}
+    return {shown: text for shown, text in texts.items() if text}
 
 
 def _around(place: Location, root: Path) -> str:

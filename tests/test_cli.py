@@ -247,7 +247,7 @@ EXPLAINED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "code rule": (("amp-step-order",), ("amp-step-order (critical)", "good:", "bad:", "fix:")),
     "task": (("T1",), ("verdict of ", "PASS", "AC1 PASS: Double a number", "  code  ", "  test  ",
                        "  measure  ", "tests/test_core.py::test_double")),
-    "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "status: PASS",
+    "criterion": (("T1", "AC1"), ("T1 AC1 (must): Double a number", "asked for in tasks/T1.yaml:9", "AC1 PASS: ",
                                    "tests/test_core.py::test_double", "evidence: evidence/pytest/run.stdout.txt")),
     "rule of a task": (("T1", "PF001"), ("PF001: A target", "ratio old/new", "2 [2, 2] from",
                                          "evidence: evidence/measurements/bench-any.json")),

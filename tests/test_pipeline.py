@@ -179,6 +179,7 @@ def test_stage_after_one_that_blocks_is_not_run_unless_asked_and_its_waivers_hol
         "performance": (False, "INCONCLUSIVE"),
     }
     assert not (project / "reports/T1/evidence/measurements").exists()
+    assert ">    5     assert double(2) == 5\n" in (project / "reports/T1/execution.md").read_text(encoding="utf-8")
     soon = (datetime.now(UTC).date() + timedelta(days=30)).isoformat()
     waiver = f"waivers:\n  - {{criterion: AC2, reason: r, owner: o, expires: {soon}}}\n"
     (project / "tasks/T1.yaml").write_text(TASK_FILE + waiver, encoding="utf-8")

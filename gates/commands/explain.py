@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gates import pipeline, store
@@ -50,31 +50,27 @@ def _of_task(
     task: Task, name: str | None, report: Report | None, folder: Path, known: dict[str, RuleText]
 ) -> Iterator[str]:
     """Explain a task, or of it the criterion or the rule of a name."""
-    if name in known:
-        yield from (*_rule(known[name]), "", *_findings(report, lambda f: f.rule == name, known))
-        return
-    if name is not None:
-        asked = task.criterion(name)
+    asked = task.criterion(name) if name is not None and name not in known else None
+    if asked:
         yield f"{task.id} {asked.id} ({asked.level.value}): {asked.text}"
         yield f"  asked for in {task.place(asked)}"
-    judged = [criterion for criterion in report.criteria if name in {None, criterion.id}] if report else []
-    if report is None or (name and not judged):
-        yield f"{f'{task.id} {task.title}: ' if name is None else '  '}never judged; run `gates run {task.id}`"
+    elif name:
+        yield from _rule(known[name])
+    judged = [one for one in report.criteria if asked is None or one.id == asked.id] if report else []
+    if report is None or not judged:
+        yield f"{task.id} {task.title}: never judged; run `gates run {task.id}`"
         return
     stale = "" if report.task.digest == task.digest else " (the task file has changed since)"
     yield f"verdict of {report.started_at}, {report.revision.commit or 'no commit'}: {report.headline}{stale}"
-    yield f"reports and evidence: {folder}"
-    yield ""
-    if name is not None:
-        yield from (f"status: {judged[0].status.value}", *_standing(judged[0]), "")
-        yield from _findings(report, lambda f: f.criterion == name, known)
-        return
-    stopping = [*_findings(report, lambda f: f.blocks or f.leaves_open, known)]
-    yield from stopping
-    for criterion in [] if stopping else judged:
+    yield from (f"reports and evidence: {folder}", "")
+    every = report.every_finding
+    of_it = [f for f in every if (name in {f.criterion, f.rule} if name else f.blocks or f.leaves_open)]
+    found = [*_findings(of_it, known)]
+    for criterion in judged if asked or not (name or found) else []:
         yield f"{criterion.id} {criterion.status.value}: {criterion.text}"
-        yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[:LISTED])
+        yield from (f"  {'though':<12} {reason}" for reason in criterion.reasons[: 0 if asked else LISTED])
         yield from _standing(criterion)
+    yield from ("", *found) if asked else found
 
 
 def _standing(criterion: CriterionReport) -> Iterator[str]:
@@ -92,10 +88,10 @@ def _standing(criterion: CriterionReport) -> Iterator[str]:
             yield f"  {title:<12} ... and {len(found) - LISTED} more"
 
 
-def _findings(report: Report | None, chosen: Callable[[Finding], bool], known: dict[str, RuleText]) -> Iterator[str]:
-    """Yield the findings that fit, each with its rule and the raw file that it rests on; advice is given once."""
+def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[str]:
+    """Yield findings, each with its rule and the raw file that it rests on; advice is given once."""
     given = set[tuple[str, str]]()
-    for finding in ranked(filter(chosen, report.every_finding if report else ())):
+    for finding in ranked(found):
         raw = f"evidence/{finding.evidence}" if finding.evidence else ""
         if finding.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
             yield f"{finding.outcome.words:<8} {finding.rule} {finding.message}{f' (evidence: {raw})' if raw else ''}"

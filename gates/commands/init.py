@@ -84,13 +84,12 @@ def perform(
     rules = ["amp"] if "torch" in imported else []
     text = _written(task, title, implementation, tests, rules, proposed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}")
+    path.write_text(text, encoding="utf-8")
     try:
-        draft.write_text(text, encoding="utf-8")
-        loading.load(draft, root)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+        loading.load(path, root)
+    except UsageError:
+        path.unlink()
+        raise
     return [*_summary(shown, proposed), f"next: gates trace {task}, then gates run {task}"]
 
 

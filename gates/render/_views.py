@@ -242,9 +242,9 @@ def evidence_for(report: Report, criterion: CriterionReport) -> str:
     """Return what a criterion rests on with its numbers, or the first reason why it is not verified."""
     if criterion.status is not Status.PASS and criterion.reasons:
         more = f" (and {len(criterion.reasons) - 1} more)" if len(criterion.reasons) > 1 else ""
-        about = (f for f in ranked(report.every_finding) if f.criterion == criterion.id and not f.waived)
-        said = {reason(finding): finding.message for finding in about}  # without the rule and the place
-        return f"{said.get(criterion.reasons[0], criterion.reasons[0])}{more}"
+        about = (f for f in report.every_finding if f.criterion == criterion.id and not f.waived)
+        said = next((f.message for f in about if reason(f) == criterion.reasons[0]), criterion.reasons[0])
+        return f"{said}{more}"
     measured = [f"{trace.name}: {trace.detail}" for trace in criterion.measures if trace.outcome is Outcome.PASSED]
     shown = measured[:2] + ([counted(len(measured) - 2, "more measure")] if len(measured) > 2 else [])
     tests = [tallied(criterion.tests)] if criterion.tests else []
