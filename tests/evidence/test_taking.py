@@ -183,23 +183,26 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     folder = tmp_path_factory.mktemp("taking")
     root = written(folder / "project", FILES)
     seen = collected(root, folder / "raw")
-    run = seen.get(PytestRun)
-    assert run is not None
+    run = run_of(seen)
     assert run.complete, run.disagreements
     yield Project(root, folder / "raw", seen)
 
 
+def run_of(seen: EvidenceSet) -> PytestRun:
+    run = seen.get(PytestRun)
+    assert run is not None, seen.why_missing(PytestRun)
+    return run
+
+
 def ran(seen: EvidenceSet) -> set[str] | None:
     """Return the tests that ran where some were taken."""
-    run = seen.get(PytestRun)
-    assert run is not None
+    run = run_of(seen)
     names = {test.id.removeprefix("tests/") for test in run.tests if test.id not in run.taken}
     return names if run.taken else ALL
 
 
 def told(seen: EvidenceSet) -> object:
-    run, lines = seen.get(PytestRun), seen.get(ExecutedLines)
-    assert run is not None
+    run, lines = run_of(seen), seen.get(ExecutedLines)
     assert lines is not None
     records = [test.model_copy(update={"duration_s": 0, "message": ""}) for test in run.tests]
     places = [Location(path=path, line=line) for path, ran in lines.lines.items() for line in sorted(ran) if line]
@@ -245,8 +248,7 @@ def test_tests_that_ran_nothing_of_an_edit_are_taken_and_all_is_as_of_a_fresh_ru
 def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
     project: Project, path: str, old: str, new: str
 ) -> None:
-    run = project.seen.get(PytestRun)
-    assert run is not None
+    run = run_of(project.seen)
     with project.edited(path, old, new) as earlier:
         assert taking(earlier, run.tests, project.raw / "pytest" / FOLDER, a_context(project.root)) is None
     with project.edited("pkg/core.py", "return x + x", "return 2 * x") as earlier:
@@ -255,8 +257,7 @@ def test_after_an_edit_of_what_any_test_may_rest_on_none_is_taken(
 
 def test_where_a_test_fails_without_the_others_all_are_run(project: Project, tmp_path: Path) -> None:
     kept, _ = project.after("pkg/core.py", "return double(x)", "return double(x) + 1", tmp_path)
-    run = kept.get(PytestRun)
-    assert run is not None
+    run = run_of(kept)
     assert not run.taken
     assert run.count(TestOutcome.FAILED) == 2
 
@@ -272,8 +273,7 @@ def test_after_an_edit_of_what_was_imported_before_anything_was_traced_all_are_r
 def test_a_function_that_hides_what_it_wraps_ends_no_run(tmp_path: Path) -> None:
     hiding = CORE.replace("def lonely", "kept()\ndel kept.__wrapped__\n\n\ndef lonely")
     seen = collected(written(tmp_path / "project", {**FILES, "pkg/core.py": hiding}), tmp_path / "raw")
-    run = seen.get(PytestRun)
-    assert run is not None
+    run = run_of(seen)
     assert run.complete, run.disagreements
     assert seen.get(ExecutedLines) is not None
 

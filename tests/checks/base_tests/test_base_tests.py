@@ -63,11 +63,9 @@ def judged(
 ) -> tuple[list[Finding], BaseTests, Task]:
     root = written(tmp_path / "project", base)
     committed(root)
-    git(root, "branch", "-M", "main")
     git(root, "checkout", "-q", "-b", "change")
     written(root, change)
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "--allow-empty", "-m", "change")
+    committed(root, "change")
     asked = follow_moved(spec.load(root / "tasks/T1.yaml", root), root, "main")
     context = replace(a_context(root), policy="main")
     seen = evidence(a_run())

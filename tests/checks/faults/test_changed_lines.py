@@ -22,7 +22,6 @@ TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[])
 def judged(tmp_path: Path, tests: str) -> list[Finding]:
     root = written(tmp_path / "project", {**GOOD, "pkg/core.py": BEFORE, "tests/test_core.py": TESTS + tests})
     committed(root)
-    git(root, "branch", "-M", "main")
     git(root, "checkout", "-q", "-b", "change")
     written(root, {"pkg/core.py": AFTER})
     seen = collected(TASK, a_context(root), PytestRun, ExecutedLines, ChangedLines)
