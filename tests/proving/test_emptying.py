@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 from gates.child.trying import values
-from gates.child.trying.values import Listener, another
+from gates.child.trying.values import another, hearing
 from gates.model import Location
 from gates.proving.emptying import emptyings
 from gates.proving.source import Text
@@ -70,14 +69,12 @@ def test_another_value_is_of_the_kind_that_was_heard(
     def given() -> object:
         return value
 
-    listener = Listener({"f": (__file__, given.__code__.co_firstlineno)}, heard.__setitem__)
     before = sys.getprofile()
     try:
-        listener.listen()
+        sys.setprofile(hearing({"f": (__file__, given.__code__.co_firstlineno)}, heard.__setitem__))
         given()
     finally:
         sys.setprofile(before)
-        threading.setprofile(None)
     (tmp_path / "kinds.json").write_text(json.dumps(heard))
     monkeypatch.setenv(values.HEARD, str(tmp_path / "kinds.json"))
     assert tuple(another("f", turn) for turn in (0, 1)) == others
@@ -85,7 +82,7 @@ def test_another_value_is_of_the_kind_that_was_heard(
 
 def test_the_same_code_in_two_files_is_heard_in_both() -> None:
     heard: dict[str, str] = {}
-    listener = Listener({name: (f"/{name}.py", 1) for name in ("v1", "v2")}, heard.__setitem__)
+    listener = hearing({name: (f"/{name}.py", 1) for name in ("v1", "v2")}, heard.__setitem__)
     for name in ("v1", "v2"):
         scope: dict[str, Any] = {"_getframe": sys._getframe}
         exec(compile("frame = (lambda: _getframe())()", f"/{name}.py", "exec"), scope)

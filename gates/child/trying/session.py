@@ -21,7 +21,7 @@ from typing import Any, TextIO
 import pytest
 
 from .keeping import lines_in
-from .values import Listener
+from .values import hearing
 
 Told = dict[str, Any]
 PAGE = 4096
@@ -36,7 +36,7 @@ class Recorder:
     def __init__(self, told: dict[str, Any], events: TextIO) -> None:
         self._rank = {name: i for i, name in enumerate(told["tests"])}
         self._run = told.get("run")
-        self._listener = Listener(told.get("listen", {}), lambda key, kind: self.say("kind", key=key, kind=kind))
+        self._keys = told.get("listen", {})
         self._events = events
 
     def say(self, event: str, **facts: object) -> None:
@@ -58,7 +58,9 @@ class Recorder:
     def pytest_configure(self, config: pytest.Config) -> None:
         """Make the marker known that binds tests to criteria: a project may refuse what it does not know."""
         if self._run:
-            self._listener.listen()  # decorators are called while their users are imported
+            heard = hearing(self._keys, lambda key, kind: self.say("kind", key=key, kind=kind))
+            threading.setprofile(heard)  # from now on: decorators are called while their users are imported
+            sys.setprofile(heard)
         config.addinivalue_line("markers", "criterion(id): the acceptance criterion that this test verifies")
 
     @pytest.hookimpl(trylast=True)

@@ -2,13 +2,12 @@
 
 import json
 import os
-import sys
-import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import FrameType
 
+Profile = Callable[[FrameType, str, object], None]
 HEARD = "GATES_PROVE_KINDS"  # the variable that says where the kinds are written down
 KINDS: dict[str, tuple[str, str]] = {
     "bool": ("False", "True"),
@@ -29,29 +28,23 @@ KINDS: dict[str, tuple[str, str]] = {
 CALLABLES = dict.fromkeys(("function", "builtin_function_or_method", "method", "partial"), "Callable")
 
 
-class Listener:
-    """A profile function that tells the kind of what some functions give back, each by its key, once."""
+def hearing(keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None]) -> Profile:
+    """Return a profile function that tells the kind of what some functions give back, each by its key, once."""
+    wanted = {(os.path.realpath(path), line): key for key, (path, line) in keys.items()}
+    known: dict[tuple[str, int], str] = {}  # equal code may lie in two files
 
-    def __init__(self, keys: Mapping[str, tuple[str, int]], tell: Callable[[str, str], None]) -> None:
-        self._keys = {(os.path.realpath(path), line): key for key, (path, line) in keys.items()}
-        self._of: dict[tuple[str, int], str] = {}  # equal code may lie in two files
-        self._tell = tell
-
-    def listen(self) -> None:
-        """Hear what is called from now on, in this thread and in those that it starts."""
-        threading.setprofile(self)
-        sys.setprofile(self)
-
-    def __call__(self, frame: FrameType, event: str, value: object) -> None:
+    def heard(frame: FrameType, event: str, value: object) -> None:
         """Take the end of a call; one that raises gives back nothing, as the interpreter tells it."""
         if event != "return" or value is None:
             return
         place = path, line = frame.f_code.co_filename, frame.f_code.co_firstlineno
-        if place not in self._of:
-            self._of[place] = self._keys.get((os.path.realpath(path), line), "")
-        if (key := self._of[place]) and (kind := kind_of(value)):
-            self._of[place] = ""
-            self._tell(key, kind)
+        if place not in known:
+            known[place] = wanted.get((os.path.realpath(path), line), "")
+        if (key := known[place]) and (kind := kind_of(value)):
+            known[place] = ""
+            tell(key, kind)
+
+    return heard
 
 
 def kind_of(value: object) -> str:
