@@ -8,19 +8,11 @@ from collections.abc import Iterable, Iterator
 from gates.code.meanings import is_hollow
 from gates.scan.program.classes import CONSTRUCTORS, ClassInfo
 from gates.scan.program.known import MODULE
-from gates.scan.program.module import REGISTERS, Function, Module, tail_of
+from gates.scan.program.module import REGISTERS, Module, tail_of
 from gates.scan.program.nodes import chain_of, inner, kept, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import BUILTINS, Scope
 from gates.scan.rule import Site
-
-
-def function_of(node: ast.AST, module: Module) -> Function | None:
-    """Return the function that a node stands in."""
-    for around in module.ancestors(node):
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
-            return around
-    return None
 
 
 def constant(node: ast.expr | None) -> object:
@@ -145,7 +137,9 @@ def _extended(project: Project, info: ClassInfo, name: str) -> bool:
 
 
 def _has(members: set[str], name: str) -> bool:
-    return name in members or (MODULE in members and is_member(name))
+    """Return whether a class has a member; every module has some, and one may have those that is wrapped in another."""
+    own = name.startswith("_") or name in OWN or name in WRAPPED
+    return name in members or (MODULE in members and own)
 
 
 def _fills_itself(info: ClassInfo) -> bool:
@@ -200,7 +194,8 @@ def _asked_for(module: Module, node: ast.Attribute) -> bool:
             kinds = [text_of(h.type) if h.type else "" for h in around.handlers]
             if any(not kind or "AttributeError" in kind or kind in {"Exception", "BaseException"} for kind in kinds):
                 return True
-    function = function_of(node, module)
+    functions = (n for n in module.ancestors(node) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    function = next(functions, None)
     if function is None:
         return False
     called = (call for call in inner(function, ast.Call) if tail_of(call.func) == "hasattr")
@@ -271,11 +266,6 @@ def _fills(node: ast.AST) -> bool:
 def _is_dict(node: ast.expr) -> bool:
     """Return whether an expression is what holds the attributes of an object: `self.__dict__`, `vars(self)`."""
     return tail_of(node) == "__dict__" or (isinstance(node, ast.Call) and tail_of(node.func) == "vars")
-
-
-def is_member(name: str) -> bool:
-    """Return whether every module has a member, or one may have it that is wrapped in another; private names may be."""
-    return name.startswith("_") or name in OWN or name in WRAPPED
 
 
 def registered(node: ast.AST) -> set[str] | None:

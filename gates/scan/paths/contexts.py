@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import Hot
-from gates.scan.paths.place import REST, Place, passed_on
+from gates.scan.paths.place import REST, Place, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import Function, tail_of

@@ -1,7 +1,6 @@
 """The part of a walk that goes through loops: turn by turn, and in turns with a generator of the program."""
 
 import ast
-import re
 from collections.abc import Callable, Iterable
 
 from gates.scan.paths.running import Running
@@ -10,7 +9,6 @@ from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
 TURNS, MOST_TURNS = 2, 8
-OF_TURN = re.compile(r"\[[12]\]")
 Paths = list[State]
 
 

@@ -1,12 +1,12 @@
-"""The place that code stands in on a path: what names mean there, and which object an expression is."""
+"""The place that code stands in on a path: what names mean there, which object it is, and how conditions fork."""
 
 import ast
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gates.scan.paths.state import Closure, Value
+from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.classes import ClassInfo
 from gates.scan.program.module import tail_of
 from gates.scan.program.nodes import children
@@ -203,3 +203,95 @@ def passed_on(call: ast.Call, place: Place) -> tuple[tuple[Value, ...], dict[str
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     values = () if starred else tuple(map(place.value, call.args))
     return values, {keyword.arg or REST: place.value(keyword.value) for keyword in call.keywords}
+
+
+NEGATED: dict[type[ast.cmpop], tuple[str, bool]] = {
+    ast.Eq: ("==", True),
+    ast.NotEq: ("==", False),
+    ast.Is: ("==", True),
+    ast.IsNot: ("==", False),
+    ast.Lt: ("<", True),
+    ast.GtE: ("<", False),
+    ast.Gt: (">", True),
+    ast.LtE: (">", False),
+    ast.In: ("in", True),
+    ast.NotIn: ("in", False),
+}
+Branches = Iterator[tuple[State, bool]]
+
+
+def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branches:
+    """Yield the path for each side that a condition can take."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        for after, truth in branch(test.operand, state, place, hops):
+            yield after, not truth
+    elif isinstance(test, ast.BoolOp):
+        yield from _either(test, state, place, hops)
+    elif isinstance(test, ast.NamedExpr):
+        yield from branch(test.value, state, place, hops)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        yield from _compared(test, state, place)
+    elif isinstance(test, ast.Call) and tail_of(test.func) == "bool" and len(test.args) == 1:
+        yield from branch(test.args[0], state, place, hops)
+    else:
+        yield from _truth(test, state, place, hops)
+
+
+def _either(test: ast.BoolOp, state: State, place: Place, hops: int) -> Branches:
+    """Go through the parts from left to right, as Python does."""
+    decided = isinstance(test.op, ast.Or)
+    pending = [state]
+    for part in test.values:
+        after: list[State] = []
+        for each in pending:
+            for result, truth in branch(part, each, place, hops):
+                if truth is decided:
+                    yield result, truth
+                else:
+                    after.append(result)
+        pending = after
+    for each in pending:
+        yield each, not decided
+
+
+def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
+    left, right = place.value(test.left), place.value(test.comparators[0])
+    sign, positive = NEGATED[type(test.ops[0])]
+    if sign == "==" and right.is_known and right.constant is None:
+        for after, truth in _truth_of(left, state):
+            yield after, truth is not positive
+        return
+    if sign == "==" and left.is_known and right.is_known:
+        yield state, (left.constant == right.constant) is positive
+        return
+    if sign == "==" and right.is_known and isinstance(right.constant, bool):
+        for after, truth in _truth_of(left, state):
+            yield after, (truth is right.constant) is positive
+        return
+    for after, truth in _assumed(f"{left.key} {sign} {right.key}", state):
+        yield after, truth is positive
+
+
+def _truth(test: ast.expr, state: State, place: Place, hops: int) -> Branches:
+    value = place.value(test)
+    made = value.node
+    is_plain = isinstance(made, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.Name | ast.Attribute)
+    if made is not None and made is not test and value.place is not None and is_plain and hops < MAX_HOPS:
+        yield from branch(made, state, value.place, hops + 1)
+    else:
+        yield from _truth_of(value, state)
+
+
+def _truth_of(value: Value, state: State) -> Branches:
+    if value.is_known:
+        yield state, bool(value.constant)
+    elif value.closure is not None:
+        yield state, True
+    else:
+        yield from _assumed(value.key, state)
+
+
+def _assumed(key: str, state: State) -> Branches:
+    known = state.assumed.get(key)
+    for truth in (True, False) if known is None else (known,):
+        yield (state.assumes(key, truth=truth) if known is None else state), truth

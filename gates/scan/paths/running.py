@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Hot
-from gates.scan.paths.place import Place, passed_on
+from gates.scan.paths.place import Place, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
 from gates.scan.program.module import Function, is_abstract, tail_of
 from gates.scan.program.nodes import kept

@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import cache, partial
 
 from gates.code.syntax import constant_truth
-from gates.scan.paths.conditions import branch
 from gates.scan.paths.contexts import Run
 from gates.scan.paths.looping import Looping
-from gates.scan.paths.place import Place, apart
+from gates.scan.paths.place import Place, apart, branch
 from gates.scan.paths.state import Closure, State, Value
 from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import children, inner, kept, text_of, walk

@@ -119,9 +119,7 @@ class Types:
         node = binding.node
         if binding.kind == "parameter":
             return self._annotated(node, scope) if isinstance(node, ast.expr) else None
-        if binding.kind == "enter" and isinstance(node, ast.expr):
-            return self.of(node, scope)
-        if binding.kind == "value" and isinstance(node, ast.expr):
+        if binding.kind in {"enter", "value"} and isinstance(node, ast.expr):
             return self.of(node, scope)
         if binding.kind == "item" and isinstance(node, ast.Call):
             return self.item(node, binding.index, scope)
