@@ -14,7 +14,7 @@ USAGE, TOOL_FAILED, INTERRUPTED = 2, 4, 130
 def main() -> None:
     """Run the command line and exit with the documented code."""
     listen()
-    gc.set_threshold(200_000, 50, 50)  # syntax trees are no garbage, and a search of them takes longer than the work
+    gc.set_threshold(2_000_000, 50, 50)  # syntax trees are no garbage, and a search of them takes longer than the work
     atexit.register(gc.freeze)  # the end of the process looks for no garbage among thousands of syntax trees
     try:
         code = _guarded()
