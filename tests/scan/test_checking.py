@@ -71,7 +71,7 @@ def test_file_that_did_not_change_is_parsed_once_for_several_checks(
         ("require: {pattern: g(), when: f()}", "8:1", "'require' is gone: write 'inside: {pattern: module, not_has"),
         ("pattern: f($X)\nwhere: {$X: {equals: a}}", "9:14", "'equals' is gone: write 'regex: ^...$'"),
         ("pattern: f()\nevents: amp", "1:1", "exactly one of"),
-        ("events: amp\nnever: clip\nunless: step", "10:1", "no key of a rule but of an order: never: {order: ..."),
+        ("events: amp\nnever: clip\nunless: step", "10:1", "unknown key 'unless'"),
         ("events: amp\nnever: {order: clip, agian: true}", "9:22", "did you mean 'again'?"),
         ("events: amp\nnever: clip clap", "9:8", "no event 'clap'; did you mean 'clip'?"),
         ("events: amp\nnever: clip*", "9:8", "matches where there is no event"),
