@@ -211,7 +211,7 @@ def test_a_store_is_bounded_and_what_cannot_be_read_in_it_is_not_there(
     told = json.loads((folder / kept.PIECES).read_text())
     state = kept.State(files=told["files"], git="", around=told["around"])
     assert kept.find(project, state, "", tmp_path / "raw") is not None
-    pieces = [json.dumps({**told, "pieces": pieces}) for pieces in ({"No": 1}, {"PytestRun": {}})]
-    for damage in ("{", *pieces, "[]"):
+    no_pieces: list[dict[str, object]] = [{"No": 1}, {"PytestRun": {}}]
+    for damage in ("{", *(json.dumps({**told, "pieces": each}) for each in no_pieces), "[]"):
         (folder / kept.PIECES).write_text(damage)
         assert kept.find(project, state, "", tmp_path / "raw") is None
