@@ -33,6 +33,7 @@ class Worker:
         self._collected: set[str] = set()
         self._start_s = 0.0  # what a session takes beside its tests
         self._controls: dict[tuple[str, ...], Told] = {}
+        self._hung: set[str] = set()  # ways that a test did not end with
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
@@ -45,6 +46,7 @@ class Worker:
             found = self._noticed(fault["file"], way["text"], tests, self._limit_s(fault))
             called = not way.get("mark") or Path(way["mark"]).exists()
             tries.append({**found, "called": called})
+            self._hung |= {way["text"]} if found["end"] == "timeout" else set()
             survived = found["end"] == "survived" and not found["idle"]
             if found["end"] in NOTICED or not (survived or missed):
                 break
@@ -56,12 +58,10 @@ class Worker:
     def asked_each(self, fault: Told, deadline: float) -> Told:
         """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
 
-        One whose function was seen to notice something of the criterion is not asked again.
+        One whose function noticed something is not asked again, nor with what made a test hang if there is another way.
         """
-        noticed: set[str] = set()
-        missed: set[str] = set()
-        limit_s = self._limit_s(fault)
-        for way in fault["ways"]:
+        noticed, missed, limit_s = set[str](), set[str](), self._limit_s(fault)
+        for way in [way for way in fault["ways"] if way["text"] not in self._hung] or fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
                 name = fault["file"]
