@@ -72,6 +72,12 @@ class Section(Model):
     code: str = ""
     appendix: bool = False
 
+    @model_validator(mode="after")
+    def _rows_fit(self) -> Self:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"section {self.title!r} has a row that does not fit its columns")
+        return self
+
 
 class GateReport(Model):
     """One gate: what it planned, what it decided, and every finding."""
