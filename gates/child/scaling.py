@@ -17,17 +17,7 @@ from random import Random
 from types import CodeType
 from typing import Any
 
-from .asking import (
-    DONE,
-    Places,
-    Teller,
-    as_step,
-    called,
-    cuda_of_project,
-    found,
-    in_fork,
-    program,
-)
+from .asking import DONE, Places, Teller, as_step, called, cuda_of_project, found, in_fork, program
 from .calculating import built
 from .memory import peak, reset_peak, resident, trim
 

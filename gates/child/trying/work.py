@@ -46,7 +46,8 @@ class Worker:
             found = self._noticed(fault["file"], way["text"], tests, self._limit_s(fault))
             called = not way.get("mark") or Path(way["mark"]).exists()
             tries.append({**found, "called": called})
-            self._hung |= {way["text"]} if found["end"] == "timeout" else set()
+            if found["end"] == "timeout":
+                self._hung.add(way["text"])
             survived = found["end"] == "survived" and not found["idle"]
             if found["end"] in NOTICED or not (survived or missed):
                 break
