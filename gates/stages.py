@@ -61,9 +61,9 @@ class Gate:
 def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Judge a check; each finding carries what it rests on, and of very many that are alike the last share one."""
     basis = {one.id: one.basis for one in check.planned(task)}
-    count, rest = Counter[tuple[object, ...]](), dict[tuple[object, ...], Finding]()
+    count, rest = Counter[object](), dict[object, Finding]()
     for finding in check.judge(task, evidence):
-        kind: tuple[object, ...] = finding.check, finding.rule, finding.outcome, finding.level, finding.severity
+        kind = finding.check, finding.criterion, finding.rule, finding.outcome, finding.level, finding.severity
         rests = basis.get(finding.check) or check.basis
         own = finding if rests is Basis.OBSERVED else finding.model_copy(update={"basis": rests})
         count[kind] += 1
@@ -71,8 +71,8 @@ def _judged(check: Check, task: Task, evidence: EvidenceSet) -> Iterator[Finding
             yield own
         else:
             rest.setdefault(kind, own)
-    for kind, first in rest.items():
-        said = f"{count[kind] - NAMED} more findings are like these; the raw evidence has all."
+    for alike, first in rest.items():
+        said = f"{count[alike] - NAMED} more findings are like these; the raw evidence has all."
         facts = first.model_dump(exclude={"fingerprint", "location"})
         yield Finding.model_validate({**facts, "message": said, "subject": "more"})
 

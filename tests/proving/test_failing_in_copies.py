@@ -3,14 +3,7 @@
 from pathlib import Path
 
 from bar import committed
-from building import (
-    a_context,
-    a_criterion,
-    a_task,
-    collected,
-    pytest_options,
-    written,
-)
+from building import a_context, a_criterion, a_task, collected, pytest_options, written
 
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.source_tree import SourceTree

@@ -1,12 +1,13 @@
 """The execution gate, judged on built evidence: what is believed, what fails, what stays open."""
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from building import a_process, a_record, a_run, a_task, all_evidence, entries, evidence
 
-from gates.check import EvidenceSet
+from gates.check import About, Check, EvidenceSet
 from gates.child.process import Stream
 from gates.criteria import decide
 from gates.evidence.entry_points import EntryPointRuns, EntryRun
@@ -91,6 +92,13 @@ def test_long_lists_are_cut_and_still_fail() -> None:
     assert len(seen) == 51
     assert {f.outcome for f in seen} == {F}
     assert seen[-1].message == "10 more findings are like these; the raw evidence has all."
+
+
+def test_a_long_list_hides_no_criterion() -> None:
+    about = About(rule="BL022", check="base-tests", criterion="AC1")
+    told = [*(about.failed(f"{i}", "") for i in range(60)), about.but(criterion="AC2").failed("one", "")]
+    gate = replace(GATE, checks=(Check("base_tests", "execution", 1, judge=lambda _task, _evidence: told),))
+    assert [f.criterion for f in gate.judge(BARE, EvidenceSet())].count("AC2") == 1
 
 
 def test_deselected_test_leaves_the_suite_open() -> None:

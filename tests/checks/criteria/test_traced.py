@@ -62,9 +62,6 @@ def test_too_few_places_fail_and_what_could_not_be_read_is_unknown() -> None:
     assert (never.outcome, "was not applied" in never.message) == (U, True)
 
 
-SYMBOL = SymbolTrace(symbol="pkg.core:double", wanted=(), location=PLACE)
-
-
 def test_report_sets_what_is_expected_beside_what_is_there() -> None:
     sections = GATE.describe(bound(), all_evidence(bound(), tree(PLACE)))
     (rows,) = (section.rows for section in sections if section.title == "Expected and Actual Architecture")
