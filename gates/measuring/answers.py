@@ -67,6 +67,7 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         return Answer(Outcome.UNKNOWN, run, problem=problem)
     try:
         seen = estimated(measure, run, alpha)
+        reasons = unfit(measure, run, seen)
     except NotEnough as error:
         return Answer(Outcome.UNKNOWN, run, problem=str(error))
     absent = [name for name in measure.when if name not in run.samples.device.capabilities]
@@ -74,7 +75,6 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
     used = metric_of(measure, run)
     clock = used if used != measure.of else ""
-    reasons = unfit(measure, run, seen)
     if reasons or run.earlier.problem:
         return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
     if few := few_starts(run):

@@ -6,10 +6,13 @@ It needs no assumption about the noise, and at least 6 values for a level of 95 
 come in, all looks share the error.
 """
 
+import itertools
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from gates.measuring.samples import Metric
 from gates.model import Outcome
@@ -161,6 +164,7 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
 
 LEAST_RESTARTS, FEW_RESTARTS, MANY_RESTARTS = 3, 5, 8
 POCOCK = 0.76
+FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there may be
 
 
 @dataclass(frozen=True)
@@ -190,15 +194,16 @@ class Design:
         Where there are many starts, short ones that follow one another are put together: the median of four values is
         moved by two that were disturbed, that of eight by four.
         """
-        blocks: dict[Hashable, list[float]] = {}
-        for restart, value in zip(self.restarts, values, strict=True):
-            blocks.setdefault(restart, []).append(value)
-        found = list(blocks.values())
+        found = by_start(values, self.restarts)
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()
         return _joined(found) if len(found) >= LEAST_RESTARTS else []
 
 
+def by_start(values: Sequence[float], restarts: Sequence[Hashable]) -> list[list[float]]:
+    """Return the values of each start of the processes."""
+    starts = itertools.groupby(zip(restarts, values, strict=True), key=itemgetter(0))
+    return [[value for _, value in of_one] for _, of_one in starts]
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
     """Return as many starts together as make the longest one; none are where there are few."""
     longest = max(map(len, blocks))
@@ -226,13 +231,7 @@ def within(t: float, freedom: int) -> float:
 
 def quantile(level: float, freedom: int) -> float:
     """Return t so that |T| is at most t with the probability `level`."""
-    low, high = 0.0, 1.0
-    while within(high, freedom) < level:
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle, freedom) < level else (low, middle)
-    return high
+    return bisect_left(range(FURTHEST), level, key=lambda i: within(i * FINE, freedom)) * FINE
 
 
 def student(values: Sequence[float], level: float) -> tuple[float, float]:
