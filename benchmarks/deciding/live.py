@@ -68,7 +68,7 @@ def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, 
     except ArmFailed as error:
         return Outcome.UNKNOWN, 0, str(error)
     got = answers.answered(asked, seen(samples, taken))
-    why = "the machine was unfit" if got.unfit else "the interval holds the limit"
+    why = "the machine was unfit" if got.rule == answers.FITNESS else "the interval holds the limit"
     return got.outcome, taken.pairs / taken.split, why
 
 

@@ -20,21 +20,25 @@ STAYS = "attempt {} missed it, and with this one it is too uncertain to say othe
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
+QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
+ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
+LEDGER = "Put the ledger of attempts back as it was: what was tried before counts."
+NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decides
 
 
 @dataclass(frozen=True)
 class Answer:
     """What the samples say to one measure: the number where there is one, or else the problem.
 
-    `unfit` is why the machine could not give that number, `clock` the metric that answered in the place of the one
-    asked for, `remedy` what to do where it is not what is done about noise.
+    `rule` tells what decides: the number, that it is not believed, or earlier attempts. `clock` is the metric that
+    answered in the place of the one asked for, `remedy` what to do where it is not what is done about noise.
     """
 
     outcome: Outcome
     run: MeasurementRun | None
     seen: Estimate | None = None
     problem: str = ""
-    unfit: tuple[str, ...] = ()
+    rule: str = NUMBER
     clock: str = ""
     remedy: str = ""
 
@@ -74,19 +78,25 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
     if absent:
         return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
     used = metric_of(measure, run)
-    clock = used if used != measure.of else ""
-    if reasons or run.earlier.problem:
-        return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
+    said = partial(Answer, run=run, seen=seen, clock=used if used != measure.of else "")
+    unlike, found = fitness.differing(run.taken) if run.taken and run.taken.same_result else ("", Outcome.PASSED)
+    if unlike:
+        found = Outcome.UNKNOWN if measure.against_base else found
+        return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
+    if reasons:
+        return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER)
+    if run.earlier.problem:
+        return said(Outcome.UNKNOWN, problem=run.earlier.problem, rule=ATTEMPTS, remedy=LEDGER)
     if few := few_starts(run):
-        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
+        return said(Outcome.UNKNOWN, problem=few, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
     earlier = enumerate(run.earlier.attempts, 1)
     first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
-        return Answer(alone, run, seen, clock=clock)
+        return said(alone)
     if alone is Outcome.PASSED:
-        return Answer(Outcome.UNKNOWN, run, seen, DISAGREE.format(first), clock=clock, remedy=SETTLE)
-    return Answer(Outcome.FAILED, run, seen, STAYS.format(first), clock=clock)
+        return said(Outcome.UNKNOWN, problem=DISAGREE.format(first), rule=ATTEMPTS, remedy=SETTLE)
+    return said(Outcome.FAILED, problem=STAYS.format(first), rule=ATTEMPTS)
 
 
 def metric_of(measure: Measure, run: MeasurementRun) -> str:

@@ -204,6 +204,8 @@ def by_start(values: Sequence[float], restarts: Sequence[Hashable]) -> list[list
     """Return the values of each start of the processes."""
     starts = itertools.groupby(zip(restarts, values, strict=True), key=itemgetter(0))
     return [[value for _, value in of_one] for _, of_one in starts]
+
+
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
     """Return as many starts together as make the longest one; none are where there are few."""
     longest = max(map(len, blocks))

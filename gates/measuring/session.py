@@ -307,7 +307,7 @@ class Session:
 
     def _taken(self, ended: End) -> Taken:
         told: dict[str, object] = {
-            **self._asked.model_dump(include={"threads", "clock", "budget_s"}),
+            **self._asked.model_dump(include={"threads", "clock", "budget_s", "same_result"}),
             **self._got.facts(),
             "baseline": self._plan.names[0],
             "planned_starts": self._asked.restarts,

@@ -25,14 +25,14 @@ def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: 
 
 
 def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
-    samples, taken = taken_of(tmp_path, TWO, pairs=12, restarts=3)
+    samples, taken = taken_of(tmp_path, TWO, pairs=12, restarts=3, same_result=True)
     times = samples.metrics["step_time_s"]
     assert {len(values) for values in times.arms.values()} == {12}
     assert times.paired
     assert taken.restarts == (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
     assert len(taken.copies) == 2
     assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
-    assert (taken.ended, taken.pairs, taken.baseline) == ("all pairs", 12, "fp32")
+    assert (taken.ended, taken.pairs, taken.baseline, taken.same_result) == ("all pairs", 12, "fp32", True)
     assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
 
 

@@ -7,18 +7,16 @@ from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.collect import Regressions, arm_of
+from gates.checks.measures.collect import Regressions
 from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import ALPHA, Answer, answered, correct, outcome
-from gates.measuring.fitness import differing
 from gates.measuring.interval import Estimate, compare
 from gates.measuring.taken import MeasurementRun
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
-ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 
 
 Answered = tuple[Criterion, int, Measure, Answer]
@@ -70,10 +68,7 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
     if run and run.samples and measure.on not in {"any", run.samples.device.type}:
         there = run.samples.device.type
         return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
-    got = answered(measure, run, run.problem if run else seen.problem)
-    if got.seen and run and run.taken and arm_of(task, measure)[0].same_result and (why := differing(run.taken)[0]):
-        return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE)
-    return got
+    return answered(measure, run, run.problem if run else seen.problem)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:

@@ -8,7 +8,7 @@ from gates.checks.measures.answers import answers_of, level_of, targets_of, why_
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.bundles import Bundles, HandedIn, Standing
 from gates.evidence.measurements import Measurements
-from gates.measuring.answers import Answer
+from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
@@ -33,6 +33,10 @@ COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidenc
 RULES = as_rules(
     PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
     "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
+    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
+    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
+    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
+    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
 )
 
 
@@ -61,7 +65,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
 
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level, (sign, limit) = level_of(criterion, measure), measure.bound
-    about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
+    about = About(rule=got.rule, check=_check(criterion, index), criterion=criterion.id, level=level)
     about = about.but(location=task.place(measure), subject=measure.name)
     about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
     actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
@@ -89,7 +93,7 @@ def _message(measure: Measure, got: Answer) -> str:
     device = _device(got)
     if got.outcome is Outcome.NOT_APPLICABLE:
         return f"{name} does not apply to {device}: {got.problem}; seen for information: {value}"
-    if got.unfit:
+    if got.rule == FITNESS:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
     if got.outcome is Outcome.UNKNOWN and got.problem:
@@ -99,16 +103,14 @@ def _message(measure: Measure, got: Answer) -> str:
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
+    if got.outcome is Outcome.UNKNOWN and got.seen and task.smoke:
+        return "Run without --smoke: that takes the time to decide it."
+    if got.remedy:
+        return got.remedy
     if got.outcome is Outcome.FAILED:
         return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
     if got.outcome is not Outcome.UNKNOWN:
         return ""
-    if got.run and got.run.earlier.problem and not got.unfit:
-        return "Put the ledger of attempts back as it was."
-    if got.seen and task.smoke:
-        return "Run without --smoke: that takes the time to decide it."
-    if got.remedy or got.unfit:
-        return got.remedy or "Measure again on a machine that is fit for it."
     if got.seen:
         fix = "Measure again on a quieter machine, or take more samples: the interval holds the limit."
         return fix + _needed(measure, got)
@@ -127,7 +129,7 @@ def _command(task: Task, measure: Measure) -> str:
 
 def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
-    taken = got.run.taken if got.run and not got.unfit else None
+    taken = got.run.taken if got.run else None
     if taken is None or got.seen is None:
         return ""
     is_timed = (got.clock or measure.of) in TIMED
@@ -239,5 +241,5 @@ def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, uses=(Regressions,), page=machine.against_base)
 HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
-MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
+MACHINE = Check("machine", NAME, 90, page=machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, page=not_asked_for)
