@@ -4,7 +4,6 @@ import ast
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -35,14 +34,6 @@ FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
 
 
-class Standing(StrEnum):
-    """What a bundle is worth here."""
-
-    FITS = "fits"
-    STALE = "stale"
-    REFUSED = "refused"
-
-
 class SeenRun(Model):
     """A run of a bundle, what it was made for, and what was changed since."""
 
@@ -52,10 +43,9 @@ class SeenRun(Model):
 
 
 class HandedIn(Model):
-    """A bundle that was handed in; `why` says what is wrong with it."""
+    """A bundle that was handed in; without runs it is refused. `why` says why, or what was changed since."""
 
     path: str
-    standing: Standing
     why: str = ""
     origin: Origin | None = None
     signer: str = ""
@@ -84,10 +74,9 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         bundle = decode(data)
         signer = signer_of(signed_part(bundle), bundle.signature, context.signers) if context.signers else ""
     except BadBundle as error:
-        return HandedIn(path=path, standing=Standing.REFUSED, why=str(error))
+        return HandedIn(path=path, why=str(error))
     if bundle.task.id != task.id:
-        why = f"it is evidence of the task {bundle.task.id}, not of {task.id}"
-        return HandedIn(path=path, standing=Standing.REFUSED, why=why)
+        return HandedIn(path=path, why=f"it is evidence of the task {bundle.task.id}, not of {task.id}")
     kept.write_bytes(data)
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
     runs = tuple(
@@ -98,9 +87,8 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         )
         for one in bundle.runs
     )
-    standing = Standing.STALE if all(run.changed for run in runs) else Standing.FITS
     changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
-    return HandedIn(path=path, standing=standing, why=changes, origin=bundle.origin, signer=signer, runs=runs)
+    return HandedIn(path=path, why=changes, origin=bundle.origin, signer=signer, runs=runs)
 
 
 def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[str]:

@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
 from gates.checks.measures.collect import Regressions
-from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
+from gates.evidence.bundles import Bundles, HandedIn, SeenRun
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import ALPHA, Answer, answered, correct, outcome
 from gates.measuring.interval import Estimate, compare
@@ -86,22 +85,20 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
     """Fold what several machines say, whatever their order: one failure fails; others share the error.
 
-    The samples of two runs are never put together, so that the same run twice is no more than once.
+    The samples of two runs are never put together, and the same run twice is no more than once.
     """
-    each: dict[str, MeasurementRun] = {}
-    for run in sorted((got.run for got in told if got.run and got.run.samples), key=attrgetter("elsewhere")):
-        each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), run)
-    failing = [got for got in told if got.outcome is Outcome.FAILED]
-    shared = [answered(measure, run, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
-    return min(failing or shared, key=partial(_rank, measure))
-
-
-def _rank(measure: Measure, got: Answer) -> tuple[object, ...]:
-    """Return where an answer stands among several: what decides first, and of those the clearest."""
     order = (Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE)
-    limit = measure.bound[1]
-    near = min(abs(got.seen.low - limit), abs(got.seen.high - limit)) if got.seen else 0.0
-    return order.index(got.outcome), -near, got.samples.model_dump_json() if got.samples else ""
+    told = sorted((got for got in told if got.run and got.run.samples), key=_place, reverse=True)
+    each = {_place(got)[1]: got.run for got in told}
+    failing = [got for got in told if got.outcome is Outcome.FAILED]
+    shared = [answered(measure, run, alpha=ALPHA / len(each)) for run in each.values()]
+    return min(failing or shared, key=lambda got: (order.index(got.outcome), *_place(got)))
+
+
+def _place(got: Answer) -> tuple[str, str]:
+    """Return where an answer is from, and what was seen there."""
+    assert got.run is not None
+    return got.run.elsewhere, got.run.model_dump_json(include={"samples", "taken", "earlier"})
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:
@@ -143,7 +140,7 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     handed_in = _handed_in(evidence)
     silent = [(one, run, why) for one in handed_in for run in one.runs if (why := why_silent(run, measure))]
     reasons = [f"{one.path} {why}{f': {one.why}' if run.changed else ''}" for one, run, why in silent]
-    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if one.standing is Standing.REFUSED]
+    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if not one.runs]
     return "; ".join([*reasons, *refused])
 
 

@@ -6,7 +6,7 @@ from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
 from gates.checks.measures.answers import answers_of, level_of, targets_of, why_silent
 from gates.checks.measures.collect import Regressions, comparisons_of
-from gates.evidence.bundles import Bundles, HandedIn, Standing
+from gates.evidence.bundles import Bundles, HandedIn
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED
@@ -181,40 +181,30 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each bundle whether it is taken, and if not why."""
     bundles = evidence.get(Bundles)
     known = {one.path: one for one in bundles.handed_in} if bundles else {}
+    why = "it was not looked at" if bundles else evidence.why_missing(Bundles)
     for path in task.bundles:
-        one, why = known.get(path), evidence.why_missing(Bundles) if bundles is None else "it was not looked at"
+        one = known.get(path) or HandedIn(path=path, why=why)
         about = About(rule="PF008", check=f"bundle:{path}", subject=path, impact="It answers no criterion.")
         about = about.but(expected="as it was written, of the files as they are here")
-        if one is None or one.standing is Standing.REFUSED:
-            said = f"is refused: {one.why}" if one else f"was not looked at: {why}"
-            yield about.unknown(
-                f"The bundle {path} {said}.", "Take the file as `gates measure` wrote it.", actual="refused"
-            )
+        if one.origin is None or not one.runs:
+            remedy = "Take the file as `gates measure` wrote it."
+            yield about.unknown(f"The bundle {path} is refused: {one.why}.", remedy, actual="refused")
             continue
-        own = about.but(evidence=one.runs[0].run.raw if one.runs else None)
+        about = about.but(evidence=one.runs[0].run.raw)
         devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
         signed = f"signed by {one.signer}" if one.signer else "not signed"
-        origin = one.origin
-        made = f"made {origin.at} at {origin.revision} by {origin.by} ({signed})" if origin else "from nowhere"
-        made = f"{made}, on {', '.join(devices) or 'no device'}"
+        made = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by} ({signed}), on {', '.join(devices)}"
         if reason := _stale(task, one):
-            advised = own.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
+            advised = about.but(level=Level.ADVISORY, actual="stale")
             yield advised.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
             part = f" in part ({one.why}, since it was made)" if one.why else ""
-            yield own.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
-
-
-def _again(task: Task, one: HandedIn) -> str:
-    """Return the command that makes a bundle again; nothing of it comes from the bundle but a device's kind."""
-    kinds = {run.run.samples.device.type for run in one.runs if run.run.samples}
-    asked = sorted(kinds & {measure.on for _, _, measure in targets_of(task)})
-    return f"gates measure {task.id}{f' --on {asked[0]}' if len(kinds) == len(asked) == 1 else ''}"
+            yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
 def _stale(task: Task, one: HandedIn) -> str:
     """Return why a bundle answers no measure of the task, or nothing where it does."""
-    if one.standing is Standing.STALE:
+    if all(run.changed for run in one.runs):
         return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
     if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
