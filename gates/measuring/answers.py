@@ -211,13 +211,11 @@ def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
     family = [i for i, outcome in enumerate(plain) if outcome is not Outcome.PASSED]
     if len(family) < len(plain):
         alpha *= 1 - alpha / 2
-    failed: set[int] = set()
-    while True:
-        share = alpha / max(len(family) - len(failed), 1)
-        more = {i for i in family if i not in failed and criteria[i](share) is Outcome.FAILED}
-        if not more:
-            break
-        failed |= more
+    failed: list[int] = []
+    while more := [
+        i for i in family if i not in failed and criteria[i](alpha / (len(family) - len(failed))) is Outcome.FAILED
+    ]:
+        failed += more
     return [
         Outcome.UNKNOWN if outcome is Outcome.FAILED and i not in failed else outcome for i, outcome in enumerate(plain)
     ]

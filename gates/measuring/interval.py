@@ -135,14 +135,6 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
 MOST = 1_000_000
 
 
-def smallest_effect(seen: Estimate, measure: Measure) -> float:
-    """Return how far the interval reaches from its number: relative for ratios and levels, else as it is."""
-    if measure.kind == "ratio" and min(seen.low, seen.value) > 0:
-        return max(seen.high / seen.value, seen.value / seen.low) - 1
-    reach = max(seen.high - seen.value, seen.value - seen.low)
-    return reach / abs(seen.value) if measure.kind == "value" and seen.value else reach
-
-
 def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None:
     """Return about how many pairs would settle it at this noise: intervals shrink with the root of the pairs.
 

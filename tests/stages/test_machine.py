@@ -1,5 +1,6 @@
 """Measurements that the gate took itself, judged: an unfit machine overrules, attempts add up, failures share."""
 
+import re
 from typing import Any
 
 import pytest
@@ -198,14 +199,14 @@ def test_nothing_measured_is_unknown_with_its_reason() -> None:
     assert outcomes(a_timed_task()) == [U]
 
 
-def test_report_tells_how_small_an_effect_could_be_seen_and_what_would_settle_it() -> None:
+def test_report_tells_the_noise_of_two_equal_arms_and_what_would_settle_it() -> None:
     wide = some_samples(new=[1.0 + (i % 4) / 4 for i in range(PAIRS)])
     sections = {s.title: s for s in GATE.describe(a_timed_task(), evidence(seen(wide)))}
-    (row,) = sections["Sensitivity"].rows
-    assert row[2].endswith("%")
-    assert row[3] == "0.20%"
-    assert int(row[4]) > PAIRS
-    assert facts(a_timed_task(), seen(wide))["Pairs"] == "16 of at most 64, ended: decided"
+    told = facts(a_timed_task(), seen(wide))
+    assert told["A second copy of old"].endswith("(noise floor of wall time 0.2%)")
+    assert told["Pairs"] == "16 of at most 64, ended: decided"
+    (open_still,) = by_check(a_timed_task(), seen(wide)).values()
+    assert re.search(r"At this noise about \d+ pairs may do\.", open_still.remediation)
     assert "several required targets share the error" in sections["Method"].text
 
 

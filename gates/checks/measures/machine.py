@@ -4,13 +4,12 @@ import statistics
 from collections.abc import Iterator
 
 from gates.check import EvidenceSet
-from gates.checks.measures.answers import answers_of, from_elsewhere, targets_of
+from gates.checks.measures.answers import from_elsewhere, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import TIMED, floor_of, noise
-from gates.measuring.interval import LEAST_RESTARTS, METHOD, pairs_needed, smallest_effect
+from gates.measuring.fitness import floor_of, noise
+from gates.measuring.interval import LEAST_RESTARTS, METHOD
 from gates.measuring.taken import MeasurementRun, Taken
-from gates.model import Outcome
 from gates.report import Section
 from gates.task.task import Task
 from gates.words import counted, in_shell
@@ -24,11 +23,10 @@ _LOOKED = (
 
 
 def describe(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell how small an effect could be seen, where and how it was measured, and last the samples."""
+    """Tell where and how it was measured, and last the samples."""
     asked = [measure for _, _, measure in targets_of(task)]
     if not asked:
         return
-    yield from _outlooks(task, evidence)
     measurements = evidence.get(Measurements)
     runs = measurements.runs if measurements else ()
     if measurements is None:
@@ -62,22 +60,6 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     )
     text = f"Not compared: {seen.problem}." if seen.problem else none
     yield Section(title="Against the Base", text=text, facts=tuple(fact for fact in facts if fact[1]))
-
-
-def _outlooks(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell of what the gate timed itself how small an effect it could have seen, and what would settle what is open."""
-    rows = []
-    for criterion, _, measure, got in answers_of(task, evidence):
-        if got.seen and got.run and got.run.taken and got.outcome is not Outcome.NOT_APPLICABLE:
-            by = got.clock or measure.of
-            floor = noise(got.run.taken, by) if by in TIMED else None
-            more = pairs_needed(got.seen, measure, got.run.taken.split if floor else 1)
-            needed = str(more or "-") if got.outcome is Outcome.UNKNOWN else "settled"
-            effect, least = f"{smallest_effect(got.seen, measure):.2%}", f"{floor_of(floor):.2%}" if floor else "-"
-            rows.append((criterion.id, measure.name, effect, least, needed))
-    if rows:
-        columns = ("Criterion", "Measure", "Smallest effect seen", "Noise floor", "Pairs to settle it")
-        yield Section(title="Sensitivity", columns=columns, rows=tuple(rows))
 
 
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
