@@ -47,7 +47,7 @@ LISTED = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}), sep="\\n")
 """
-Take = Callable[[tuple[Attempt, ...]], MeasurementRun]  # what takes a measurement, after earlier attempts
+Take = Callable[[MeasurementRun], MeasurementRun]  # what takes a measurement, which knows of its earlier attempts
 
 
 class Measurements(Evidence):
@@ -101,10 +101,10 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
         start = partial(launch, python=context.python, paths=import_roots(task, context), threads=used.threads)
         arms = {name: partial(_started, start, arm, device) for name, arm in used.arms.items()}
         logs = context.folder(f"workers-{used.id}-{device}").evidence
-        way: Take = partial(timed, facts, Plan(used, arms, context.timeout_s), measures, logs)
+        way: Take = partial(timed, Plan(used, arms, context.timeout_s), measures, logs)
     else:
         handing = _handed_over if used.read == "samples" else _again_and_again
-        way = partial(handing, facts, used, context, folder / f"{used.id}-{device}")
+        way = partial(handing, used, context, folder / f"{used.id}-{device}")
     return kept(attempt(facts, measures, key, context.root, way), folder / f"{used.id}-{device}.json")
 
 
@@ -126,13 +126,14 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     It stands in the ledger before its first sample, as if it had been killed; at its end that says how it ended. Of
     samples that were handed over only what they missed is kept: with the same seeds those of two attempts are the same.
     """
-    ledger, run = Ledger(root), facts
+    ledger = Ledger(root)
     lines, problem = ledger.read()
     earlier = counted([line for line in lines if line.key == key])
+    run = facts.model_copy(update={"earlier": Recalled(attempts=earlier)})
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
-        run = way(earlier).model_copy(update={"earlier": Recalled(attempts=earlier)})
+        run = way(run)
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
         _refuse_the_same_again(next((line for line in lines if drawn and line.drawn == drawn), None))
@@ -161,13 +162,11 @@ def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
 
 
-def timed(
-    facts: MeasurementRun, plan: Plan, measures: Sequence[Measure], logs: Path, earlier: tuple[Attempt, ...]
-) -> MeasurementRun:
+def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementRun) -> MeasurementRun:
     """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
 
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
-        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": Recalled(attempts=earlier)})
+        return run.model_copy(update={"samples": samples, "taken": taken})
 
     return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
 
@@ -223,13 +222,11 @@ def installed(python: str) -> str:
     return hashlib.sha256(told.stdout).hexdigest()
 
 
-def _handed_over(
-    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
-) -> MeasurementRun:
+def _handed_over(measurement: Measurement, context: Context, place: Path, run: MeasurementRun) -> MeasurementRun:
     """Run a measurement that hands over its samples, and keep the file that it wrote."""
     place.with_suffix(".json").unlink(missing_ok=True)
-    with _ran(measurement, facts.device, context, place) as (ended, out):
-        run = facts.model_copy(update={"process": ended, "raw": f"{place.parent.name}/{place.name}.stderr.txt"})
+    with _ran(measurement, run.device, context, place) as (ended, out):
+        run = run.model_copy(update={"process": ended, "raw": f"{place.parent.name}/{place.name}.stderr.txt"})
         try:
             text = _text_of(ended, out)
             place.with_suffix(".json").write_text(text, encoding="utf-8")
@@ -241,14 +238,12 @@ def _handed_over(
     return run.model_copy(update={"samples": samples})
 
 
-def _again_and_again(
-    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
-) -> MeasurementRun:
+def _again_and_again(measurement: Measurement, context: Context, place: Path, run: MeasurementRun) -> MeasurementRun:
     """Run another tool's benchmark while the budget lasts: each run gives one sample of each benchmark."""
     columns: dict[str, list[float]] = {}
     begun, longest, runs = time.monotonic(), 0.0, 0
     while runs < measurement.restarts and (not runs or time.monotonic() - begun + longest <= measurement.budget_s):
-        with _ran(measurement, facts.device, context, place.with_name(f"{place.name}-{runs}")) as (ended, out):
+        with _ran(measurement, run.device, context, place.with_name(f"{place.name}-{runs}")) as (ended, out):
             for name, value in read_times(_text_of(ended, out), measurement.read).items():
                 columns.setdefault(name, []).append(value)
         longest, runs = max(longest, ended.duration_s), runs + 1
@@ -262,7 +257,7 @@ def _again_and_again(
         timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
         metrics={"time_s": metric},
     )
-    return facts.model_copy(update={"samples": samples})
+    return run.model_copy(update={"samples": samples})
 
 
 @contextlib.contextmanager
