@@ -24,7 +24,7 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
-from gates.measuring.bench import ArmFailed, Launch, launch
+from gates.measuring.bench import ArmFailed, launch
 from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, TIME_UNITS, is_time
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
@@ -32,7 +32,7 @@ from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
-from gates.task.measurement import Arm, Measurement
+from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task, cut_short
 
 METHOD = "gates.measuring/1"
@@ -83,12 +83,12 @@ def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in words)
 
 
-def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
-    """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
-    asked = {m.on for m in task.measures_of(measurement.id) if not m.against_base}
+def asked_of(task: Task, measurement: Measurement, on: str | None = None) -> tuple[str, ...]:
+    """Return the devices to measure on, all or one; `any` is that one, or the CPU, which every machine has."""
+    asked = {m.on for m in task.measures_of(measurement.id) if not m.against_base and m.on in {"any", on or m.on}}
     if not measurement.by_device:
         return ("any",) if asked else ()
-    return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
+    return tuple(sorted({on or "cpu" if device == "any" else device for device in asked}))
 
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
@@ -98,18 +98,15 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
     measures = [m for m in asked if device == "any" or m.on in {"any", device}]
     key = attempts_key(task, measurement if measurement.arms else used, device, context)
     if used.arms:
-        start = partial(launch, python=context.python, paths=import_roots(task, context), threads=used.threads)
-        arms = {name: partial(_started, start, arm, device) for name, arm in used.arms.items()}
+        paths, limit_s = import_roots(task, context), context.timeout_s
+        start = partial(launch, python=context.python, paths=paths, threads=used.threads, device=device)
+        arms = {name: partial(start, arm) for name, arm in used.arms.items()}
         logs = context.folder(f"workers-{used.id}-{device}").evidence
-        way: Take = partial(timed, Plan(used, arms, context.timeout_s), measures, logs)
+        way: Take = partial(timed, Plan(used, arms, limit_s), measures, logs)
     else:
         handing = _handed_over if used.read == "samples" else _again_and_again
         way = partial(handing, used, context, folder / f"{used.id}-{device}")
     return kept(attempt(facts, measures, key, context.root, way), folder / f"{used.id}-{device}.json")
-
-
-def _started(start: Callable[..., Launch], arm: Arm, device: str, seed: int) -> Launch:
-    return start(arm, device=device, seed=seed)
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:
@@ -136,7 +133,9 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         run = way(run)
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
-        _refuse_the_same_again(next((line for line in lines if drawn and line.drawn == drawn), None))
+        if same := next((line for line in lines if drawn and line.drawn == drawn), None):
+            said = f"its times are those of the attempt at {same.at}, to the last digit"
+            raise BadSamples(f"{said}: no clock gives the same twice")  # noqa: TRY301
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         told["missed"] = answers.missed(_applying(measures, samples), run)
@@ -302,12 +301,6 @@ def _of_the_device(run: MeasurementRun) -> Samples:
         said = f"it says that it was measured on {there.type!r} ({there.name})"
         raise BadSamples(f"{said}, and this machine shows no such device")
     return run.samples
-
-
-def _refuse_the_same_again(same: Attempt | None) -> None:
-    if same is not None:
-        said = f"its times are those of the attempt at {same.at}, to the last digit"
-        raise BadSamples(f"{said}: no clock gives the same twice")
 
 
 def _refuse_impossible(samples: Samples, ran_s: float) -> None:

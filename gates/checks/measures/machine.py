@@ -12,7 +12,7 @@ from gates.measuring.interval import LEAST_RESTARTS, METHOD
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.report import Section
 from gates.task.task import Task
-from gates.words import counted, in_shell
+from gates.words import counted, first_of, in_shell
 
 MOST = 10
 _LOOKED = (
@@ -50,11 +50,10 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
     if seen is None:
         yield Section(title="Against the Base", text=f"Not compared: {evidence.why_missing(Regressions)}.")
         return
-    more = f" and {len(seen.changed) - MOST} more" if len(seen.changed) > MOST else ""
     none = f"Nothing to compare with: {seen.shown} has no file of the implementation." if seen.is_new else ""
     facts = (
         ("Base", seen.shown),
-        ("Changed since", ", ".join(seen.changed[:MOST]) + more or "nothing, so nothing was measured"),
+        ("Changed since", first_of(seen.changed, MOST) or "nothing, so nothing was measured"),
         ("The benchmark of here, run on both", ", ".join(seen.lent)),
         *((run.id, run.ended) for run in seen.runs if run.taken),
     )
