@@ -26,7 +26,7 @@ from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
 from gates.measuring.bench import ArmFailed, launch
 from gates.measuring.fitness import contended, disturbed
-from gates.measuring.interval import SECONDS, TIME_UNITS, is_time
+from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
@@ -177,9 +177,7 @@ def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
 
 def _drawn(samples: Samples) -> str:
     """Return the digest of the times among samples; none of so few that they may well come again."""
-    times = {
-        name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
-    }
+    times = {name: metric.arms for name, metric in samples.metrics.items() if is_clocked(name, metric.unit)}
     values = {value for arms in times.values() for column in arms.values() for value in column}
     return digest_of(times) if len(values) >= MANY else ""
 

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.measuring import fitness
-from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, alpha_of, compare, estimate
+from gates.measuring import fitness, interval
+from gates.measuring.interval import Design, Estimate, NotEnough, compare, estimate
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import MeasurementRun, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
 from gates.words import shown
 
-ALPHA = 1 - LEVEL
+ALPHA = 1 - interval.LEVEL
 BYTES = "bytes"
 BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
@@ -119,7 +119,9 @@ def samples_of(run: MeasurementRun) -> Samples:
 
 def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Estimate:
     """Return the number with its interval; raise `NotEnough` with the reason where there is none."""
-    name = metric_of(measure, run)
+    name, there = metric_of(measure, run), samples_of(run).device.type
+    if measure.on not in {"any", there}:
+        raise NotEnough(f"it was seen on {there} only, the criterion asks for {measure.on}")
     metric = samples_of(run).metrics.get(name)
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
@@ -130,7 +132,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     taken, attempt = run.taken, len(run.earlier.attempts) + 1
     whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
     if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
-        return estimate(measure, whole, alpha=alpha_of(attempt, alpha))
+        return estimate(measure, whole, alpha=interval.alpha_of(attempt, alpha))
     starts = (*(one.restarts for one in used), taken.restarts)
     restarts = tuple((i, start) for i, of_one in enumerate(starts) for start in of_one) if taken.restarts else ()
     return estimate(measure, whole, Design(taken.most, restarts, attempt), alpha)
@@ -138,7 +140,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
 
 def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
-    if not fitness.is_clocked(measure, metric):
+    if not interval.is_clocked(measure.of, metric.unit):
         return seen
     arms = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"}:
@@ -174,7 +176,7 @@ def few_starts(run: MeasurementRun) -> str:
     if taken is None or not taken.restarts:
         return ""
     starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier.attempts if not one.unfit)
-    if starts >= min(LEAST_RESTARTS, taken.planned_starts):
+    if starts >= min(interval.LEAST_RESTARTS, taken.planned_starts):
         return ""
     often = "once" if starts == 1 else f"{starts} times"
     return f"its processes were started only {often}, which does not show how they differ"

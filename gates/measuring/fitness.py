@@ -5,8 +5,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from gates.measuring import interval
-from gates.measuring.interval import NEEDED, Estimate, by_start, compare, estimate, rank, values_of
+from gates.measuring.interval import NEEDED, Estimate, by_start, compare, estimate, is_clocked, rank, values_of
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
@@ -111,7 +110,7 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
     arms = {arm: metric.arms.get(arm, ()) for arm in measure.arms}
     if any(len(values) < NEEDED for values in arms.values()):
         return
-    if is_clocked(measure, metric):
+    if is_clocked(measure.of, metric.unit):
         yield from _made_up(arms, metric.unit)
     if measure.kind == "difference" and metric.unit not in COUNTS and len(arms) == 2:
         one, other = arms.values()
@@ -120,12 +119,6 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
                 f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit: this comparison was not "
                 "seen to differ at all; measure what can tell a worse model from a better one"
             )
-
-
-def is_clocked(measure: Measure, metric: Metric) -> bool:
-    """Return whether a metric is read off a clock: a time or a rate."""
-    rate = metric.unit.endswith(("/s", "/ms", "/us")) or measure.of.endswith("_per_s") or metric.unit == "Hz"
-    return metric.unit in interval.TIME_UNITS or interval.is_time(measure.of) or rate
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:

@@ -28,7 +28,6 @@ UNITS: dict[str, tuple[str, ...]] = {
 }  # that names end in
 UNITS |= {"bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"), "mb": ("MB", "MiB"), "gb": ("GB", "GiB")}
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-TIME_UNITS = frozenset(SECONDS)
 
 
 class NotEnough(Exception):
@@ -96,9 +95,10 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
     return [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
 
 
-def is_time(metric: str) -> bool:
-    """Return whether a metric is a time by its name."""
-    return any(unit in TIME_UNITS for unit in _units_of(metric))
+def is_clocked(metric: str, unit: str) -> bool:
+    """Return whether a metric is read off a clock, by its name or its unit: a time or a rate."""
+    is_rate = unit.endswith(("/s", "/ms", "/us")) or metric.endswith("_per_s") or unit == "Hz"
+    return is_rate or not SECONDS.keys().isdisjoint({unit, *_units_of(metric)})
 
 
 def _units_of(metric: str) -> tuple[str, ...]:

@@ -64,9 +64,6 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
         is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
         return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
     run = seen.of(task, measure)
-    if run and run.samples and measure.on not in {"any", run.samples.device.type}:
-        there = run.samples.device.type
-        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
     return answered(measure, run, run.problem if run else seen.problem)
 
 
@@ -77,7 +74,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
     others = [answered(measure, other) for other in from_elsewhere([measure], evidence)]
     if others:
         return _merged(measure, [told, *others])
-    if run is not None and run.samples is not None:
+    if told.seen:
         return told
     return replace(told, problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
 
@@ -110,12 +107,9 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
         run for run in measurements.of(measure.from_) if measure.on in {"any", run.device} or run.device == "any"
     ]
     good = [run for run in fitting if run.samples and measure.on in {"any", run.samples.device.type}]
-    if good:
-        return good[0], ""
-    seen_on = sorted({run.samples.device.type for run in fitting if run.samples})
-    if seen_on:
-        return None, f"it was seen on {', '.join(seen_on)} only, the criterion asks for {measure.on}"
-    return (fitting[0], fitting[0].problem) if fitting else (None, f"measurement {measure.from_!r} was not run")
+    for run in (*good, *fitting):
+        return run, run.problem
+    return None, f"measurement {measure.from_!r} was not run"
 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
