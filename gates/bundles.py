@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -201,15 +201,12 @@ def _keygen(words: tuple[str, ...], data: bytes, why: str) -> bytes:
     return done.stdout
 
 
-SUFFIX = ".json"
-
-
 def handed_in(named: Sequence[Path], committed: Path, task: str, root: Path) -> tuple[str, ...]:
     """Return the paths of the bundles to look at, seen from the root; in a folder those of other tasks do not count."""
-    found: set[Path] = set(_in_folder(committed, task)) if committed.is_dir() else set()
-    for path in named:
+    found: set[Path] = set()
+    for path in (*filter(Path.is_dir, [committed]), *named):
         if path.is_dir():
-            found |= set(_in_folder(path, task))
+            found |= {one for one in path.glob("*.json") if _is_of(one, task)}
         elif path.exists() or path.is_symlink():
             found.add(path)
         else:
@@ -225,11 +222,8 @@ def _shown(path: Path, root: Path) -> str:
     return shown
 
 
-def _in_folder(folder: Path, task: str) -> Iterator[Path]:
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        try:
-            own = read(path).task.id == task
-        except BadBundle:
-            own = True  # it is named in the report, not passed over
-        if own:
-            yield path
+def _is_of(path: Path, task: str) -> bool:
+    try:
+        return read(path).task.id == task
+    except BadBundle:
+        return True  # it is named in the report, not passed over

@@ -11,7 +11,6 @@ from gates.evidence.tests.test_records import BAD, Out, function_of
 
 NAMES = ("error", "passed", "failed", "skipped", "xfailed", "xpassed", "deselected", "total")
 EXIT_CODE = "exit code"
-APART = {"deselected", "total", EXIT_CODE, "not passed"}
 OUTCOMES = {name[:3]: name for name in NAMES}
 N = r"(?<![\w.:/-])(\d{1,7})"
 WORDS = "passed|failed|skipped|errors?|xfailed|xpassed|deselected"
@@ -40,8 +39,8 @@ WHOLE = re.compile(  # words of a statement about the whole run
 
 
 def counts(lines: Sequence[Line], evidence: EvidenceSet) -> Iterator[Claim]:
-    """Yield what a page says of its test run, each statement beside that run and beside the earlier ones."""
-    run, earlier = evidence.get(PytestRun), dict[str, tuple[int, int]]()
+    """Yield what a page says of its test run, each statement beside that run."""
+    run = evidence.get(PytestRun)
     why = f"no test run was seen: {evidence.why_missing(PytestRun)}"
     why = f"the test run cannot be believed ({run.process.ended})" if run else why
     run = run if run and run.complete and not run.disagreements else None
@@ -54,10 +53,7 @@ def counts(lines: Sequence[Line], evidence: EvidenceSet) -> Iterator[Claim]:
             yield claim(line, answer, f"{end[1]} {_outcome(end[2])}", Span(line.number, 0, end.end()))
             continue
         for said, text, span in _statements(line):
-            others = _others(line, text)
-            answer = _agrees(run, said, others) if run else (None, why)
-            false = "" if others or answer[0] is not None else _contradiction(said, earlier, line.number)
-            yield claim(line, (False, false) if false else answer, _told(said), span)
+            yield claim(line, _agrees(run, said, _others(line, text)) if run else (None, why), _told(said), span)
 
 
 def _outcome(word: str) -> str:
@@ -93,18 +89,6 @@ def _others(line: Line, text: str) -> str:
     heading = next((title for level, title in line.heads[-1:] if level > 1), "")  # that of the page says nothing
     words = PLAIN_WORD.findall(f"{heading} {ASIDE.sub(' ', text)}".lower())
     return " ".join(word for word in words if not WHOLE.fullmatch(word.strip("/.-")))
-
-
-def _contradiction(said: Mapping[str, int], earlier: dict[str, tuple[int, int]], line: int) -> str:
-    """Return why counts of the whole run cannot be true: more parts than tests, or others in an earlier line."""
-    ended = sum(count for name, count in said.items() if name not in APART)
-    if ended > said.get("total", ended):
-        return f"more tests ended than the {said['total']} that there are"
-    for name, count in said.items():
-        there, at = earlier.setdefault(name, (count, line))
-        if there != count:
-            return f"{count} {name} here, {there} {name} there (line {at})"
-    return ""
 
 
 def _agrees(run: PytestRun, said: Mapping[str, int], others: str) -> Answer:

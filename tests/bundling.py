@@ -8,7 +8,7 @@ from building import a_criterion, a_measure, a_process, a_task, evidence, measur
 
 from gates.bundles import Bundle, BundledRun, Definition, definition_of, encode
 from gates.check import EvidenceSet
-from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
+from gates.evidence.bundles import Bundles, HandedIn, SeenRun
 from gates.measuring.samples import Samples
 from gates.measuring.taken import MeasurementRun
 from gates.task.task import Task
@@ -65,7 +65,7 @@ def handed(seen: Samples = CUDA, path: str = "a.json", task: Task | None = None,
         id="bench", device=seen.device.type, process=None, samples=seen, raw="bundles/0.json", elsewhere=path
     )
     whole = SeenRun(run=run, measures=measures_of(task or a_cuda_task()), changed=())
-    facts: dict[str, Any] = {"path": path, "standing": Standing.FITS, "origin": ORIGIN, "runs": [whole]}
+    facts: dict[str, Any] = {"path": path, "origin": ORIGIN, "runs": [whole]}
     return HandedIn.model_validate({**facts, **changes})
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.deciding.load import load
 from gates.measuring import answers
-from gates.measuring.bench import ArmFailed, Launch, launch
+from gates.measuring.bench import ArmFailed, launch
 from gates.measuring.samples import Samples
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import MeasurementRun, Taken
@@ -49,12 +49,8 @@ def plan_of(factor: float, *, most: int = 64, budget_s: float = BUDGET_S) -> Pla
     arms = {
         name: Arm(call="benchmarks.deciding.arms:make", args=(of,)) for name, of in (("base", 1.0), ("cand", factor))
     }
-    ways = {name: partial(_started, arm) for name, arm in arms.items()}
+    ways = {name: partial(launch, arm, python=sys.executable, paths=[ROOT], threads=1) for name, arm in arms.items()}
     return Plan(Measurement(id="live", arms=arms, pairs=most, budget_s=budget_s, clock="wall"), ways)
-
-
-def _started(arm: Arm, seed: int) -> Launch:
-    return launch(arm, python=sys.executable, paths=[ROOT], threads=1, seed=seed)
 
 
 def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, float, str]:
@@ -68,7 +64,7 @@ def compare_once(factor: float, asked: Measure, folder: Path) -> tuple[Outcome, 
     except ArmFailed as error:
         return Outcome.UNKNOWN, 0, str(error)
     got = answers.answered(asked, seen(samples, taken))
-    why = "the machine was unfit" if got.unfit else "the interval holds the limit"
+    why = "the machine was unfit" if got.rule == answers.FITNESS else "the interval holds the limit"
     return got.outcome, taken.pairs / taken.split, why
 
 

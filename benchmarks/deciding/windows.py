@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gates.measuring import answers
 from gates.measuring.interval import looks_until
 from gates.measuring.samples import Samples
-from gates.measuring.session import apart, copies_until
+from gates.measuring.session import is_copy_due
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.model import Model, Outcome
 from gates.task.task import Measure
@@ -49,8 +49,8 @@ class Window:
         names = (CANDIDATE, BASELINE) if self.swapped else (BASELINE, CANDIDATE)
         a, b = (metric.arms[name][self.first : end] for name in names)
         arms = {BASELINE: a, CANDIDATE: tuple(value * self.factor for value in b)}
-        between = apart(2, taken.split)
-        copies = slice(copies_until(self.first, between), copies_until(end, between))
+        before, until = (2 * sum(is_copy_due(n, 2, taken.split) for n in range(1, at + 1)) for at in (self.first, end))
+        copies = slice(before, until)  # once in either order
         cut = {
             name: {arm: values[self.first : end] for arm, values in getattr(taken, name).items()}
             for name in ("stretch", "switches", "whole")

@@ -2,7 +2,7 @@
 
 import platform
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,12 +11,10 @@ import psutil
 from gates import store
 from gates.bundles import Bundle, BundledRun, Origin, decode, definition_of, encode, sign, signed_part
 from gates.child.guardian import guarded_folder
-from gates.child.process import Stream
 from gates.config import Context, Project
 from gates.errors import UsageError
 from gates.evidence.bundles import bind
-from gates.evidence.measurements import asked_of, command, take
-from gates.measuring.taken import MeasurementRun
+from gates.evidence.measurements import asked_of, take
 from gates.model import Model, TaskIdentity
 from gates.project.files import near, of_its_sources
 from gates.project.revision import environment, observe
@@ -24,8 +22,6 @@ from gates.task import loading as spec
 from gates.task.measurement import Measurement
 from gates.task.task import Task, narrowed
 from gates.words import visible
-
-SILENT = Stream(bytes=0, tail="")
 
 
 class MeasureRequest(Model):
@@ -43,7 +39,8 @@ class MeasureRequest(Model):
 def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str, int]:
     """Measure, and write a bundle of what was measured; return the summary and the exit code."""
     task = spec.of_project(request.task, request.project)
-    wanted = tuple(_wanted(narrowed(task, request.only), request.on))
+    asked = narrowed(task, request.only)
+    wanted = [(one, device) for one in asked.measurements for device in asked_of(asked, one, request.on)]
     if not wanted:
         on = f" on {request.on}" if request.on else ""
         raise UsageError(f"{task.path}: no criterion that was asked for is measured{on}")
@@ -56,7 +53,7 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
         context = request.project.context(folder)
         origin = _origin(request, task, context)
         of_its_sources(request.project.root)
-        runs, lines = _measured(task, narrowed(task, request.only), wanted, context, say, request.on)
+        runs, lines = _measured(task, asked, wanted, context, say, request.on)
     lines = [visible(line) for line in lines]
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
@@ -72,20 +69,10 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     return "\n".join([*lines, f"bundle: {near(target)}", taking, ""]), 0 if len(runs) == len(wanted) else 3
 
 
-def _wanted(task: Task, on: str | None) -> Iterator[tuple[Measurement, str]]:
-    """Yield each measurement with each device that a criterion asks it for; `any` is any device that is named."""
-    for measurement in task.measurements:
-        devices = asked_of(task, measurement)
-        if on is None or not devices:
-            yield from ((measurement, device) for device in devices)
-        elif any(m.on in {"any", on} for m in task.measures_of(measurement.id)):
-            yield measurement, on if measurement.by_device else "any"
-
-
 def _measured(
     whole: Task,
     task: Task,
-    wanted: tuple[tuple[Measurement, str], ...],
+    wanted: list[tuple[Measurement, str]],
     context: Context,
     say: Callable[[str], None],
     on: str | None,
@@ -111,18 +98,10 @@ def _measured(
                     definition=definition_of(measurement),
                     measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
                     files=files,
-                    run=_plain(whole, run),
+                    run=run.model_copy(update={"process": None, "raw": None}),  # which are of this machine
                 )
             )
     return tuple(runs), lines
-
-
-def _plain(task: Task, run: MeasurementRun) -> MeasurementRun:
-    """Return a run without the paths and the output of this machine: the samples are what counts."""
-    process = run.process and run.process.model_copy(
-        update={"argv": command(task, run.id, run.device), "stdout": SILENT, "stderr": SILENT}
-    )
-    return run.model_copy(update={"process": process, "raw": None, "elsewhere": ""})
 
 
 def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:

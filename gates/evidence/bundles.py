@@ -4,7 +4,6 @@ import ast
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -35,14 +34,6 @@ FOLDER = "bundles"
 Bound = Mapping[str, Mapping[str, BoundFile]]  # by measurement and path
 
 
-class Standing(StrEnum):
-    """What a bundle is worth here."""
-
-    FITS = "fits"
-    STALE = "stale"
-    REFUSED = "refused"
-
-
 class SeenRun(Model):
     """A run of a bundle, what it was made for, and what was changed since."""
 
@@ -52,10 +43,9 @@ class SeenRun(Model):
 
 
 class HandedIn(Model):
-    """A bundle that was handed in; `why` says what is wrong with it."""
+    """A bundle that was handed in; without runs it is refused. `why` says why, or what was changed since."""
 
     path: str
-    standing: Standing
     why: str = ""
     origin: Origin | None = None
     signer: str = ""
@@ -84,10 +74,9 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         bundle = decode(data)
         signer = signer_of(signed_part(bundle), bundle.signature, context.signers) if context.signers else ""
     except BadBundle as error:
-        return HandedIn(path=path, standing=Standing.REFUSED, why=str(error))
+        return HandedIn(path=path, why=str(error))
     if bundle.task.id != task.id:
-        why = f"it is evidence of the task {bundle.task.id}, not of {task.id}"
-        return HandedIn(path=path, standing=Standing.REFUSED, why=why)
+        return HandedIn(path=path, why=f"it is evidence of the task {bundle.task.id}, not of {task.id}")
     kept.write_bytes(data)
     told = {"raw": f"{FOLDER}/{kept.name}", "elsewhere": f"{path}, {f'signed by {signer}' if signer else 'not signed'}"}
     runs = tuple(
@@ -98,9 +87,8 @@ def _looked_at(path: str, task: Task, context: Context, now: Bound, kept: Path) 
         )
         for one in bundle.runs
     )
-    standing = Standing.STALE if all(run.changed for run in runs) else Standing.FITS
     changes = first_of(list(dict.fromkeys(change for run in runs for change in run.changed)), 10)
-    return HandedIn(path=path, standing=standing, why=changes, origin=bundle.origin, signer=signer, runs=runs)
+    return HandedIn(path=path, why=changes, origin=bundle.origin, signer=signer, runs=runs)
 
 
 def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[str]:
@@ -119,7 +107,7 @@ def _changed(one: BundledRun, task: Task, root: Path, now: Bound) -> Iterator[st
 
 
 LONGEST = 250  # of a name on most file systems
-NATIVE = (".so", ".pyd")
+MODULES = (".py", ".so", ".pyd")
 
 
 def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple[Path, ...]:
@@ -128,13 +116,18 @@ def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple
     What is imported is found by reading the source: what is imported by a name made at run time, or opened as data,
     is not seen unless the task's `implementation` or the command names it.
     """
-    root = context.root
-    named = set(_named(measurement, _roots(task, measurement, context), root))
+    root, roots = context.root, _roots(task, measurement, context)
+    named = set(_named(measurement, roots, root))
     if measurement.read == "pytest-benchmark":
-        named |= {folder / "conftest.py" for path in named for folder in path.parents if folder.is_relative_to(root)}
-    start = {path for path in (*named, *files_of(task.implementation, root)) if path.is_relative_to(root)}
-    start = {path for path in start if path.is_file()}
-    return tuple(sorted(_with_imports(start, _roots(task, measurement, context), root)))
+        named |= {folder / "conftest.py" for path in named for folder in path.parents}
+    found = {*named, *files_of(task.implementation, root)}
+    found = {path for path in found if path.is_file() and path.is_relative_to(root)}
+    edge = list(found)
+    while edge:
+        more = {target for target in _imported(edge.pop(), roots) if target.is_relative_to(root)} - found
+        found |= more
+        edge += more
+    return tuple(sorted(found))
 
 
 def named_files(task: Task, measurement: Measurement, context: Context) -> Iterator[str]:
@@ -182,32 +175,18 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
         yield from _files_of_module(module, roots)
 
 
-def _with_imports(start: set[Path], roots: list[Path], root: Path) -> set[Path]:
-    found, edge = set(start), list(start)
-    while edge:
-        path = edge.pop()
-        for target in _imported(path, roots) if path.suffix == ".py" else ():
-            if target not in found and target.is_relative_to(root):
-                found.add(target)
-                edge.append(target)
-    return found
-
-
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
     """Yield the files that a module imports, wherever in it."""
     try:
         with warnings.catch_warnings(action="ignore"):  # it is not for us to say what is wrong with somebody's escapes
-            tree = ast.parse(path.read_bytes())
+            tree = ast.parse(path.read_bytes() if path.suffix == ".py" else b"")
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module, level = (node.module or "", node.level) if isinstance(node, ast.ImportFrom) else ("", 0)
             for alias in node.names:
-                yield from _files_of_module(alias.name, roots)
-        elif isinstance(node, ast.ImportFrom):
-            base = list(path.parents[node.level - 1 : node.level]) if node.level else roots
-            for alias in node.names:
-                yield from _files_of_module(f"{node.module or ''}.{alias.name}", base)
+                yield from _files_of_module(f"{module}.{alias.name}", path.parents[level - 1 : level] or roots)
 
 
 def _files_of_module(module: str, roots: Iterable[Path]) -> Iterator[Path]:
@@ -215,8 +194,6 @@ def _files_of_module(module: str, roots: Iterable[Path]) -> Iterator[Path]:
     parts = [part for part in module.split(".") if part.isidentifier()]
     for base in roots:
         places = [base.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
-        files = [place.with_name(f"{place.name}.py") for place in places]
-        files += [place / "__init__.py" for place in (base, *places)]
-        yield from (path for path in files if path.is_file())
-        for place in (place for place in places if place.parent.is_dir()):
-            yield from (path for suffix in NATIVE for path in place.parent.glob(f"{place.name}.*{suffix}"))
+        files = [place / "__init__.py" for place in (base, *places)]
+        files += [path for place in places for path in place.parent.glob(f"{place.name}.*") if path.suffix in MODULES]
+        yield from filter(Path.is_file, files)

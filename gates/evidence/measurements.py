@@ -24,15 +24,15 @@ from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
 from gates.measuring import answers, machine
-from gates.measuring.bench import ArmFailed, Launch, launch
+from gates.measuring.bench import ArmFailed, launch
 from gates.measuring.fitness import contended, disturbed
-from gates.measuring.interval import SECONDS, TIME_UNITS, is_time
+from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
 from gates.project.files import files_of, import_roots
 from gates.project.revision import processor
-from gates.task.measurement import Arm, Measurement
+from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task, cut_short
 
 METHOD = "gates.measuring/1"
@@ -47,7 +47,7 @@ LISTED = """
 import importlib.metadata, sys
 print(sys.version, *sorted({f"{one.name} {one.version}" for one in importlib.metadata.distributions()}), sep="\\n")
 """
-Take = Callable[[tuple[Attempt, ...]], MeasurementRun]  # what takes a measurement, after earlier attempts
+Take = Callable[[MeasurementRun], MeasurementRun]  # what takes a measurement, which knows of its earlier attempts
 
 
 class Measurements(Evidence):
@@ -83,12 +83,12 @@ def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in words)
 
 
-def asked_of(task: Task, measurement: Measurement) -> tuple[str, ...]:
-    """Return the devices to measure on; `any` is measured on the CPU, which every machine has."""
-    asked = {m.on for m in task.measures_of(measurement.id) if not m.against_base}
+def asked_of(task: Task, measurement: Measurement, on: str | None = None) -> tuple[str, ...]:
+    """Return the devices to measure on, all or one; `any` is that one, or the CPU, which every machine has."""
+    asked = {m.on for m in task.measures_of(measurement.id) if not m.against_base and m.on in {"any", on or m.on}}
     if not measurement.by_device:
         return ("any",) if asked else ()
-    return tuple(sorted({"cpu" if device == "any" else device for device in asked}))
+    return tuple(sorted({on or "cpu" if device == "any" else device for device in asked}))
 
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
@@ -98,18 +98,15 @@ def take(task: Task, measurement: Measurement, device: str, context: Context, fo
     measures = [m for m in asked if device == "any" or m.on in {"any", device}]
     key = attempts_key(task, measurement if measurement.arms else used, device, context)
     if used.arms:
-        start = partial(launch, python=context.python, paths=import_roots(task, context), threads=used.threads)
-        arms = {name: partial(_started, start, arm, device) for name, arm in used.arms.items()}
+        paths, limit_s = import_roots(task, context), context.timeout_s
+        start = partial(launch, python=context.python, paths=paths, threads=used.threads, device=device)
+        arms = {name: partial(start, arm) for name, arm in used.arms.items()}
         logs = context.folder(f"workers-{used.id}-{device}").evidence
-        way: Take = partial(timed, facts, Plan(used, arms, context.timeout_s), measures, logs)
+        way: Take = partial(timed, Plan(used, arms, limit_s), measures, logs)
     else:
         handing = _handed_over if used.read == "samples" else _again_and_again
-        way = partial(handing, facts, used, context, folder / f"{used.id}-{device}")
+        way = partial(handing, used, context, folder / f"{used.id}-{device}")
     return kept(attempt(facts, measures, key, context.root, way), folder / f"{used.id}-{device}.json")
-
-
-def _started(start: Callable[..., Launch], arm: Arm, device: str, seed: int) -> Launch:
-    return start(arm, device=device, seed=seed)
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:
@@ -126,16 +123,19 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     It stands in the ledger before its first sample, as if it had been killed; at its end that says how it ended. Of
     samples that were handed over only what they missed is kept: with the same seeds those of two attempts are the same.
     """
-    ledger, run = Ledger(root), facts
+    ledger = Ledger(root)
     lines, problem = ledger.read()
     earlier = counted([line for line in lines if line.key == key])
+    run = facts.model_copy(update={"earlier": Recalled(attempts=earlier)})
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
-        run = way(earlier).model_copy(update={"earlier": Recalled(attempts=earlier)})
+        run = way(run)
         samples = _of_the_device(run)
         drawn = "" if run.taken else _drawn(samples)
-        _refuse_the_same_again(next((line for line in lines if drawn and line.drawn == drawn), None))
+        if same := next((line for line in lines if drawn and line.drawn == drawn), None):
+            said = f"its times are those of the attempt at {same.at}, to the last digit"
+            raise BadSamples(f"{said}: no clock gives the same twice")  # noqa: TRY301
         longest = max(len(values) for metric in samples.metrics.values() for values in metric.arms.values())
         told: dict[str, object] = {"ended": run.ended, "unfit": (), "pairs": longest, "drawn": drawn}
         told["missed"] = answers.missed(_applying(measures, samples), run)
@@ -161,13 +161,11 @@ def counted(lines: Sequence[Attempt]) -> tuple[Attempt, ...]:
     return tuple(line for line in lines if (line.at not in ended if line.ended == BEGUN else line.pairs))
 
 
-def timed(
-    facts: MeasurementRun, plan: Plan, measures: Sequence[Measure], logs: Path, earlier: tuple[Attempt, ...]
-) -> MeasurementRun:
+def timed(plan: Plan, measures: Sequence[Measure], logs: Path, run: MeasurementRun) -> MeasurementRun:
     """Let the gate time the arms until the measures are decided; raise `ArmFailed` where an arm fails."""
 
     def seen(samples: Samples, taken: Taken) -> MeasurementRun:
-        return facts.model_copy(update={"samples": samples, "taken": taken, "earlier": Recalled(attempts=earlier)})
+        return run.model_copy(update={"samples": samples, "taken": taken})
 
     return seen(*measure(plan, logs, lambda *now: answers.settled(_applying(measures, now[0]), seen(*now))))
 
@@ -179,9 +177,7 @@ def _applying(measures: Sequence[Measure], samples: Samples) -> list[Measure]:
 
 def _drawn(samples: Samples) -> str:
     """Return the digest of the times among samples; none of so few that they may well come again."""
-    times = {
-        name: metric.arms for name, metric in samples.metrics.items() if metric.unit in TIME_UNITS or is_time(name)
-    }
+    times = {name: metric.arms for name, metric in samples.metrics.items() if is_clocked(name, metric.unit)}
     values = {value for arms in times.values() for column in arms.values() for value in column}
     return digest_of(times) if len(values) >= MANY else ""
 
@@ -223,13 +219,11 @@ def installed(python: str) -> str:
     return hashlib.sha256(told.stdout).hexdigest()
 
 
-def _handed_over(
-    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
-) -> MeasurementRun:
+def _handed_over(measurement: Measurement, context: Context, place: Path, run: MeasurementRun) -> MeasurementRun:
     """Run a measurement that hands over its samples, and keep the file that it wrote."""
     place.with_suffix(".json").unlink(missing_ok=True)
-    with _ran(measurement, facts.device, context, place) as (ended, out):
-        run = facts.model_copy(update={"process": ended, "raw": f"{place.parent.name}/{place.name}.stderr.txt"})
+    with _ran(measurement, run.device, context, place) as (ended, out):
+        run = run.model_copy(update={"process": ended, "raw": f"{place.parent.name}/{place.name}.stderr.txt"})
         try:
             text = _text_of(ended, out)
             place.with_suffix(".json").write_text(text, encoding="utf-8")
@@ -241,14 +235,12 @@ def _handed_over(
     return run.model_copy(update={"samples": samples})
 
 
-def _again_and_again(
-    facts: MeasurementRun, measurement: Measurement, context: Context, place: Path, _earlier: object
-) -> MeasurementRun:
+def _again_and_again(measurement: Measurement, context: Context, place: Path, run: MeasurementRun) -> MeasurementRun:
     """Run another tool's benchmark while the budget lasts: each run gives one sample of each benchmark."""
     columns: dict[str, list[float]] = {}
     begun, longest, runs = time.monotonic(), 0.0, 0
     while runs < measurement.restarts and (not runs or time.monotonic() - begun + longest <= measurement.budget_s):
-        with _ran(measurement, facts.device, context, place.with_name(f"{place.name}-{runs}")) as (ended, out):
+        with _ran(measurement, run.device, context, place.with_name(f"{place.name}-{runs}")) as (ended, out):
             for name, value in read_times(_text_of(ended, out), measurement.read).items():
                 columns.setdefault(name, []).append(value)
         longest, runs = max(longest, ended.duration_s), runs + 1
@@ -262,7 +254,7 @@ def _again_and_again(
         timing=f"{measurement.read}, run {runs} times; of each run the median of each benchmark",
         metrics={"time_s": metric},
     )
-    return facts.model_copy(update={"samples": samples})
+    return run.model_copy(update={"samples": samples})
 
 
 @contextlib.contextmanager
@@ -307,12 +299,6 @@ def _of_the_device(run: MeasurementRun) -> Samples:
         said = f"it says that it was measured on {there.type!r} ({there.name})"
         raise BadSamples(f"{said}, and this machine shows no such device")
     return run.samples
-
-
-def _refuse_the_same_again(same: Attempt | None) -> None:
-    if same is not None:
-        said = f"its times are those of the attempt at {same.at}, to the last digit"
-        raise BadSamples(f"{said}: no clock gives the same twice")
 
 
 def _refuse_impossible(samples: Samples, ran_s: float) -> None:

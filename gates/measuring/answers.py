@@ -5,36 +5,40 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from gates.measuring import fitness
-from gates.measuring.interval import LEAST_RESTARTS, LEVEL, Design, Estimate, NotEnough, alpha_of, compare, estimate
+from gates.measuring import fitness, interval
+from gates.measuring.interval import Design, Estimate, NotEnough, compare, estimate
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import MeasurementRun, pooled
 from gates.model import Outcome
 from gates.task.task import Measure
 from gates.words import shown
 
-ALPHA = 1 - LEVEL
+ALPHA = 1 - interval.LEVEL
 BYTES = "bytes"
 BARE = {"none", "1"}  # of what has no unit
 STAYS = "attempt {} missed it, and with this one it is too uncertain to say otherwise"
 DISAGREE = "this attempt meets it, and attempt {} with the same code on the same machine missed it"
 SETTLE = "Find what differed between the two, or have it measured by 'arms', where the pairs of all attempts count."
 MORE_STARTS = "Give the measurement {!r} a larger `budget_s`: it must start its processes at least three times."
+QUIETER = "Measure on a quieter machine, or let `clock: either` decide comparisons by CPU time (`threads: 1`)."
+ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
+LEDGER = "Put the ledger of attempts back as it was: what was tried before counts."
+NUMBER, FITNESS, ATTEMPTS = "PF001", "PF002", "PF003"  # the rules of what decides
 
 
 @dataclass(frozen=True)
 class Answer:
     """What the samples say to one measure: the number where there is one, or else the problem.
 
-    `unfit` is why the machine could not give that number, `clock` the metric that answered in the place of the one
-    asked for, `remedy` what to do where it is not what is done about noise.
+    `rule` tells what decides: the number, that it is not believed, or earlier attempts. `clock` is the metric that
+    answered in the place of the one asked for, `remedy` what to do where it is not what is done about noise.
     """
 
     outcome: Outcome
     run: MeasurementRun | None
     seen: Estimate | None = None
     problem: str = ""
-    unfit: tuple[str, ...] = ()
+    rule: str = NUMBER
     clock: str = ""
     remedy: str = ""
 
@@ -67,26 +71,32 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         return Answer(Outcome.UNKNOWN, run, problem=problem)
     try:
         seen = estimated(measure, run, alpha)
+        reasons = unfit(measure, run, seen)
     except NotEnough as error:
         return Answer(Outcome.UNKNOWN, run, problem=str(error))
     absent = [name for name in measure.when if name not in run.samples.device.capabilities]
     if absent:
         return Answer(Outcome.NOT_APPLICABLE, run, seen, f"the device has no {', '.join(absent)}")
     used = metric_of(measure, run)
-    clock = used if used != measure.of else ""
-    reasons = unfit(measure, run, seen)
-    if reasons or run.earlier.problem:
-        return Answer(Outcome.UNKNOWN, run, seen, "; ".join(reasons) or run.earlier.problem, reasons, clock)
+    said = partial(Answer, run=run, seen=seen, clock=used if used != measure.of else "")
+    unlike, found = fitness.differing(run.taken) if run.taken and run.taken.same_result else ("", Outcome.PASSED)
+    if unlike:
+        found = Outcome.UNKNOWN if measure.against_base else found
+        return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
+    if reasons:
+        return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER)
+    if run.earlier.problem:
+        return said(Outcome.UNKNOWN, problem=run.earlier.problem, rule=ATTEMPTS, remedy=LEDGER)
     if few := few_starts(run):
-        return Answer(Outcome.UNKNOWN, run, seen, few, clock=clock, remedy=MORE_STARTS.format(measure.from_))
+        return said(Outcome.UNKNOWN, problem=few, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
     earlier = enumerate(run.earlier.attempts, 1)
     first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
-        return Answer(alone, run, seen, clock=clock)
+        return said(alone)
     if alone is Outcome.PASSED:
-        return Answer(Outcome.UNKNOWN, run, seen, DISAGREE.format(first), clock=clock, remedy=SETTLE)
-    return Answer(Outcome.FAILED, run, seen, STAYS.format(first), clock=clock)
+        return said(Outcome.UNKNOWN, problem=DISAGREE.format(first), rule=ATTEMPTS, remedy=SETTLE)
+    return said(Outcome.FAILED, problem=STAYS.format(first), rule=ATTEMPTS)
 
 
 def metric_of(measure: Measure, run: MeasurementRun) -> str:
@@ -109,7 +119,9 @@ def samples_of(run: MeasurementRun) -> Samples:
 
 def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Estimate:
     """Return the number with its interval; raise `NotEnough` with the reason where there is none."""
-    name = metric_of(measure, run)
+    name, there = metric_of(measure, run), samples_of(run).device.type
+    if measure.on not in {"any", there}:
+        raise NotEnough(f"it was seen on {there} only, the criterion asks for {measure.on}")
     metric = samples_of(run).metrics.get(name)
     if metric is None:
         raise NotEnough(f"the samples hold no {name!r}, only {', '.join(sorted(samples_of(run).metrics))}")
@@ -120,7 +132,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
     taken, attempt = run.taken, len(run.earlier.attempts) + 1
     whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
     if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
-        return estimate(measure, whole, alpha=alpha_of(attempt, alpha))
+        return estimate(measure, whole, alpha=interval.alpha_of(attempt, alpha))
     starts = (*(one.restarts for one in used), taken.restarts)
     restarts = tuple((i, start) for i, of_one in enumerate(starts) for start in of_one) if taken.restarts else ()
     return estimate(measure, whole, Design(taken.most, restarts, attempt), alpha)
@@ -128,7 +140,7 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
 
 def _as_rounded(seen: Estimate, measure: Measure, metric: Metric) -> Estimate:
     """Return an interval of times or rates that are written to few digits, as wide as what was rounded away allows."""
-    if not fitness.is_clocked(measure, metric):
+    if not interval.is_clocked(measure.of, metric.unit):
         return seen
     arms = [metric.arms[arm] for arm in measure.arms]
     if measure.kind in {"ratio", "reduction"}:
@@ -164,7 +176,7 @@ def few_starts(run: MeasurementRun) -> str:
     if taken is None or not taken.restarts:
         return ""
     starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier.attempts if not one.unfit)
-    if starts >= min(LEAST_RESTARTS, taken.planned_starts):
+    if starts >= min(interval.LEAST_RESTARTS, taken.planned_starts):
         return ""
     often = "once" if starts == 1 else f"{starts} times"
     return f"its processes were started only {often}, which does not show how they differ"
@@ -201,13 +213,11 @@ def correct(criteria: Sequence[Judged], alpha: float) -> list[Outcome]:
     family = [i for i, outcome in enumerate(plain) if outcome is not Outcome.PASSED]
     if len(family) < len(plain):
         alpha *= 1 - alpha / 2
-    failed: set[int] = set()
-    while True:
-        share = alpha / max(len(family) - len(failed), 1)
-        more = {i for i in family if i not in failed and criteria[i](share) is Outcome.FAILED}
-        if not more:
-            break
-        failed |= more
+    failed: list[int] = []
+    while more := [
+        i for i in family if i not in failed and criteria[i](alpha / (len(family) - len(failed))) is Outcome.FAILED
+    ]:
+        failed += more
     return [
         Outcome.UNKNOWN if outcome is Outcome.FAILED and i not in failed else outcome for i, outcome in enumerate(plain)
     ]

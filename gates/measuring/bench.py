@@ -271,7 +271,7 @@ class Worker:
         return _read(printable(line), form, self.name)
 
 
-def launch(arm: Arm, *, python: str, paths: Sequence[Path], threads: int, device: str = "", seed: int = 0) -> Launch:
+def launch(arm: Arm, seed: int = 0, *, python: str, paths: Sequence[Path], threads: int, device: str = "") -> Launch:
     """Return how an arm is started: in the first of `paths`, from which it also imports, with so many threads.
 
     The same arm in another folder, such as the work tree of an earlier revision, is the same call with other paths.

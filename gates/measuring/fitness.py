@@ -4,10 +4,8 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 
-from gates.measuring import interval
-from gates.measuring.interval import NEEDED, Estimate, NotEnough, compare, estimate, rank
+from gates.measuring.interval import NEEDED, Estimate, by_start, compare, estimate, is_clocked, rank, values_of
 from gates.measuring.samples import Metric, Samples
 from gates.measuring.taken import Taken
 from gates.model import Outcome
@@ -112,7 +110,7 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
     arms = {arm: metric.arms.get(arm, ()) for arm in measure.arms}
     if any(len(values) < NEEDED for values in arms.values()):
         return
-    if is_clocked(measure, metric):
+    if is_clocked(measure.of, metric.unit):
         yield from _made_up(arms, metric.unit)
     if measure.kind == "difference" and metric.unit not in COUNTS and len(arms) == 2:
         one, other = arms.values()
@@ -121,12 +119,6 @@ def doubts(measure: Measure, metric: Metric) -> Iterator[str]:
                 f"all {len(one)} pairs of {' and '.join(arms)} are equal to the last digit: this comparison was not "
                 "seen to differ at all; measure what can tell a worse model from a better one"
             )
-
-
-def is_clocked(measure: Measure, metric: Metric) -> bool:
-    """Return whether a metric is read off a clock: a time or a rate."""
-    rate = metric.unit.endswith(("/s", "/ms", "/us")) or measure.of.endswith("_per_s") or metric.unit == "Hz"
-    return metric.unit in interval.TIME_UNITS or interval.is_time(measure.of) or rate
 
 
 def _made_up(arms: Mapping[str, Sequence[float]], unit: str) -> Iterator[str]:
@@ -218,35 +210,17 @@ def contradicted(measure: Measure, name: str, samples: Samples, taken: Taken, se
             own[arm] = values
         else:
             return
-    by_start = {arm: tuple(_by_start(values, taken)) for arm, values in own.items()}
-    decided, is_cpu = compare(seen, *measure.bound), name in WALL_TIME
-    for arms in (own,) if is_cpu else (by_start, own):  # a mean holds what was put off, one pair moves no median
-        try:
-            ours = _seen(measure, metric.model_copy(update={"arms": arms}), middle=not is_cpu)
-        except NotEnough:
-            return
-        if {decided, compare(ours, *measure.bound)} == OPPOSITE:
-            if is_cpu:
-                yield f"by CPU time it is {seen}, by the wall clock {ours}"
-            else:
-                clocks = f"by the worker's clock it is {seen.value:.4g}, by the gate's own from question to answer"
-                yield f"{clocks} {ours.value:.4g}: some of the work is done where it is not timed"
-            return
-
-
-def _by_start(values: Sequence[float], taken: Taken) -> Iterator[float]:
-    """Yield the mean of each start of the processes: work that is put off in one pair is done in a later one of it."""
-    if len(taken.restarts) != len(values):
-        yield from values
+    decided, ours = compare(seen, *measure.bound), metric.model_copy(update={"arms": own})
+    if name in WALL_TIME:
+        by_wall = estimate(measure, ours)
+        if {decided, compare(by_wall, *measure.bound)} == OPPOSITE:
+            yield f"by CPU time it is {seen}, by the wall clock {by_wall}"
         return
-    for _, of_one in itertools.groupby(zip(taken.restarts, values, strict=True), key=itemgetter(0)):
-        yield statistics.fmean(value for _, value in of_one)
-
-
-def _seen(measure: Measure, metric: Metric, *, middle: bool) -> Estimate:
-    """Return a measure from other samples: with its interval, or its middle alone."""
-    if not middle:
-        return estimate(measure, metric)
-    values = interval.values_of(measure, metric)
-    value = statistics.median(values)
-    return Estimate(value, value, value, len(values), 0.0)
+    # what is put off in one pair is done in a later one of its start; one disturbed pair moves a mean, but no median
+    means = {arm: tuple(map(statistics.fmean, by_start(values, taken.restarts))) for arm, values in own.items()}
+    for each in (ours.model_copy(update={"arms": means}), ours):
+        middle = statistics.median(values_of(measure, each))
+        if {decided, compare(Estimate(middle, middle, middle, 1, 0.0), *measure.bound)} == OPPOSITE:
+            clocks = f"by the worker's clock it is {seen.value:.4g}, by the gate's own from question to answer"
+            yield f"{clocks} {middle:.4g}: some of the work is done where it is not timed"
+            return

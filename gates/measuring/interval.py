@@ -6,10 +6,13 @@ It needs no assumption about the noise, and at least 6 values for a level of 95 
 come in, all looks share the error.
 """
 
+import itertools
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from gates.measuring.samples import Metric
 from gates.model import Outcome
@@ -25,7 +28,6 @@ UNITS: dict[str, tuple[str, ...]] = {
 }  # that names end in
 UNITS |= {"bytes": ("B", "bytes"), "kb": ("KB", "kB", "KiB"), "mb": ("MB", "MiB"), "gb": ("GB", "GiB")}
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-TIME_UNITS = frozenset(SECONDS)
 
 
 class NotEnough(Exception):
@@ -93,9 +95,10 @@ def values_of(measure: Measure, metric: Metric) -> list[float]:
     return [a / b if measure.kind == "ratio" else 1 - b / a for a, b in pairs]
 
 
-def is_time(metric: str) -> bool:
-    """Return whether a metric is a time by its name."""
-    return any(unit in TIME_UNITS for unit in _units_of(metric))
+def is_clocked(metric: str, unit: str) -> bool:
+    """Return whether a metric is read off a clock, by its name or its unit: a time or a rate."""
+    is_rate = unit.endswith(("/s", "/ms", "/us")) or metric.endswith("_per_s") or unit == "Hz"
+    return is_rate or not SECONDS.keys().isdisjoint({unit, *_units_of(metric)})
 
 
 def _units_of(metric: str) -> tuple[str, ...]:
@@ -132,14 +135,6 @@ def rank(n: int, level: float = LEVEL) -> tuple[int, float]:
 MOST = 1_000_000
 
 
-def smallest_effect(seen: Estimate, measure: Measure) -> float:
-    """Return how far the interval reaches from its number: relative for ratios and levels, else as it is."""
-    if measure.kind == "ratio" and min(seen.low, seen.value) > 0:
-        return max(seen.high / seen.value, seen.value / seen.low) - 1
-    reach = max(seen.high - seen.value, seen.value - seen.low)
-    return reach / abs(seen.value) if measure.kind == "value" and seen.value else reach
-
-
 def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None:
     """Return about how many pairs would settle it at this noise: intervals shrink with the root of the pairs.
 
@@ -161,6 +156,7 @@ def pairs_needed(seen: Estimate, measure: Measure, split: int = 1) -> int | None
 
 LEAST_RESTARTS, FEW_RESTARTS, MANY_RESTARTS = 3, 5, 8
 POCOCK = 0.76
+FINE, FURTHEST = 1e-6, 10**15  # of a quantile: its steps, and how many there may be
 
 
 @dataclass(frozen=True)
@@ -190,13 +186,16 @@ class Design:
         Where there are many starts, short ones that follow one another are put together: the median of four values is
         moved by two that were disturbed, that of eight by four.
         """
-        blocks: dict[Hashable, list[float]] = {}
-        for restart, value in zip(self.restarts, values, strict=True):
-            blocks.setdefault(restart, []).append(value)
-        found = list(blocks.values())
+        found = by_start(values, self.restarts)
         if len(found) > 1 and 2 * len(found[-1]) < len(found[0]):
             found.pop()
         return _joined(found) if len(found) >= LEAST_RESTARTS else []
+
+
+def by_start(values: Sequence[float], restarts: Sequence[Hashable]) -> list[list[float]]:
+    """Return the values of each start of the processes."""
+    starts = itertools.groupby(zip(restarts, values, strict=True), key=itemgetter(0))
+    return [[value for _, value in of_one] for _, of_one in starts]
 
 
 def _joined(blocks: list[list[float]]) -> list[list[float]]:
@@ -226,13 +225,7 @@ def within(t: float, freedom: int) -> float:
 
 def quantile(level: float, freedom: int) -> float:
     """Return t so that |T| is at most t with the probability `level`."""
-    low, high = 0.0, 1.0
-    while within(high, freedom) < level:
-        high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle, freedom) < level else (low, middle)
-    return high
+    return bisect_left(range(FURTHEST), level, key=lambda i: within(i * FINE, freedom)) * FINE
 
 
 def student(values: Sequence[float], level: float) -> tuple[float, float]:

@@ -178,14 +178,10 @@ def read_times(text: str, form: str) -> dict[str, float]:
                 raise BadSamples(f"holds two benchmarks called {name!r:.80}; rename one of them")
             found[name] = value
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise BadSamples(f"not a file of {form} ({_shown(error)})") from error
+        raise BadSamples(f"not a file of {form} ({error!r:.200})") from error
     if not found:
         raise BadSamples(ABSENT)
     return found
-
-
-def _shown(error: Exception) -> str:
-    return f"there is no {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
 
 
 def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:

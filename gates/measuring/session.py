@@ -63,14 +63,13 @@ def turn(arms: tuple[str, ...], number: int) -> tuple[str, ...]:
     return order if number % 2 == 0 else order[::-1]
 
 
-def apart(arms: int, split: int) -> int:
-    """Return how many pairs lie between comparisons with a copy: more where pairs are short, or there is one arm."""
-    return COPIES_APART * (2 if split > 1 or arms == 1 else 1)
+def is_copy_due(pairs: int, arms: int, split: int) -> bool:
+    """Return whether the baseline and its copy take their turns after so many pairs: less often where these are short.
 
-
-def copies_until(pairs: int, between: int) -> int:
-    """Return how often a baseline and its copy were compared by so many pairs, each time once in either order."""
-    return 2 * ((pairs + between - FIRST_COPIES) // between)
+    They take them less often where there is one arm, too.
+    """
+    between = COPIES_APART * (2 if split > 1 or arms == 1 else 1)
+    return (pairs - FIRST_COPIES) % between == 0
 
 
 @dataclass
@@ -149,17 +148,13 @@ class Session:
         if self._running:
             self._got.restarts.append(self._running.number)
             self._running.left -= 1
-        if self._are_copies_due(self.pairs):
+        if is_copy_due(self.pairs, len(names), self._split):
             for order in ((names[0], self._copy), (self._copy, names[0])):  # as two arms: who follows whom matters
                 ran = self._turn(order)
                 self._got.copied.append((ran[names[0]], ran[self._copy]))
         self._measured_s += time.monotonic() - begun
         now = machine.pressure()
         self._waited_s += now - waited if now is not None and waited is not None else 0.0
-
-    def _are_copies_due(self, pairs: int) -> bool:
-        """Return whether the baseline and its copy take their turns after so many pairs."""
-        return copies_until(pairs, apart(len(self._plan.names), self._split)) > len(self._got.copied)
 
     def _turn(self, order: tuple[str, ...]) -> dict[str, Ran]:
         """Take a segment of each arm, or run its command from start to end."""
@@ -186,7 +181,7 @@ class Session:
         """Return whether the time is up: so that the next round would end after it."""
         arms = len(self._plan.names)
         segment_s = self._measured_s / max(self.pairs * arms + 2 * len(self._got.copied), 1)
-        return self._left_s < segment_s * (arms + 4 * self._are_copies_due(self.pairs + 1))
+        return self._left_s < segment_s * (arms + 4 * is_copy_due(self.pairs + 1, arms, self._split))
 
     def _end_block_where_due(self) -> None:
         """End the processes where a block is over, unless to start them anew takes most of the time that is left.
@@ -307,7 +302,7 @@ class Session:
 
     def _taken(self, ended: End) -> Taken:
         told: dict[str, object] = {
-            **self._asked.model_dump(include={"threads", "clock", "budget_s"}),
+            **self._asked.model_dump(include={"threads", "clock", "budget_s", "same_result"}),
             **self._got.facts(),
             "baseline": self._plan.names[0],
             "planned_starts": self._asked.restarts,

@@ -107,6 +107,7 @@ class Taken(Model):
 
     baseline: str
     clock: Clock
+    same_result: bool = False
     threads: int
     most: int
     split: int = Field(default=1, ge=1)

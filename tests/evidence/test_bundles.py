@@ -11,7 +11,7 @@ from bundling import a_bundle, a_bundled_run, a_cuda_task, put
 
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bundles import Bundles, HandedIn, Standing, bind
+from gates.evidence.bundles import Bundles, HandedIn, bind
 from gates.evidence.measurements import Measurements
 from gates.measuring import machine
 from gates.measuring.taken import MeasurementRun
@@ -40,7 +40,7 @@ def looked_at(context: Context, *paths: str, task: Task | None = None) -> tuple[
 def test_bundle_of_the_files_as_they_are_fits_and_is_kept(context: Context) -> None:
     path = put(fitting(context), context.root / "a.json")
     (one,) = looked_at(context)
-    assert (one.standing, one.why, one.signer) == (Standing.FITS, "", "")
+    assert (one.why, one.signer) == ("", "")
     assert one.runs[0].run.raw == "bundles/0.json"
     assert one.runs[0].run.elsewhere == "a.json, not signed"
     assert (context.evidence / "bundles/0.json").read_bytes() == path.read_bytes()
@@ -79,7 +79,7 @@ def test_file_that_it_speaks_of_changed_and_it_is_stale(
     put(fitting(context), context.root / "a.json")
     change(context.root)
     (one,) = looked_at(context)
-    assert (one.standing, one.why) == (Standing.STALE, why)
+    assert one.why == why
     assert one.runs[0].changed
 
 
@@ -87,7 +87,7 @@ def test_unrelated_file_changed_and_it_is_still_good(context: Context) -> None:
     put(fitting(context), context.root / "a.json")
     written(context.root, {"README.md": "y", "tests/test_core.py": "", "new.py": "", "pkg/__pycache__/a.pyc": "x"})
     (context.root / "pkg/core.py").touch()
-    assert looked_at(context)[0].standing is Standing.FITS
+    assert looked_at(context)[0].why == ""
 
 
 def test_measurement_changed_in_the_task_and_it_is_stale_and_another_part_changed_and_it_is_not(
@@ -102,7 +102,7 @@ def test_measurement_changed_in_the_task_and_it_is_stale_and_another_part_change
     same = a_cuda_task().measurements[0].model_dump(exclude_defaults=True) | {"timeout_s": 9, "line": 99}
     more = [a_criterion(id="AC2", tests=[], measures=[a_measure(on="cuda")]), a_criterion(text="New", level="should")]
     (one,) = looked_at(context, task=a_cuda_task(measurements=[same], criteria=more, title="Other"))
-    assert one.standing is Standing.FITS
+    assert (bool(one.runs), one.why) == (True, "")
 
 
 def test_one_run_of_two_is_stale_and_the_other_is_still_good(context: Context) -> None:
@@ -120,7 +120,7 @@ def test_one_run_of_two_is_stale_and_the_other_is_still_good(context: Context) -
     put(a_bundle(*runs), context.root / "a.json")
     written(context.root, {"more.py": "x"})
     (one,) = looked_at(context, task=task)
-    assert (one.standing, one.why) == (Standing.FITS, "more.py was changed")
+    assert one.why == "more.py was changed"
     assert [bool(run.changed) for run in one.runs] == [False, True]
 
 
@@ -129,7 +129,7 @@ def test_altered_bundle_and_one_of_another_task_are_refused(context: Context) ->
     (context.root / "a.json").write_bytes(data.replace(b"somebody", b"anybody!"))
     put(fitting(context, task={"id": "T2", "title": "x", "path": "x", "digest": "d"}), context.root / "b.json")
     altered, other, gone = looked_at(context, "a.json", "b.json", "c.json")
-    assert {one.standing for one in (altered, other, gone)} == {Standing.REFUSED}
+    assert {one.runs for one in (altered, other, gone)} == {()}
     assert altered.why == "it was altered: its digest is not that of its contents"
     assert other.why == "it is evidence of the task T2, not of T1"
     assert gone.why == "it cannot be read: No such file or directory"
@@ -140,7 +140,7 @@ def test_bundle_that_nobody_signed_is_refused_where_signatures_are_asked_for(con
     put(fitting(context), context.root / "a.json")
     asking = replace(context, signers=("ada ssh-ed25519 AAAA",))
     (one,) = looked_at(asking)
-    assert one.standing is Standing.REFUSED
+    assert one.runs == ()
     assert one.why.startswith("it is not signed")
 
 

@@ -133,7 +133,6 @@ def test_a_project_without_torch_is_gated_by_the_time_of_a_command(tmp_path: Pat
     ended = command(project, "run", "T1", "--gate", "performance")
     seen = {finding["check"]: finding for gate in result(project)["gates"] for finding in gate["findings"]}
     assert ended.err.count("Traceback") == 0
-    assert seen["attempts:start"]["outcome"] == "passed"
     assert seen["measure:AC1:0"]["outcome"] in {"passed", "unknown"}  # a crowded machine is no place to say it
     assert seen["measure:AC1:1"]["outcome"] in {"failed", "unknown"}
 

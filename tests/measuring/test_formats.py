@@ -68,7 +68,7 @@ def test_what_a_file_lacks_or_has_twice_is_named() -> None:
     nameless = {"benchmarks": [{"runs": [{"values": [1.0]}]}]}
     for told, form, said in (
         (twice, "pytest-benchmark", "two benchmarks called 'test_sum'"),
-        (nameless, "pyperf", r"not a file of pyperf \(there is no 'name'\)"),
+        (nameless, "pyperf", r"not a file of pyperf \(KeyError\('name'\)\)"),
         (a_pyperf([1.0], unit="byte"), "pyperf", "no benchmark"),
     ):
         with pytest.raises(BadSamples, match=said):

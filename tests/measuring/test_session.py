@@ -10,7 +10,7 @@ from arming import a_folder, a_plan
 
 from gates.measuring.bench import ArmFailed
 from gates.measuring.samples import Samples
-from gates.measuring.session import Session, _Running, apart, copies_until, measure, turn
+from gates.measuring.session import Session, _Running, is_copy_due, measure, turn
 from gates.measuring.taken import Taken
 
 TWO = {"fp32": {"call": "steps:work", "args": [4000]}, "amp": {"call": "steps:work", "args": [1000]}}
@@ -25,14 +25,14 @@ def taken_of(tmp_path: Path, arms: dict[str, Any], *, stop: int = 0, **changes: 
 
 
 def test_arms_are_paired_and_processes_restarted(tmp_path: Path) -> None:
-    samples, taken = taken_of(tmp_path, TWO, pairs=12, restarts=3)
+    samples, taken = taken_of(tmp_path, TWO, pairs=12, restarts=3, same_result=True)
     times = samples.metrics["step_time_s"]
     assert {len(values) for values in times.arms.values()} == {12}
     assert times.paired
     assert taken.restarts == (1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
     assert len(taken.copies) == 2
     assert len(samples.metrics["process_peak_bytes"].arms["fp32"]) == 3
-    assert (taken.ended, taken.pairs, taken.baseline) == ("all pairs", 12, "fp32")
+    assert (taken.ended, taken.pairs, taken.baseline, taken.same_result) == ("all pairs", 12, "fp32", True)
     assert sum(times.arms["fp32"]) > 2 * sum(times.arms["amp"])
 
 
@@ -158,8 +158,4 @@ def test_of_three_arms_none_has_a_place_of_its_own() -> None:
 def test_copies_take_their_turns_after_the_sixth_pair_and_then_now_and_then(
     arms: int, split: int, pairs: tuple[int, ...]
 ) -> None:
-    between = apart(arms, split)
-    due = [n for n in range(1, 25) if copies_until(n, between) > copies_until(n - 1, between)]
-    assert tuple(due) == pairs
-    assert copies_until(5, between) == 0
-    assert copies_until(6, between) == 2
+    assert tuple(n for n in range(1, 25) if is_copy_due(n, arms, split)) == pairs

@@ -91,12 +91,12 @@ def test_what_was_not_seen_is_unknown(seen: Regressions | None) -> None:
 
 
 def test_unequal_results_are_no_comparison_where_the_task_asks_for_equal_ones() -> None:
-    strict, same = a_regressing_task(bench={"same_result": True}), {"base": ("a",), "now": ("a",)}
-    assert outcome(compared(seen=taken(digests=same)), strict) is P
-    other = taken(digests={**same, "now": ("b",)})
-    assert outcome(compared(seen=other), strict) is U
-    assert outcome(compared(seen=taken()), strict) is U
-    assert outcome(compared(seen=other)) is P
+    same: dict[str, tuple[str, ...]] = {"base": ("a",), "now": ("a",)}
+    other = {**same, "now": ("b",)}
+    assert outcome(compared(seen=taken(digests=same, same_result=True))) is P
+    assert outcome(compared(seen=taken(digests=other, same_result=True))) is U
+    assert outcome(compared(seen=taken(same_result=True))) is U
+    assert outcome(compared(seen=taken(digests=other))) is P
 
 
 def test_several_failures_share_the_error() -> None:

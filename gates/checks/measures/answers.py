@@ -3,22 +3,19 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
-from operator import attrgetter
 
 from gates.bundles import definition_of
 from gates.check import EvidenceSet
-from gates.checks.measures.collect import Regressions, arm_of
-from gates.evidence.bundles import Bundles, HandedIn, SeenRun, Standing
+from gates.checks.measures.collect import Regressions
+from gates.evidence.bundles import Bundles, HandedIn, SeenRun
 from gates.evidence.measurements import Measurements
 from gates.measuring.answers import ALPHA, Answer, answered, correct, outcome
-from gates.measuring.fitness import differing
 from gates.measuring.interval import Estimate, compare
 from gates.measuring.taken import MeasurementRun
 from gates.model import Level, Outcome
 from gates.task.task import Criterion, Measure, Task
 
 SHARED = "it misses the target alone, but not with the error shared by all criteria of the task that may fail"
-ALIKE = "Make the arms return the same, the same every time: a fast wrong answer is no gain."
 
 
 Answered = tuple[Criterion, int, Measure, Answer]
@@ -67,13 +64,7 @@ def compared(task: Task, measure: Measure, evidence: EvidenceSet) -> Answer:
         is_met = compare(Estimate(equal, equal, equal, 1, 0.0), *measure.bound) is Outcome.PASSED
         return Answer(Outcome.NOT_APPLICABLE if is_met else Outcome.UNKNOWN, None, problem=none)
     run = seen.of(task, measure)
-    if run and run.samples and measure.on not in {"any", run.samples.device.type}:
-        there = run.samples.device.type
-        return Answer(Outcome.UNKNOWN, run, problem=f"it was seen on {there} only, asked for {measure.on}")
-    got = answered(measure, run, run.problem if run else seen.problem)
-    if got.seen and run and run.taken and arm_of(task, measure)[0].same_result and (why := differing(run.taken)[0]):
-        return replace(got, outcome=Outcome.UNKNOWN, problem=why, remedy=ALIKE)
-    return got
+    return answered(measure, run, run.problem if run else seen.problem)
 
 
 def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
@@ -83,7 +74,7 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
     others = [answered(measure, other) for other in from_elsewhere([measure], evidence)]
     if others:
         return _merged(measure, [told, *others])
-    if run is not None and run.samples is not None:
+    if told.seen:
         return told
     return replace(told, problem="; ".join(filter(None, (told.problem, why_not(measure, evidence)))))
 
@@ -91,22 +82,20 @@ def answer(measure: Measure, evidence: EvidenceSet) -> Answer:
 def _merged(measure: Measure, told: list[Answer]) -> Answer:
     """Fold what several machines say, whatever their order: one failure fails; others share the error.
 
-    The samples of two runs are never put together, so that the same run twice is no more than once.
+    The samples of two runs are never put together, and the same run twice is no more than once.
     """
-    each: dict[str, MeasurementRun] = {}
-    for run in sorted((got.run for got in told if got.run and got.run.samples), key=attrgetter("elsewhere")):
-        each.setdefault(run.model_dump_json(include={"samples", "taken", "earlier"}), run)
-    failing = [got for got in told if got.outcome is Outcome.FAILED]
-    shared = [answered(measure, run, alpha=ALPHA / max(len(each), 1)) for run in each.values()]
-    return min(failing or shared, key=partial(_rank, measure))
-
-
-def _rank(measure: Measure, got: Answer) -> tuple[object, ...]:
-    """Return where an answer stands among several: what decides first, and of those the clearest."""
     order = (Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE)
-    limit = measure.bound[1]
-    near = min(abs(got.seen.low - limit), abs(got.seen.high - limit)) if got.seen else 0.0
-    return order.index(got.outcome), -near, got.samples.model_dump_json() if got.samples else ""
+    told = sorted((got for got in told if got.run and got.run.samples), key=_place, reverse=True)
+    each = {_place(got)[1]: got.run for got in told}
+    failing = [got for got in told if got.outcome is Outcome.FAILED]
+    shared = [answered(measure, run, alpha=ALPHA / len(each)) for run in each.values()]
+    return min(failing or shared, key=lambda got: (order.index(got.outcome), *_place(got)))
+
+
+def _place(got: Answer) -> tuple[str, str]:
+    """Return where an answer is from, and what was seen there."""
+    assert got.run is not None
+    return got.run.elsewhere, got.run.model_dump_json(include={"samples", "taken", "earlier"})
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:
@@ -118,12 +107,9 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
         run for run in measurements.of(measure.from_) if measure.on in {"any", run.device} or run.device == "any"
     ]
     good = [run for run in fitting if run.samples and measure.on in {"any", run.samples.device.type}]
-    if good:
-        return good[0], ""
-    seen_on = sorted({run.samples.device.type for run in fitting if run.samples})
-    if seen_on:
-        return None, f"it was seen on {', '.join(seen_on)} only, the criterion asks for {measure.on}"
-    return (fitting[0], fitting[0].problem) if fitting else (None, f"measurement {measure.from_!r} was not run")
+    for run in (*good, *fitting):
+        return run, run.problem
+    return None, f"measurement {measure.from_!r} was not run"
 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
@@ -148,7 +134,7 @@ def why_not(measure: Measure, evidence: EvidenceSet) -> str:
     handed_in = _handed_in(evidence)
     silent = [(one, run, why) for one in handed_in for run in one.runs if (why := why_silent(run, measure))]
     reasons = [f"{one.path} {why}{f': {one.why}' if run.changed else ''}" for one, run, why in silent]
-    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if one.standing is Standing.REFUSED]
+    refused = [f"{one.path} is refused: {one.why}" for one in handed_in if not one.runs]
     return "; ".join([*reasons, *refused])
 
 

@@ -244,5 +244,5 @@ def _run(
         _refuse_other_code(sides, one.arms[arm], plan, logs)
     except ArmFailed as error:
         return run.model_copy(update={"problem": printable(str(error))})
-    way = partial(timed, run, plan, measures, logs)
+    way = partial(timed, plan, measures, logs)
     return kept(attempt(run, measures, key, sides.context.root, way), logs.with_suffix(".json"))

@@ -6,9 +6,9 @@ from gates.check import About, Check, EvidenceSet
 from gates.checks.measures import machine
 from gates.checks.measures.answers import answers_of, level_of, targets_of, why_silent
 from gates.checks.measures.collect import Regressions, comparisons_of
-from gates.evidence.bundles import Bundles, HandedIn, Standing
+from gates.evidence.bundles import Bundles, HandedIn
 from gates.evidence.measurements import Measurements
-from gates.measuring.answers import Answer
+from gates.measuring.answers import FITNESS, Answer
 from gates.measuring.fitness import TIMED
 from gates.measuring.interval import NotEnough, pairs_needed, values_of
 from gates.model import SEVERITY, Finding, Level, Outcome, Planned, Row, Severity, as_rules
@@ -17,8 +17,6 @@ from gates.task.task import Criterion, Measure, Task
 from gates.words import sparkline
 
 NAME = "performance"
-FAR_ABOVE = 10  # times its target
-SAME_WORK = "See that both arms do the same work, and that no cache answers for one: give each step other inputs."
 IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
@@ -33,6 +31,10 @@ COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidenc
 RULES = as_rules(
     PF001="A target is met by its interval. The number comes from raw samples on the device that the criterion asks "
     "for. It passes when the whole interval meets the target, and fails when the whole interval misses it.",
+    PF002="The machine was fit to measure. While the gate measured, the machine was not disturbed, two copies of one "
+    "arm agreed, and arms returned the same where asked. Otherwise no interval decides.",
+    PF003="Every attempt counts. Each measurement of the same code on one machine goes into a ledger. All attempts "
+    "share one error, so that trying again changes no verdict. A ledger that cannot be read leaves it open.",
 )
 
 
@@ -44,24 +46,14 @@ def plan(task: Task) -> Iterator[Planned]:
 
 
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU.
-
-    A ratio that is far above its target is asked about: that decides nothing, as real gains can be large.
-    """
+    """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
     for criterion, i, measure, got in answers_of(task, evidence):
         yield _judge_one(task, criterion, i, measure, got)
-        if got.outcome is Outcome.PASSED and got.seen and measure.at_least and measure.ratio:
-            times = got.seen.value / measure.at_least
-            if times >= FAR_ABOVE:
-                about = About(rule="PF001", check=_check(criterion, i), criterion=criterion.id, level=Level.ADVISORY)
-                about = about.but(severity=Severity.INFO, subject="far above", actual=f"{times:.0f} times")
-                message = f"{measure.name} is {times:.0f} times its target. Why it is so much more was not seen."
-                yield about.unknown(message, SAME_WORK)
 
 
 def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
     level, (sign, limit) = level_of(criterion, measure), measure.bound
-    about = About(rule="PF001", check=_check(criterion, index), criterion=criterion.id, level=level)
+    about = About(rule=got.rule, check=_check(criterion, index), criterion=criterion.id, level=level)
     about = about.but(location=task.place(measure), subject=measure.name)
     about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
     actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
@@ -89,7 +81,7 @@ def _message(measure: Measure, got: Answer) -> str:
     device = _device(got)
     if got.outcome is Outcome.NOT_APPLICABLE:
         return f"{name} does not apply to {device}: {got.problem}; seen for information: {value}"
-    if got.unfit:
+    if got.rule == FITNESS:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
     if got.outcome is Outcome.UNKNOWN and got.problem:
@@ -99,16 +91,14 @@ def _message(measure: Measure, got: Answer) -> str:
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
+    if got.outcome is Outcome.UNKNOWN and got.seen and task.smoke:
+        return "Run without --smoke: that takes the time to decide it."
+    if got.remedy:
+        return got.remedy
     if got.outcome is Outcome.FAILED:
         return f"Find what makes {' and '.join(measure.arms)} miss the target; the raw samples are in the evidence."
     if got.outcome is not Outcome.UNKNOWN:
         return ""
-    if got.run and got.run.earlier.problem and not got.unfit:
-        return "Put the ledger of attempts back as it was."
-    if got.seen and task.smoke:
-        return "Run without --smoke: that takes the time to decide it."
-    if got.remedy or got.unfit:
-        return got.remedy or "Measure again on a machine that is fit for it."
     if got.seen:
         fix = "Measure again on a quieter machine, or take more samples: the interval holds the limit."
         return fix + _needed(measure, got)
@@ -127,7 +117,7 @@ def _command(task: Task, measure: Measure) -> str:
 
 def _needed(measure: Measure, got: Answer) -> str:
     """Return how many pairs may settle it, where the gate took them itself."""
-    taken = got.run.taken if got.run and not got.unfit else None
+    taken = got.run.taken if got.run else None
     if taken is None or got.seen is None:
         return ""
     is_timed = (got.clock or measure.of) in TIMED
@@ -179,40 +169,30 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Say of each bundle whether it is taken, and if not why."""
     bundles = evidence.get(Bundles)
     known = {one.path: one for one in bundles.handed_in} if bundles else {}
+    why = "it was not looked at" if bundles else evidence.why_missing(Bundles)
     for path in task.bundles:
-        one, why = known.get(path), evidence.why_missing(Bundles) if bundles is None else "it was not looked at"
+        one = known.get(path) or HandedIn(path=path, why=why)
         about = About(rule="PF008", check=f"bundle:{path}", subject=path, impact="It answers no criterion.")
         about = about.but(expected="as it was written, of the files as they are here")
-        if one is None or one.standing is Standing.REFUSED:
-            said = f"is refused: {one.why}" if one else f"was not looked at: {why}"
-            yield about.unknown(
-                f"The bundle {path} {said}.", "Take the file as `gates measure` wrote it.", actual="refused"
-            )
+        if one.origin is None or not one.runs:
+            remedy = "Take the file as `gates measure` wrote it."
+            yield about.unknown(f"The bundle {path} is refused: {one.why}.", remedy, actual="refused")
             continue
-        own = about.but(evidence=one.runs[0].run.raw if one.runs else None)
+        about = about.but(evidence=one.runs[0].run.raw)
         devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
         signed = f"signed by {one.signer}" if one.signer else "not signed"
-        origin = one.origin
-        made = f"made {origin.at} at {origin.revision} by {origin.by} ({signed})" if origin else "from nowhere"
-        made = f"{made}, on {', '.join(devices) or 'no device'}"
+        made = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by} ({signed}), on {', '.join(devices)}"
         if reason := _stale(task, one):
-            advised = own.but(level=Level.ADVISORY, actual="stale", command=_again(task, one))
+            advised = about.but(level=Level.ADVISORY, actual="stale")
             yield advised.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
             part = f" in part ({one.why}, since it was made)" if one.why else ""
-            yield own.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
-
-
-def _again(task: Task, one: HandedIn) -> str:
-    """Return the command that makes a bundle again; nothing of it comes from the bundle but a device's kind."""
-    kinds = {run.run.samples.device.type for run in one.runs if run.run.samples}
-    asked = sorted(kinds & {measure.on for _, _, measure in targets_of(task)})
-    return f"gates measure {task.id}{f' --on {asked[0]}' if len(kinds) == len(asked) == 1 else ''}"
+            yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
 
 
 def _stale(task: Task, one: HandedIn) -> str:
     """Return why a bundle answers no measure of the task, or nothing where it does."""
-    if one.standing is Standing.STALE:
+    if all(run.changed for run in one.runs):
         return f"{one.why}, since it was made"
     measures = [measure for _, _, measure in targets_of(task)]
     if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
@@ -239,5 +219,5 @@ def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:
 TARGETS = Check("targets", NAME, 10, RULES, (Measurements,), plan, judge, describe, row=Row.MEASURE)
 BASE = Check("base", NAME, 60, uses=(Regressions,), page=machine.against_base)
 HANDED_IN = Check("bundles", NAME, 80, (BUNDLES,), (Bundles,), plan_bundles, judge_bundles)
-MACHINE = Check("machine", NAME, 90, machine.RULES, (), machine.plan, machine.judge, machine.describe)
+MACHINE = Check("machine", NAME, 90, page=machine.describe)
 NOT_ASKED = Check("not_asked", NAME, 100, page=not_asked_for)
