@@ -2,7 +2,7 @@
 
 import ast
 
-from gates.scan.pattern import HOLE, MANY, Hole, Holes, Names, Pattern, is_gap, is_many, root_of
+from gates.scan.pattern import BLOCKS, HOLE, MANY, Hole, Holes, Names, Pattern, is_many, root_of
 from gates.scan.program.known import canonical
 from gates.scan.program.nodes import chain_of
 
@@ -115,71 +115,30 @@ class _Matcher:
                 return False
         return hidden or self._items(list(want.args), list(node.args), names)
 
-    def stmt(self, want: ast.stmt, node: ast.stmt) -> bool:  # noqa: C901  # a case for each part of a statement
-        """Match a statement; parts that a pattern does not write (decorators, `else`) may be there."""
+    def stmt(self, want: ast.stmt, node: ast.stmt) -> bool:
+        """Match the head of a statement; parts that a pattern does not write (decorators, a value) may be there."""
         if isinstance(want, ast.With | ast.AsyncWith) and isinstance(node, ast.With | ast.AsyncWith):
-            return self._with(want, node)
+            given = [item.context_expr for item in node.items]
+            return all(any(self._value(item.context_expr, each, self._names) for each in given) for item in want.items)
         if type(want) is not type(node):
             return False
         for name, wanted in ast.iter_fields(want):
+            if name in BLOCKS or wanted in (None, []):
+                continue
             value = getattr(node, name)
-            if name in {"type_comment", "type_params", "returns", "annotation"} and wanted is None:
-                continue
-            if name in {"orelse", "finalbody", "decorator_list", "type_params", "bases", "keywords"} and not wanted:
-                continue
-            if name == "body" or (name in {"orelse", "finalbody"}):
-                if not self.block(wanted, value):
-                    return False
-            elif name == "handlers":
-                if not all(any(self._handler(w, h) for h in value) for w in wanted):
-                    return False
-            elif name == "args" and isinstance(wanted, ast.arguments):
-                if not self._parameters(wanted, value):
-                    return False
-            elif name == "value" and wanted is None:
-                continue
-            elif not self._value(wanted, value, self._names):
+            if isinstance(wanted, ast.arguments):
+                fits = self._parameters(wanted, value)
+            else:
+                fits = self._value(wanted, value, self._names)
+            if not fits:
                 return False
         return True
 
-    def _with(self, want: ast.With | ast.AsyncWith, node: ast.With | ast.AsyncWith) -> bool:
-        for item in want.items:
-            if not any(self._value(item.context_expr, i.context_expr, self._names) for i in node.items):
-                return False
-        return self.block(want.body, node.body)
-
-    def _handler(self, want: ast.ExceptHandler, node: ast.ExceptHandler) -> bool:
-        if want.type is None and node.type is not None:
-            return False
-        if want.type is not None and (node.type is None or not self.expr(want.type, node.type, self._names)):
-            return False
-        return self.block(want.body, node.body)
-
     def _parameters(self, want: ast.arguments, node: ast.arguments) -> bool:
-        wanted = [arg.arg for arg in want.args]
-        if wanted == [MANY]:
-            return True
-        given = [arg.arg for arg in (*node.posonlyargs, *node.args, *node.kwonlyargs)]
-        if MANY in wanted:
-            return {w for w in wanted if w != MANY} <= set(given)
-        return len(wanted) == len(given) and all(
-            self._value(w, g, self._names) for w, g in zip(wanted, given, strict=True)
-        )
-
-    def block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
-        """Match statements in order, `...` taking any number."""
-        if not want:
-            return not node
-        if is_gap(want[0]):
-            return any(self._retry_block(want[1:], node[at:]) for at in range(len(node) + 1))
-        return bool(node) and self.stmt(want[0], node[0]) and self.block(want[1:], node[1:])
-
-    def _retry_block(self, want: list[ast.stmt], node: list[ast.stmt]) -> bool:
-        saved = dict(self.holes)
-        if self.block(want, node):
-            return True
-        self.holes = saved
-        return False
+        wanted, given = [arg.arg for arg in want.args], [*node.posonlyargs, *node.args, *node.kwonlyargs]
+        alike = zip(wanted, given, strict=False)
+        same = len(wanted) == len(given) and all(self._value(name, arg.arg, self._names) for name, arg in alike)
+        return wanted == [MANY] or same
 
 
 def names_it(dotted: str, node: ast.expr, names: Names) -> bool:

@@ -1,7 +1,8 @@
 """Patterns of code: Python with holes, in which imported names stand for what they name.
 
-`$X` is one expression (the same wherever it stands again), `$$$` any arguments, `f(...)` any call of f, `...` any
-statements. A dotted name is a name after import resolution: `torch.amp.autocast` fits every name for it.
+`$X` is one expression (the same wherever it stands again), `$$$` any arguments, `f(...)` any call of f. Of a statement
+with a block the pattern is the head, and `...` its block. A dotted name is a name after import resolution:
+`torch.amp.autocast` fits every name for it.
 """
 
 import ast
@@ -13,6 +14,7 @@ from typing import Protocol
 
 MANY = "__many__"
 HOLE = "__hole_"
+BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # what statements hold
 
 
 class Names(Protocol):
@@ -68,13 +70,6 @@ def is_many(node: ast.AST) -> bool:
     )
 
 
-def is_gap(node: ast.stmt) -> bool:
-    """Return whether a statement of a pattern stands for any number of statements."""
-    return isinstance(node, ast.Expr) and (
-        (isinstance(node.value, ast.Constant) and node.value.value is Ellipsis) or is_many(node.value)
-    )
-
-
 MAX_LENGTH = 5000
 _HOLES = re.compile(r"\$\$\$[A-Z_]*|\$([A-Z_][A-Z0-9_]*)|\$")
 _AFTER_KEYWORD = re.compile(rf"(=[^()=]*(?:\([^()]*\))?[^()=]*,\s*)(?:{MANY}|\.\.\.)(?=\s*[,)])")
@@ -116,6 +111,9 @@ class Pattern:
         body = only.value if isinstance(only, ast.Expr) else only
         if isinstance(body, ast.Name) and body.id.startswith((HOLE, MANY)):
             raise PatternError("a pattern of a hole alone fits everything")
+        inside = [part for name in BLOCKS for part in getattr(only, name, ())]
+        if not all(isinstance(part, ast.Expr) and is_many(part.value) for part in inside):
+            raise PatternError("the block of a pattern is '...'; what must be in it stands under 'has'")
         named = {name for node in ast.walk(only) for name in _names_in(node) if name.startswith(HOLE)}
         return cls(text, body, _tail(body), frozenset(name.removeprefix(HOLE) for name in named))
 

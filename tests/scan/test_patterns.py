@@ -71,10 +71,6 @@ def test_reexport_relative_import_and_star_are_followed(tmp_path: Path) -> None:
         ("$X = None", "a.b = None", True),
         ("torch.stack([$E for $I in $Y]).to($$$)", "torch.stack([g(i) for i in y]).to(d)", True),
         ("with f(...): ...", "with g(), f(1) as x:\n    pass", True),
-        ("with f(...):\n    ...\n    g()\n    ...", "with f():\n    a()\n    g()\n    b()", True),
-        ("with f(...):\n    g()", "with f():\n    a()\n    g()", False),
-        ("try: ...\nexcept: pass", "try:\n    f()\nexcept:\n    pass", True),
-        ("try: ...\nexcept: pass", "try:\n    f()\nexcept ValueError:\n    pass", False),
         ("def $F(...): ...", "@d\ndef f(a, b=1):\n    return a", True),
     ],
 )
@@ -102,7 +98,7 @@ def test_what_is_around_and_what_holes_must_be(tmp_path: Path, body: str, code: 
     assert broken(a_rule(tmp_path, body), code) == [f"m.py:{line}" for line in lines]
 
 
-@pytest.mark.parametrize("text", ["", "f(", "$", "$X", "$x.y()", "\0", "(" * 300 + ")" * 300, "f()\ng()"])
+@pytest.mark.parametrize("text", ["", "f(", "$", "$X", "$x.y()", "\0", "(" * 300 + ")" * 300, "f()\ng()", "if a: b"])
 def test_broken_pattern_is_refused(text: str) -> None:
     with pytest.raises(PatternError):
         Pattern.parse(text)

@@ -8,14 +8,13 @@ from functools import cached_property
 
 from gates.code.meanings import is_hollow
 from gates.code.syntax import live_statements, origin
-from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
+from gates.scan.program.nodes import DEFINED, chain_of, inner, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
-OPENED = (*DEFINITIONS, ast.Module)
 MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
 GIVING = {
@@ -76,22 +75,10 @@ class Module:
         for node in () if isinstance(around, ast.Lambda) else live_statements(around.body):
             for name, binding in _bound(node, self.package):
                 found[name].append(binding)
-        for name, binding in self._bound_inside.get(around, ()):
-            if binding.kind == "value" or (name not in found and around is not self.tree):
+        for name, binding in () if isinstance(around, ast.Module) else _bound_inside(around):
+            if binding.kind == "value" or name not in found:
                 found[name].append(binding)
         return dict(found)
-
-    @cached_property
-    def _bound_inside(self) -> dict[ast.AST, list[tuple[str, Binding]]]:
-        """Return by function what its expressions bind: `:=`, and comprehensions."""
-        found: dict[ast.AST, list[tuple[str, Binding]]] = defaultdict(list)
-        for node in (*self.live.get(ast.NamedExpr, ()), *self.live.get(ast.comprehension, ())):
-            around = next(each for each in self.ancestors(node) if isinstance(each, OPENED))
-            if isinstance(node, ast.NamedExpr):
-                found[around].append((node.target.id, Binding("value", node.value)))
-            elif isinstance(node, ast.comprehension):
-                found[around] += _opaque(node.target)
-        return found
 
     @cached_property
     def stars(self) -> list[str]:
@@ -265,6 +252,13 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
                 yield item.optional_vars.id, Binding("enter", item.context_expr)
             elif item.optional_vars:
                 yield from _opaque(item.optional_vars)
+
+
+def _bound_inside(function: Function | ast.Lambda) -> Iterator[tuple[str, Binding]]:
+    """Yield what the expressions of a function bind: `:=`, and comprehensions."""
+    yield from ((node.target.id, Binding("value", node.value)) for node in inner(function, ast.NamedExpr))
+    for each in inner(function, ast.comprehension):
+        yield from _opaque(each.target)
 
 
 def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
