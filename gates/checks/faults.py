@@ -12,6 +12,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.lines.executed_lines import ExecutedLines, named_tests
 from gates.evidence.tests.pytest_run import PytestRun
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Severity, as_rules
+from gates.project.files import is_code
 from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import benched
 from gates.proving.cases import Asked, Baseline, statements
@@ -57,7 +58,8 @@ class ChangedLines(Derived):
         baseline = Baseline(run, lines)
         unstable = {test.id for test, _ in run.unstable}
         passed = [test.id for test in run.tests if test.passed and test.id not in unstable]
-        changes = (each for path in new for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
+        code = [path for path in new if is_code(path, task.implementation)]
+        changes = (each for path in code for each in _changes(path, old.get(path, b""), context, baseline, {*passed}))
         made, left = distinct(spread(task.id, changes), MOST)
         asked = {mutant.id: (mutant, baseline.noticing(mutant.location, passed)) for mutant in made}
         tried = [*_tried(asked, task, context, baseline)] if asked else []

@@ -16,16 +16,16 @@ from gates.model import Finding, Outcome
 BEFORE = "def kept(x):\n    return x > 1\n\n\ndef price(count):\n    return count * 2\n"
 AFTER = BEFORE.replace("    return count * 2\n", "    if count > 10:\n        return count\n    return count * 2\n")
 TESTS = "from pkg.core import kept, price\n\n\ndef test_kept():\n    assert kept(3)\n\n\ndef test_price():\n"
-TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[])
+TASK = a_task(entry_points=[], criteria=[a_criterion()], measurements=[], tests=["tests", "pkg"])
 
 
-def judged(tmp_path: Path, tests: str) -> list[Finding]:
+def judged(tmp_path: Path, tests: str, path: str = "pkg/core.py", after: str = AFTER) -> list[Finding]:
     root = written(tmp_path / "project", {**GOOD, "pkg/core.py": BEFORE, "tests/test_core.py": TESTS + tests})
     committed(root)
     git(root, "checkout", "-q", "-b", "change")
-    written(root, {"pkg/core.py": AFTER})
+    written(root, {path: after})
     seen = collected(TASK, a_context(root), PytestRun, ExecutedLines, ChangedLines)
-    assert (root / "pkg/core.py").read_text(encoding="utf-8") == AFTER
+    assert (root / path).read_text(encoding="utf-8") == after
     return [finding for finding in judge(TASK, seen) if finding.rule == "BL023"]
 
 
@@ -43,9 +43,10 @@ def test_changed_lines_whose_mutants_all_are_noticed_pass(tmp_path: Path) -> Non
     assert (found.outcome, "since main" in found.message) == (Outcome.PASSED, True)
 
 
-def test_nothing_is_asked_of_what_did_not_change_or_no_test_runs(tmp_path: Path) -> None:
-    (found,) = judged(tmp_path, "    assert price\n")
-    assert found.outcome is Outcome.NOT_APPLICABLE
+def test_nothing_is_asked_of_what_no_test_runs_nor_of_tests_beside_the_code(tmp_path: Path) -> None:
+    unrun = judged(tmp_path / "unrun", "    assert price\n")
+    beside = judged(tmp_path / "beside", "    pass\n", "pkg/tests/test_less.py", "def test_less():\n    assert 1 < 2\n")
+    assert {found.outcome for found in (*unrun, *beside)} == {Outcome.NOT_APPLICABLE}
 
 
 def test_no_history_is_said(tmp_path: Path) -> None:
