@@ -74,8 +74,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
     """Yield mutants of the changed statements of a file that tests are seen to run."""
     try:
         file = Text.read(context.root, path)
-        before = old.decode("utf-8", "replace").splitlines()
-        blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
+        blocks = SequenceMatcher(None, old.splitlines(), file.raw.splitlines(), autojunk=False).get_opcodes()
         changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
         touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):

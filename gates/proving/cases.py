@@ -64,7 +64,7 @@ class Baseline:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
         asked = []
         for name, (fault, tests) in faults.items():
-            about = {"id": name, "file": fault.location.path, "ways": [{"text": fault.text}]}
+            about = {"id": name, "file": fault.file.path, "same": fault.file.retold, "ways": [{"text": fault.text}]}
             asked.append({**about, "tests": tests, "tests_s": self.tests_s(tests)})
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
@@ -221,7 +221,7 @@ class Trial:
                 for place in found:
                     self._file(place.path)
                 places += found
-            except (SyntaxError, OSError, UnicodeDecodeError) as error:
+            except (SyntaxError, OSError, ValueError) as error:
                 notes.append(f"no mutants were made of {binding.name}: {error}")
         files = [self._file(path) for path in dict.fromkeys(place.path for place in places)]
         return [each for file in files for each in statements(file) if any(map(each.meets, places))]

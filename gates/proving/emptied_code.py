@@ -165,7 +165,7 @@ class _Trial:
         self, told: EmptiedSymbol, places: tuple[Location, ...], symbol: str | None, own: list[str], beside: str
     ) -> _Subject:
         path, baseline = places[0].path, self._baseline
-        file, tries, why = Text(path, ""), list[Emptying](), f"{beside} verify it, too" if beside else ""
+        file, tries, why = Text(path, b""), list[Emptying](), f"{beside} verify it, too" if beside else ""
         if not why and len({place.path for place in places}) > 1:
             why = "it is in several files"
         if not why:
@@ -217,6 +217,7 @@ class _Trial:
         return {
             "id": name,
             "file": subject.file.path,
+            "same": subject.file.retold,
             "ways": [{"text": way.text(subject.file, mark, places), "mark": str(mark)} for way, mark in marks],
             "tests": subject.tests,
             "tests_s": self._baseline.tests_s(subject.tests),
