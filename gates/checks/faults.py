@@ -86,7 +86,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
 
 def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Baseline) -> Iterator[tuple[str, End]]:
     """Yield how each mutant ended that there was time for."""
-    with benched(task, context, baseline.workers([tests for _, tests in asked.values()])) as bench:
+    with benched(task, context, len(asked)) as bench:
         ends = baseline.tried(asked, bench, time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())))
     yield from ((name, End(end["end"])) for name, end in ends.items() if not end["idle"])
 

@@ -198,9 +198,8 @@ class _Trial:
         baseline, asked = self._baseline, {str(number): subject for number, subject in enumerate(subjects)}
         idle = {_asked(each, test) for each in subjects for test in each.idle}
         idle -= {_asked(each, test) for each in subjects for test in each.tests}
-        jobs = baseline.workers([subject.tests for subject in subjects])
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
-        with benched(self._task, self._context, jobs) as bench:
+        with benched(self._task, self._context, len(subjects)) as bench:
             faults = [self._fault(name, subject, bench.look.evidence) for name, subject in asked.items()]
             lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
         tried = {line["id"]: line for line in lines if "tries" in line}
