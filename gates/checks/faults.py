@@ -76,8 +76,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
     """Yield mutants of the changed statements of a file that tests are seen to run."""
     try:
         file = Text.read(context.root, path)
-        before = old.decode("utf-8", "replace").splitlines()
-        blocks = SequenceMatcher(None, before, file.text.splitlines(), autojunk=False).get_opcodes()
+        blocks = SequenceMatcher(None, old.splitlines(), file.raw.splitlines(), autojunk=False).get_opcodes()
         changed = {line + 1 for kind, _, _, first, last in blocks if kind != "equal" for line in range(first, last)}
         touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):
@@ -89,7 +88,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
 
 def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Baseline) -> Iterator[tuple[str, End]]:
     """Yield how each mutant ended that there was time for."""
-    with benched(task, context, baseline.workers([tests for _, tests in asked.values()])) as bench:
+    with benched(task, context, len(asked)) as bench:
         ends = baseline.tried(asked, bench, time.time() + max(LEAST_S, SHARE * sum(baseline.seconds.values())))
     yield from ((name, End(end["end"])) for name, end in ends.items() if not end["idle"])
 

@@ -1,11 +1,8 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
 import os
-import secrets
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +16,7 @@ from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import asked_of
 from gates.evidence.source_tree import SourceTree
 from gates.measuring import bench
-from gates.measuring.samples import BadSamples, Ran, read
+from gates.measuring.samples import BadSamples, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench, benched
@@ -30,6 +27,8 @@ from gates.task.task import Criterion, Measure, Task
 from gates.task.types import Command
 
 Functions = dict[Text, list[Function]]
+CALLED, BEFORE, STEPPING = "called", "before", "stepping"  # files: the code was called, before the steps; they began
+REFUSED_LATER = f"__import__('os').path.exists({{!r}}) and (_ for _ in ()).throw({REFUSED.removeprefix('raise ')})"
 STEPS = 8  # of an arm: what is called but now and then is called in one of so many
 LONG_S = 60.0
 
@@ -74,13 +73,12 @@ def _filled(command: Sequence[str], device: str) -> Command:
 
 
 def _run_once(
-    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str]
+    one: Standing, command: Command, task: Task, copy: Context, env: dict[str, str], marks: Path
 ) -> tuple[bool, str, float]:
-    """Run a command, or one step of an arm; return whether it ended well and answered, how it ended, and its time."""
+    """Run a command, or some steps of an arm; return whether it ended well and answered, how it ended, and its time."""
     if one.arm is not None:
         try:
-            with _begun(one, task, copy, env) as step:
-                return True, "one step taken", step().wall_s
+            return True, "steps taken", _took_steps(one, task, copy, env, marks)
         except bench.ArmFailed as error:
             return False, str(error), 0
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh:
@@ -104,16 +102,22 @@ def _is_answered(out: Path, answers: Sequence[Measure]) -> bool:
     return all(each.of in metrics and set(each.arms) <= metrics[each.of].arms.keys() for each in answers)
 
 
-@contextmanager
-def _begun(one: Standing, task: Task, copy: Context, env: dict[str, str]) -> Iterator[Callable[[], Ran]]:
-    """Start the process of an arm; yield what has it take one step."""
+def _took_steps(one: Standing, task: Task, copy: Context, env: dict[str, str], marks: Path) -> float:
+    """Let an arm that called the code before its steps take some until one calls it, else one; return their time."""
     assert one.arm is not None
-    limit_s = one.timeout_s or copy.timeout_s
+    limit_s, took_s = one.timeout_s or copy.timeout_s, 0.0
     start = bench.launch(one.arm, python=copy.python, paths=import_roots(task, copy), threads=1, device=one.device)
     with tempfile.TemporaryDirectory(dir=copy.evidence) as fresh, bench.Bench(Path(fresh)) as running:
         worker = running.start("arm", replace(start, env={**env, **start.env}))
         worker.hello(timeout_s=limit_s)
-        yield partial(worker.run, 1, discard=0, timeout_s=limit_s)
+        if hoisted := (marks / CALLED).exists():
+            (marks / CALLED).rename(marks / BEFORE)
+        (marks / STEPPING).touch()
+        for _ in range(STEPS if hoisted else 1):
+            took_s += worker.run(1, discard=0, timeout_s=limit_s).wall_s
+            if (marks / CALLED).exists() or took_s > LONG_S:
+                break
+    return took_s
 
 
 class CommandCall(Model):
@@ -162,7 +166,7 @@ class CalledCode(Derived):
         jobs = min(os.cpu_count() or 1, len(asked))
 
         def tried(number: int) -> list[tuple[CommandCall, CommandRecord]]:
-            with benched(task, context, 0) as copies:
+            with benched(task, context, 1) as copies:
                 own = [(c, one, files[c.id], task, _unseen(c, tree, context), copies) for c, one in asked[number::jobs]]
                 return [_tried(*each) for each in own]
 
@@ -177,40 +181,23 @@ def _tried(
     criterion: Criterion, one: Standing, functions: Functions, task: Task, unseen: str, copies: Bench
 ) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
-    mark = copies.look.evidence / f"called-{secrets.token_hex(4)}"
-    places = places_of(task.implementation, copies.look.root)
-
-    def changed(instead: str) -> dict[str, str]:
-        ways = {file: Emptying(dict.fromkeys(own, instead)) for file, own in functions.items()}
-        return {file.path: way.text(file, mark, places) for file, way in ways.items()}
-
+    marks, places = Path(tempfile.mkdtemp(dir=copies.look.evidence)), places_of(task.implementation, copies.look.root)
+    refused = REFUSED if one.arm is None else REFUSED_LATER.format(str(marks / STEPPING))
+    ways = [(file, Emptying(dict.fromkeys(own, refused))) for file, own in functions.items()]
+    texts = {file.path: way.text(file, marks / CALLED, places) for file, way in ways}
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
-        with copies.faulty(changed(REFUSED)) as copy:
-            well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root))
-        if called := mark.exists():
+        with copies.faulty(texts) as copy:
+            well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)
+        if called := (marks / CALLED).exists():
             break
     anew = all(is_called_anew(each) for own in functions.values() for each in own)
-    hoisted = called and not well and anew and _is_hoisted(one, changed("pass"), mark, task, copies)
-    facts = {"called": called, "ended_well": well, "why": "" if called or not well else unseen, "hoisted": hoisted}
+    before = not called and (marks / BEFORE).exists()
+    hoisted = before and well and anew and took_s <= LONG_S
+    why = "" if called or before or not well else unseen
+    facts = {"called": called or before, "ended_well": well and not before, "why": why, "hoisted": hoisted}
     call = CommandCall.model_validate({"criterion": criterion.id, "part": one.part, "command": one.command, **facts})
     purpose = f"{one.part} without the code of {criterion.id}"
     return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
-
-
-def _is_hoisted(one: Standing, texts: dict[str, str], mark: Path, task: Task, copies: Bench) -> bool:
-    """Return whether an arm calls some code before its steps alone: of the steps that it takes once made, none does."""
-    if one.arm is None:
-        return False
-    begun = time.monotonic()
-    with suppress(bench.ArmFailed), copies.faulty(texts) as copy:
-        with _begun(one, task, copy, copies.env(copy.root)) as step:
-            for _ in range(STEPS):
-                mark.unlink(missing_ok=True)
-                step()
-                if mark.exists() or time.monotonic() - begun > LONG_S:
-                    return False
-        return True
-    return False
 
 
 def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> Functions:

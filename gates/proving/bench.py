@@ -23,36 +23,36 @@ from gates.project.copies import copy_project, relocated
 from gates.project.files import files_of, import_roots, packages_of
 from gates.task.task import Task
 
+COPIES = 2
 EXTRA_S = 60.0
 TELL_S = 10.0
 Told = dict[str, Any]
 
 
 @contextmanager
-def benched(task: Task, context: Context, jobs: int) -> Iterator["Bench"]:
-    """Yield copies for some workers in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
+def benched(task: Task, context: Context, faults: int) -> Iterator["Bench"]:
+    """Yield copies for so many faults in a folder that is gone afterwards; raise `EvidenceUnavailable` without room."""
     with guarded_folder() as folder:
         try:
-            bench = Bench(task, replace(context, evidence=folder), jobs)
+            bench = Bench(task, replace(context, evidence=folder), min(COPIES, faults, os.cpu_count() or 1))
         except UsageError as error:
             raise EvidenceUnavailable(str(error)) from error
         yield bench
 
 
 class Bench:
-    """A pristine copy of the project, one to look at it without a fault, and one for each worker."""
+    """A pristine copy of the project, and one for each worker, of which the first is also there to be looked at."""
 
     def __init__(self, task: Task, context: Context, jobs: int) -> None:
         self._task = task
         self._root = context.root
         self._folder = context.evidence
-        first, names = self._folder / "pristine", [f"copy-{i}" for i in range(jobs)]
-        self.pristine = copy_project(context.root, first, jobs + 1)
-        inside = self.pristine.relative_to(first)
-        for name in ("look", *names):
-            shutil.copytree(first, self._folder / name, symlinks=True)
-        self.look = replace(context, root=self._folder / "look" / inside, evidence=self._fresh("seen"))
-        self._copies = tuple(self._folder / name / inside for name in names)
+        first, copies = self._folder / "pristine", [self._folder / f"copy-{i}" for i in range(jobs)]
+        self.pristine = copy_project(context.root, first, jobs)
+        for copy in copies:
+            shutil.copytree(first, copy, symlinks=True)
+        self._copies = tuple(copy / self.pristine.relative_to(first) for copy in copies)
+        self.look = replace(context, root=self._copies[0], evidence=self._fresh("seen"))
         self._looked = Copy(self.look.root, self.pristine)
         self._plugin = self._folder / "plugin"
         self._plugin.mkdir()
@@ -73,7 +73,7 @@ class Bench:
         """Try faults in all copies at once until the time is up; return what came of those that were tried."""
         scratch = self._fresh(f"tries-{secrets.token_hex(4)}")
         limits = {"deadline": deadline, "collect_s": self.look.timeout_s, "peak_bytes": peak_bytes}
-        imported = {"modules": list(modules_of(self._task, self.look)), "packages": self.packages}
+        imported = {"modules": [*modules_of(self._task, self.look)], "packages": self.packages}
         common = {**limits, **imported, "pristine": str(self.pristine)}
         longest = max((fault["tests_s"] for fault in faults), default=0)
         limit_s = max(deadline - time.time(), 0) + 30 * longest + self.look.timeout_s + EXTRA_S

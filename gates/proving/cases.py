@@ -1,7 +1,6 @@
 """A criterion on trial: what it rests on without a fault, what must notice, and the faults that are put in."""
 
 import ast
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +18,6 @@ from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.task.task import Criterion, Task
 from gates.words import printable
 
-STARTUP_S = 0.5
-SESSION_S = 0.2  # what pytest takes for no test at all
-COPIES = 2
 SAMPLE = 40  # faults of one criterion
 FAILED = BAD | {TestOutcome.NOT_RUN}
 Asked = tuple[Fault, list[str]]  # and the tests that have to notice it
@@ -40,11 +36,6 @@ class Baseline:
         return {test.id: test.duration_s for test in self.run.tests} if self.run else {}
 
     @property
-    def around_s(self) -> float:
-        """Return what the run took beside its tests."""
-        return max(STARTUP_S, (self.run.process.duration_s if self.run else 0) - sum(self.seconds.values()))
-
-    @property
     def peak_bytes(self) -> int:
         """Return the most memory that the run held."""
         return (self.run and self.run.process.peak_memory_bytes) or 0
@@ -53,18 +44,13 @@ class Baseline:
         """Return how long some tests took."""
         return sum(self.seconds.get(test, 0) for test in tests)
 
-    def workers(self, tests: Iterable[Sequence[str]]) -> int:
-        """Return how many workers pay for their start, in which each imports all anew; each fault has its tests."""
-        works_s = [2 * (SESSION_S + self.tests_s(own)) for own in tests]
-        return max(1, min(COPIES, len(works_s), os.cpu_count() or 1, int(1 + sum(works_s) / (2 * self.around_s))))
-
     def tried(
         self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
         asked = []
         for name, (fault, tests) in faults.items():
-            about = {"id": name, "file": fault.location.path, "ways": [{"text": fault.text}]}
+            about = {"id": name, "file": fault.file.path, "same": fault.file.retold, "ways": [{"text": fault.text}]}
             asked.append({**about, "tests": tests, "tests_s": self.tests_s(tests)})
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
@@ -165,7 +151,7 @@ class Trial:
             if unrun := len(every) - len(run):
                 notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
             made, sampled = distinct(spread(criterion.id, self._mutants(run)), SAMPLE)
-            faults = [(fault, self._baseline.noticing(self._around(fault.location), ids)) for fault in made]
+            faults = [(fault, self._baseline.noticing(fault.location, ids)) for fault in made]
             passed_by = bool(unrun and not faults and not unseen)
             if not faults and not passed_by:
                 problem = "no mutant could be made: no live code that a mutant changes is bound to it"
@@ -221,7 +207,7 @@ class Trial:
                 for place in found:
                     self._file(place.path)
                 places += found
-            except (SyntaxError, OSError, UnicodeDecodeError) as error:
+            except (SyntaxError, OSError, ValueError) as error:
                 notes.append(f"no mutants were made of {binding.name}: {error}")
         files = [self._file(path) for path in dict.fromkeys(place.path for place in places)]
         return [each for file in files for each in statements(file) if any(map(each.meets, places))]
@@ -240,8 +226,3 @@ class Trial:
             lines.setdefault(each.path, set()).update(each.lines)
         for path, numbers in lines.items():
             yield from mutants(self._file(path), numbers)
-
-    def _around(self, place: Location) -> Location:
-        """Return the lines of the statements that some lines lie in: of what is run, a record has the first."""
-        numbers = [line for each in statements(self._file(place.path)) if each.meets(place) for line in each.lines]
-        return Location(path=place.path, line=min(numbers), last_line=max(numbers)) if numbers else place

@@ -165,7 +165,7 @@ class _Trial:
         self, told: EmptiedSymbol, places: tuple[Location, ...], symbol: str | None, own: list[str], beside: str
     ) -> _Subject:
         path, baseline = places[0].path, self._baseline
-        file, tries, why = Text(path, ""), list[Emptying](), f"{beside} verify it, too" if beside else ""
+        file, tries, why = Text(path, b""), list[Emptying](), f"{beside} verify it, too" if beside else ""
         if not why and len({place.path for place in places}) > 1:
             why = "it is in several files"
         if not why:
@@ -198,9 +198,8 @@ class _Trial:
         baseline, asked = self._baseline, {str(number): subject for number, subject in enumerate(subjects)}
         idle = {_asked(each, test) for each in subjects for test in each.idle}
         idle -= {_asked(each, test) for each in subjects for test in each.tests}
-        jobs = baseline.workers([subject.tests for subject in subjects])
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
-        with benched(self._task, self._context, jobs) as bench:
+        with benched(self._task, self._context, len(subjects)) as bench:
             faults = [self._fault(name, subject, bench.look.evidence) for name, subject in asked.items()]
             lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
         tried = {line["id"]: line for line in lines if "tries" in line}
@@ -217,6 +216,7 @@ class _Trial:
         return {
             "id": name,
             "file": subject.file.path,
+            "same": subject.file.retold,
             "ways": [{"text": way.text(subject.file, mark, places), "mark": str(mark)} for way, mark in marks],
             "tests": subject.tests,
             "tests_s": self._baseline.tests_s(subject.tests),

@@ -15,7 +15,7 @@ from gates.child.trying.values import KINDS
 from gates.code.meanings import is_stub, last_name
 from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
-from gates.proving.source import Text, is_docstring, is_none
+from gates.proving.source import Text, exchanged, is_docstring, is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Part = tuple[ast.expr | ast.stmt, str]
@@ -53,10 +53,16 @@ class Emptying:
 
         What modules at these places of the project call while they are imported finds the functions as they were.
         """
-        if self.parts:
-            return file.with_parts(*((node, text.replace(MARK, marking(mark))) for node, text in self.parts))
         unless = "" if self.always else f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
-        return file.with_heads({each: f"{unless}{marking(mark)}; {end}" for each, end in self.ends.items()})
+        others: dict[ast.AST, ast.AST] = {}
+        for node, text in self.parts:
+            (other,) = ast.parse(text.replace(MARK, marking(mark))).body
+            others[node] = other if isinstance(node, ast.stmt) else other.value  # type: ignore[attr-defined]  # it is one
+        for each, end in self.ends.items():
+            first = int(is_docstring(each.body[0]) and len(each.body) > 1)
+            head = ast.parse(f"{unless}{marking(mark)}; {end}").body
+            others[each] = exchanged(each, body=[*each.body[:first], *head, *each.body[first:]])
+        return file.but(others)
 
 
 def marking(mark: Path) -> str:
@@ -164,7 +170,7 @@ def exchanges(file: Text, place: Location, symbol: str) -> list[Emptying]:
     given = fields or _assignments(file.tree, place, re.split(r"[.:]", symbol)[-1])
     values = [each.value for each in given if each.value is not None]  # type: ignore[attr-defined]  # they are assignments
     other = f"{VALUES}.other"
-    ways = [tuple((e, f"{other}(({file.of(e)}), {turn}, lambda: {MARK})") for e in values) for turn in (0, 1)]
+    ways = [tuple((e, f"{other}(({ast.unparse(e)}), {turn}, lambda: {MARK})") for e in values) for turn in (0, 1)]
     return [*(Emptying(parts=parts) for parts in ways if parts), *(_without(node) for node in kinds if fields)]
 
 

@@ -1,54 +1,74 @@
-"""A file of the implementation as faults are made from it: its text, its tree, replacements of parts, its mutants."""
+"""A file of the implementation as faults are made from it: its tree, other nodes in it, its mutants."""
 
 import ast
 import difflib
 import hashlib
+import io
 import re
+import tokenize
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, zip_longest
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from gates.child.trying.keeping import encoding_of
 from gates.code.meanings import last_name
-from gates.code.syntax import constant_truth, first_line, live_nodes
+from gates.code.syntax import constant_truth, live_nodes
 from gates.model import Location
 
 LOG = re.compile(r"print|(_?log(ger)?|logging|warnings)\.(debug|info|warn(ing)?|error|exception|critical|log)", re.I)
 TELLING = {"isinstance", "super", "cast", "TypeVar", "NewType", "ParamSpec", "overload"}
 CONTEXT = 2
 Node = ast.expr | ast.stmt
+Parts = Mapping[ast.AST, ast.AST]  # of a tree, and what takes their place
 
 
 @dataclass(frozen=True)
 class Text:
-    """The text of a file, named relative to the project."""
+    """The text of a file, named relative to the project, and its tree, from which faults are made."""
 
     path: str
-    text: str
+    raw: bytes
 
     @classmethod
     def read(cls, root: Path, path: str) -> "Text":
-        """Read a file in its encoding; line ends stay. What lies outside of the project is not ours to change."""
+        """Read a file; raise `OSError`, `SyntaxError` or `ValueError` where it cannot be read or written anew."""
         if not (root / path).resolve().is_relative_to(root.resolve()):
             raise OSError(f"{path} is a link that leads out of the project")
-        content = (root / path).read_bytes()
-        return cls(path, content.decode(encoding_of(path, content)))
+        text = cls(path, (root / path).read_bytes())
+        _ = text.same
+        return text
 
     @cached_property
     def tree(self) -> ast.Module:
         """Return the syntax tree; raises `SyntaxError` where there is none."""
         with warnings.catch_warnings(action="ignore"):  # what the compiler only warns of is no concern here
-            return ast.parse(self.text)
+            return ast.parse(self.raw)
 
     @cached_property
-    def form(self) -> str:
-        """Return the syntax tree as text: comments and spaces make no mutant."""
-        return ast.dump(self.tree)
+    def same(self) -> str:
+        """Return what the file means, without comments and spaces: they make no mutant."""
+        return self.but({})
+
+    @cached_property
+    def retold(self) -> str:
+        """Return a text that means the same as the file, and is not the same: with a comment behind each statement."""
+        lines = self.same.split("\n")
+        for token in tokenize.generate_tokens(io.StringIO(self.same).readline):
+            if token.type == tokenize.NEWLINE:
+                lines[token.start[0] - 1] += "  #"
+        return "\n".join(lines)
+
+    def but(self, others: Parts) -> str:
+        """Return the text of the file with other nodes in the place of some; raise `ValueError` if it is too deep."""
+        try:
+            return f"{ast.unparse(_but(self.tree, others))}\n"
+        except RecursionError as error:
+            raise ValueError("its expressions are too deep") from error
 
     @cached_property
     def worth(self) -> tuple[ast.AST, ...]:
@@ -64,49 +84,16 @@ class Text:
             aside.update(ast.iter_child_nodes(node) if words else filter(None, told))
         return tuple(found)
 
-    @cached_property
-    def _raw(self) -> bytes:
-        return self.text.encode("utf-8")
 
-    @cached_property
-    def _starts(self) -> list[int]:
-        return [0, *accumulate(map(len, self._raw.splitlines(keepends=True)))]
-
-    def span(self, node: Node) -> tuple[int, int]:
-        """Return where a node begins and ends, in bytes."""
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        first = self._starts[node.lineno - 1] + node.col_offset
-        return first, self._starts[node.end_lineno - 1] + node.end_col_offset
-
-    def of(self, node: Node) -> str:
-        """Return the text of a node."""
-        first, last = self.span(node)
-        return self._raw[first:last].decode("utf-8")
-
-    def with_parts(self, *parts: tuple[Node, str]) -> str:
-        """Return the text with nodes replaced, none of which lies within another."""
-        raw = self._raw
-        for node, text in sorted(parts, key=lambda part: self.span(part[0]), reverse=True):
-            first, last = self.span(node)
-            raw = raw[:first] + text.encode("utf-8") + raw[last:]
-        return raw.decode("utf-8")
-
-    def with_heads(self, heads: Mapping[ast.FunctionDef | ast.AsyncFunctionDef, str]) -> str:
-        """Return the text with a statement of one line before all else that functions do; docstrings stay first."""
-        raw = self._raw
-        for function, text in sorted(heads.items(), key=lambda pair: pair[0].lineno, reverse=True):
-            statement = function.body[is_docstring(function.body[0]) and len(function.body) > 1]
-            line = self._starts[first_line(statement) - 1]
-            begin = line + statement.col_offset
-            indent = raw[line:begin]
-            if indent.strip():  # it stands on the line of its `def`
-                start = self._starts[function.lineno - 1]
-                indent = raw[start : start + function.col_offset] + b" "
-                raw = raw[:begin] + b"\n" + indent + raw[begin:]
-                begin += 1 + len(indent)
-            raw = raw[:begin] + text.encode("utf-8") + b"\n" + indent + raw[begin:]
-        return raw.decode("utf-8")
+def _but(value: Any, others: Parts) -> Any:  # noqa: ANN401  # a field of a node is anything
+    """Return a node, or what a field of one holds, with others in the place of some nodes, and within these."""
+    if isinstance(value, list):
+        return [_but(each, others) for each in value]
+    if not isinstance(value, ast.AST):
+        return value
+    if value in others:
+        return _but(others[value], {node: other for node, other in others.items() if node is not value})
+    return exchanged(value, **{name: _but(inner, others) for name, inner in ast.iter_fields(value)})
 
 
 def is_log(node: ast.AST) -> bool:
@@ -164,32 +151,34 @@ OTHER: dict[type[ast.AST], type[ast.AST]] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A file with a change: the lines it speaks of, and the new text."""
+    """A file with a change: the lines it speaks of, and what takes the place of what."""
 
     title: str
     file: Text
     location: Location
-    text: str
+    parts: Parts
 
     @cached_property
-    def form(self) -> str:
-        """Return what the new text means; nothing where it is no program."""
+    def text(self) -> str:
+        """Return the new text; nothing where it is no program."""
         with warnings.catch_warnings(action="ignore"), suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            compile(self.text, "fault", "exec", dont_inherit=True)
-            return ast.dump(ast.parse(self.text))
+            text = self.file.but(self.parts)
+            compile(text, "fault", "exec", dont_inherit=True)
+            return text
         return ""
 
     @property
     def id(self) -> str:
         """Return a name that stays the same as long as the file does."""
-        raw = f"{self.location.path}\0{self.form}".encode("utf-8", "backslashreplace")
+        raw = f"{self.location.path}\0{self.text}".encode("utf-8", "backslashreplace")
         return hashlib.sha256(raw).hexdigest()[:16]
 
     @property
     def diff(self) -> str:
-        """Return the change as a difference, with a little of what is around it."""
-        before, after, name = self.file.text.splitlines(), self.text.splitlines(), self.file.path
-        return "\n".join(difflib.unified_diff(before, after, name, name, lineterm="", n=CONTEXT))
+        """Return the change as a difference, with a little of what is around it, and without comments."""
+        before, after, name = self.file.same.splitlines(), self.text.splitlines(), self.file.path
+        lines = difflib.unified_diff(before, after, name, name, lineterm="", n=CONTEXT)
+        return "\n".join(line for line in lines if not line.startswith("@@"))
 
 
 def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:
@@ -199,8 +188,8 @@ def distinct(faults: Iterable[Fault], most: int) -> tuple[list[Fault], int]:
     for fault in faults:
         if len(made) >= most:
             left += 1
-        elif fault.form and fault.form != fault.file.form:
-            made.setdefault((fault.location.path, fault.form), fault)
+        elif fault.text and fault.text != fault.file.same:
+            made.setdefault((fault.location.path, fault.text), fault)
     return [*made.values()], left
 
 
@@ -220,29 +209,27 @@ def mutants(file: Text, lines: Collection[int]) -> Iterator[Fault]:
     """Yield each mutant of what begins in one of the lines."""
     for node in file.worth:
         if isinstance(node, Node):
-            for what, part, text in _changes(node, file):
+            for what, part, other in _changes(node):
                 if part.lineno in lines:
                     place = Location(path=file.path, line=part.lineno, last_line=part.end_lineno)
-                    yield Fault(what, file, place, file.with_parts((part, text)))
+                    yield Fault(what, file, place, {part: other})
 
 
-def _changes(node: Node, file: Text) -> Iterator[tuple[str, Node, str]]:
+def _changes(node: Node) -> Iterator[tuple[str, Node, ast.AST]]:
     """Leave out a statement that does something, turn a condition round, return nothing, put something else there."""
     if isinstance(node, ast.Expr):
-        yield "statement left out", node, "yield" if isinstance(node.value, ast.Yield) else "pass"
+        yield "statement left out", node, ast.Expr(ast.Yield()) if isinstance(node.value, ast.Yield) else ast.Pass()
     elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.Assign) and _is_stored(node)):
-        yield "statement left out", node, "pass"
+        yield "statement left out", node, ast.Pass()
     elif isinstance(node, ast.Raise):
-        yield "exception not raised", node, "pass"
+        yield "exception not raised", node, ast.Pass()
     elif isinstance(node, ast.If | ast.IfExp) and constant_truth(node.test) is None:
-        yield "condition turned round", node.test, f"(not ({file.of(node.test)}))"
+        yield "condition turned round", node.test, ast.UnaryOp(ast.Not(), node.test)
     elif isinstance(node, ast.Return) and node.value is not None and not is_none(node.value):
-        yield "returns None", node, "return None"
+        yield "returns None", node, ast.Return(ast.Constant(None))
     for other in _others(node):
         with suppress(RecursionError):  # a sum of a thousand terms is a thousand deep
-            text = ast.unparse(other)
-            put = f"({text})" if isinstance(node, ast.expr) else text
-            yield f"{_short(file.of(node))} -> {_short(text)}", node, put
+            yield f"{_short(ast.unparse(node))} -> {_short(ast.unparse(other))}", node, other
 
 
 def _others(node: Node) -> Iterator[ast.AST]:
@@ -250,23 +237,24 @@ def _others(node: Node) -> Iterator[ast.AST]:
     if isinstance(node, ast.Break | ast.Continue):
         yield OTHER[type(node)]()
     elif isinstance(node, ast.BinOp | ast.BoolOp | ast.UnaryOp | ast.AugAssign) and type(node.op) in OTHER:
-        yield _with(node, op=OTHER[type(node.op)]())
+        yield exchanged(node, op=OTHER[type(node.op)]())
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        yield _with(node, ops=[OTHER[type(node.ops[0])]()])
+        yield exchanged(node, ops=[OTHER[type(node.ops[0])]()])
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield ast.Constant(f"XX{node.value}XX")
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield ast.Constant(not node.value if isinstance(node.value, bool) else node.value + 1)
     elif isinstance(node, ast.Assign) and not _is_stored(node) and not is_none(node.value):
-        yield _with(node, value=ast.Constant(None))
+        yield exchanged(node, value=ast.Constant(None))
     elif isinstance(node, ast.Call):
         for i, given in enumerate(node.args):
             if not is_none(given) and not isinstance(given, ast.Starred):
-                yield _with(node, args=[*node.args[:i], ast.Constant(None), *node.args[i + 1 :]])
-        yield from (_with(node, keywords=[e for e in node.keywords if e is not word]) for word in node.keywords)
+                yield exchanged(node, args=[*node.args[:i], ast.Constant(None), *node.args[i + 1 :]])
+        yield from (exchanged(node, keywords=[e for e in node.keywords if e is not word]) for word in node.keywords)
 
 
-def _with(node: ast.AST, **changes: object) -> ast.AST:
+def exchanged(node: ast.AST, **changes: object) -> ast.AST:
+    """Return a node like one, with other fields."""
     return ast.copy_location(type(node)(**{**dict(ast.iter_fields(node)), **changes}), node)
 
 

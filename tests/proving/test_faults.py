@@ -12,7 +12,7 @@ from gates.proving.source import Fault, Text, distinct, mutants
 
 
 def a_text(text: str, path: str = "pkg/core.py") -> Text:
-    return Text(path, text)
+    return Text(path, text.encode())
 
 
 def changed_lines(text: str, other: str) -> set[tuple[str, str]]:
@@ -43,29 +43,29 @@ def grow(number: "int | None", *, by: int = 1) -> "int":
 def test_mutants_leave_out_what_is_only_told_and_what_is_dead() -> None:
     file = a_text(QUIET)
     found = list(mutants(file, range(7, 30)))
-    assert {pair for change in found for pair in changed_lines(QUIET, change.text)} == {
+    assert {pair for change in found for pair in changed_lines(file.same, change.text)} == {
         (
-            'def grow(number: "int | None", *, by: int = 1) -> "int":',
-            'def grow(number: "int | None", *, by: int = (2)) -> "int":',
+            "def grow(number: 'int | None', *, by: int=1) -> 'int':",
+            "def grow(number: 'int | None', *, by: int=2) -> 'int':",
         ),
-        ('raise ValueError(f"no {number - 1} " + "please")', "pass"),
-        ("if number < 0:", "if (not (number < 0)):"),
-        ("if number < 0:", "if (number <= 0):"),
-        ("if number < 0:", "if number < (1):"),
-        ("return number + by", "return (number - by)"),
+        ("raise ValueError(f'no {number - 1} ' + 'please')", "pass"),
+        ("if number < 0:", "if not number < 0:"),
+        ("if number < 0:", "if number <= 0:"),
+        ("if number < 0:", "if number < 1:"),
+        ("return number + by", "return number - by"),
         ("return number + by", "return None"),
     }
 
 
 MUTANTS = {
-    "x = a and not b": {"x = None", "x = (a or not b)"},
-    "x += -y": {"pass", "x -= -y", "x += (+y)"},
-    "x[0] = y": {"pass", "x[(1)] = y"},
-    "f(a, b=True)": {"pass", "(f(None, b=True))", "(f(a))", "f(a, b=(False))"},
+    "x = a and not b": {"x = None", "x = a or not b"},
+    "x += -y": {"pass", "x -= -y", "x += +y"},
+    "x[0] = y": {"pass", "x[1] = y"},
+    "f(a, b=True)": {"pass", "f(None, b=True)", "f(a)", "f(a, b=False)"},
     "f(*a, None)": {"pass"},
     "while 'k' in (a + b) * 2: break": {
-        "while ('k' not in (a + b) * 2): break", "while ('XXkXX') in (a + b) * 2: break",
-        "while 'k' in ((a + b) / 2): break", "while 'k' in (a - b) * 2: break", "while 'k' in (a + b) * (3): break",
+        "while 'k' not in (a + b) * 2: break", "while 'XXkXX' in (a + b) * 2: break",
+        "while 'k' in (a + b) / 2: break", "while 'k' in (a - b) * 2: break", "while 'k' in (a + b) * 3: break",
         "while 'k' in (a + b) * 2: continue",
     },
 }  # fmt: skip
@@ -73,25 +73,16 @@ MUTANTS = {
 
 @pytest.mark.parametrize("text", MUTANTS)
 def test_operators_constants_and_arguments_are_exchanged(text: str) -> None:
-    found = {change.text.replace("((a - b))", "(a - b)") for change in mutants(a_text(text), {1})}
+    found = {change.text.rstrip().replace("\n    ", " ") for change in mutants(a_text(text), {1})}
     assert found == MUTANTS[text]
 
 
-def test_a_change_in_the_middle_of_a_line_with_other_signs_hits_its_place() -> None:
-    text = 'def f(x):\r\n    é = "ä—ö"; y = (\r\n        x  +  1)\r\n    return y\r\n'
-    found = [change.text for change in mutants(a_text(text), {2, 3})]
-    assert any("(x - 1)" in each for each in found)
-    for each in found:
-        ast.parse(each)
-        assert each.endswith("return y\r\n")
-
-
 def test_faults_that_mean_the_same_are_made_once() -> None:
-    file = a_text("x = 1\n")
-    texts = ("x = 2\n", "x = (2)\n", "x = 1  # the same\n", "x = (\n")
-    same = [Fault(text, file, Location(path="pkg/core.py", line=1), text) for text in texts]
-    made, left = distinct(same, 9)
-    assert ([fault.title for fault in made], left) == (["x = 2\n"], 0)
+    file, place = a_text("x = 1\n"), Location(path="pkg/core.py", line=1)
+    value = file.tree.body[0].value  # type: ignore[attr-defined]
+    others = {"2": ast.Constant(2), "2 again": ast.Constant(2), "the same": ast.Constant(1), "none": ast.Break()}
+    made, left = distinct([Fault(title, file, place, {value: other}) for title, other in others.items()], 9)
+    assert ([fault.title for fault in made], left) == (["2"], 0)
 
 
 def test_a_copy_has_all_but_history_environments_caches_and_reports(tmp_path: Path) -> None:
@@ -134,18 +125,24 @@ def test_variables_that_name_places_of_the_project_name_those_of_a_copy(tmp_path
 
 
 ENCODED = {
-    "byte order mark": (b"\xef\xbb\xbfx = 'a'\n", "x = 'a'\n"),
-    "its own encoding": (b"# coding: latin-1\nx = '\xe9'\n", "# coding: latin-1\nx = '\xe9'\n"),
-    "other line ends": (b"x = 1\r\n\x0c\r\ny = 2\r\n", "x = 1\r\n\x0c\r\ny = 2\r\n"),
+    "byte order mark": b"\xef\xbb\xbfx = 'a'\n",
+    "its own encoding": b"# coding: latin-1\nx = '\xe9'\n",
+    "other line ends": b"x = 1\r\n\x0c\r\ny = 2\r\n",
 }
 
 
 @pytest.mark.parametrize("case", ENCODED)
-def test_a_file_is_read_and_written_in_its_encoding(tmp_path: Path, case: str) -> None:
-    raw, text = ENCODED[case]
+def test_a_file_means_the_same_whatever_its_encoding_and_line_ends(tmp_path: Path, case: str) -> None:
     for name in ("copy", "pristine"):
-        written(tmp_path / name, {"pkg/m.py": raw})
+        written(tmp_path / name, {"pkg/m.py": ENCODED[case]})
     found = Text.read(tmp_path / "copy", "pkg/m.py")
-    assert (found.text, bool(found.tree.body)) == (text, True)
-    Copy(tmp_path / "copy", tmp_path / "pristine").put("pkg/m.py", found.text)
-    assert (tmp_path / "copy/pkg/m.py").read_bytes() == raw
+    for text in (found.same, found.retold):
+        Copy(tmp_path / "copy", tmp_path / "pristine").put("pkg/m.py", text)
+        assert ast.dump(ast.parse((tmp_path / "copy/pkg/m.py").read_bytes())) == ast.dump(found.tree)
+    assert found.same != found.retold
+
+
+def test_a_file_that_is_too_deep_to_be_written_anew_is_refused(tmp_path: Path) -> None:
+    written(tmp_path, {"m.py": f"x = {' + '.join(['y'] * 600)}\n"})
+    with pytest.raises(ValueError, match="too deep"):
+        Text.read(tmp_path, "m.py")

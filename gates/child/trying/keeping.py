@@ -1,11 +1,8 @@
 """The copy that a worker runs in: one fault is put in, and afterwards everything is as it was."""
 
-import ast
-import io
 import json
 import os
 import shutil
-import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -29,22 +26,9 @@ class Copy:
         """Write a file with a fault, and let it look newer than all that was compiled from it."""
         path = self._root / name
         before = (self._pristine / name).stat().st_mtime_ns
-        encoding = encoding_of(name, (self._pristine / name).read_bytes())
-        path.write_bytes(text.encode(encoding, "backslashreplace"))
+        path.write_bytes(text.encode("utf-8", "backslashreplace"))
         self._turn += 1
         os.utime(path, ns=(before + LATER_NS * self._turn,) * 2)
-
-    def retell(self, name: str) -> None:
-        """Write a file that means the same, and is not the same: with a comment behind each of its functions."""
-        content = (self._pristine / name).read_bytes()
-        text = content.decode(encoding_of(name, content))
-        lines = text.split("\n")
-        for node in ast.walk(ast.parse(text)):
-            last = (node.end_lineno or 0) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else 0
-            if 0 < last <= len(lines):
-                body = lines[last - 1].rstrip("\r")
-                lines[last - 1] = f"{body}  #{lines[last - 1][len(body) :]}"
-        self.put(name, "\n".join(lines))
 
     def restore(self) -> None:
         """Bring back every file that is not as it was, remove what is new."""
@@ -68,11 +52,6 @@ class Copy:
                 (self._root / folder).mkdir(exist_ok=True)
             shutil.copy2(source, path, follow_symlinks=False)
             self._state[name] = _stamp(path)
-
-
-def encoding_of(name: str, content: bytes) -> str:
-    """Return the encoding of a file: of Python the one that it names; raise `SyntaxError` where there is no such."""
-    return tokenize.detect_encoding(io.BytesIO(content).readline)[0] if name.endswith(".py") else "utf-8"
 
 
 def _stamps(root: Path) -> Iterator[tuple[str, tuple[int, ...]]]:

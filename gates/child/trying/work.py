@@ -43,7 +43,7 @@ class Worker:
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
                 return {"id": fault["id"], "tries": tries, "late": True}
-            found = self._noticed(fault["file"], way["text"], tests, self._limit_s(fault))
+            found = self._noticed(fault, way["text"], tests, self._limit_s(fault))
             called = not way.get("mark") or Path(way["mark"]).exists()
             tries.append({**found, "called": called})
             if found["end"] == "timeout":
@@ -65,9 +65,8 @@ class Worker:
         for way in [way for way in fault["ways"] if way["text"] not in self._hung] or fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
-                name = fault["file"]
-                failed, passed = _ends(self._run(name, way["text"], left, limit_s, *EACH))
-                found = failed and failed & _ends(self._run(name, None, sorted(failed), limit_s, *EACH))[1]
+                failed, passed = _ends(self._run(fault, way["text"], left, limit_s, *EACH))
+                found = failed and failed & _ends(self._run(fault, None, sorted(failed), limit_s, *EACH))[1]
                 self._noticing |= {_function(fault, test) for test in found}
                 noticed |= found
                 missed |= passed
@@ -79,7 +78,7 @@ class Worker:
     def _known(self, tests: list[str]) -> list[str]:
         return [test for test in tests if test in self._collected]
 
-    def _noticed(self, name: str, text: str, tests: list[str], limit_s: float) -> Told:
+    def _noticed(self, fault: Told, text: str, tests: list[str], limit_s: float) -> Told:
         """Run tests with a fault in; what they notice counts only if they pass as far without it.
 
         Tests that do not are put aside: others may notice for better reasons.
@@ -87,13 +86,13 @@ class Worker:
         found: Told = {}
         aside: list[str] = []
         for _ in range(4):
-            found = {**_judged(self._run(name, text, tests, limit_s)), "aside": aside, "idle": 0}
+            found = {**_judged(self._run(fault, text, tests, limit_s)), "aside": aside, "idle": 0}
             if found["end"] == "survived":
-                control = self._control(name, tests, limit_s) if found["passed"] < len(tests) else found
+                control = self._control(fault, tests, limit_s) if found["passed"] < len(tests) else found
                 return {**found, "idle": len(tests) - int(control.get("passed", 0))}
             if found["end"] == "broken":
                 break
-            control = self._control(name, tests[: _place(found["by"], tests)], limit_s)
+            control = self._control(fault, tests[: _place(found["by"], tests)], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
             if found["end"] == "timeout" and control["seconds"] * TIMES > limit_s * 1.5:
@@ -108,26 +107,23 @@ class Worker:
                 return found
         return found if found["end"] == "broken" and not aside else {**found, "end": "unsteady"}
 
-    def _control(self, name: str, tests: list[str], limit_s: float) -> Told:
+    def _control(self, fault: Told, tests: list[str], limit_s: float) -> Told:
         """Return how tests end without a fault; once only a forked one fails them, none is any more."""
-        key = (str(self._forked), name, *tests)
+        key = (str(self._forked), fault["file"], *tests)
         if key not in self._controls:
-            found = _judged(self._run(name, None, tests, limit_s))
+            found = _judged(self._run(fault, None, tests, limit_s))
             if found["end"] != "survived" and self._forked:
                 self._forked = False
-                alone = _judged(self._run(name, None, tests, limit_s))
+                alone = _judged(self._run(fault, None, tests, limit_s))
                 if alone["end"] == "survived":
                     return {**alone, "again": True}
                 self._forked = True  # it is not the forking
             self._controls[key] = {**found, "again": False}
         return self._controls[key]
 
-    def _run(self, name: str, text: str | None, tests: list[str], limit_s: float, *more: str) -> Told:
+    def _run(self, fault: Told, text: str | None, tests: list[str], limit_s: float, *more: str) -> Told:
         """Run tests with another text in a file, or with one that means the same."""
-        if text is None:
-            self._copy.retell(name)
-        else:
-            self._copy.put(name, text)
+        self._copy.put(fault["file"], text or fault["same"])
         try:
             return self._session(tests, limit_s * (3 if text is None else 1), *more)
         finally:
