@@ -1,7 +1,7 @@
-"""Measure steps that grow as a square and sound ones: was each found, with its function?
+"""Measure steps that grow as a square and sound ones: was each found?
 
-`python -m benchmarks.scaling_found` writes benchmarks/results/scaling_found.md; 1 if a square passes, or fails without
-its function, or a sound step fails. `--only WORD` runs those whose name holds a word, and writes nothing.
+`python -m benchmarks.scaling_found` writes benchmarks/results/scaling_found.md; 1 if a square does not fail, or a
+sound step does. `--only WORD` runs those whose name holds a word, and writes nothing.
 """
 
 import sys
@@ -40,7 +40,7 @@ def main() -> int:
     ]  # fmt: skip
     return tabulate(
         "scaling_found", __doc__ or "", "Scaling", ((step[0], partial(judged, *step)) for step in steps), what="steps",
-        columns=("step", "of", "said", "kept", "exponent", "function"), note="; asked is an exponent of 1.3 at most",
+        columns=("step", "of", "said", "kept", "exponent"), note="; asked is an exponent of 1.3 at most",
     )  # fmt: skip
 
 
@@ -55,15 +55,8 @@ def judged(call: str, of: str, sizes: list[int], planted: bool) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         context = Context(root=CASES, evidence=Path(folder), python=sys.executable, timeout_s=200)
         finding, *_ = CHECK.judge(task, EvidenceSet({Scaling: Scaling.collect(task, context)}))
-    failed, place = finding.outcome is Outcome.FAILED, finding.location
-    named = of == MEMORY or bool(place and place.line and _marked(place.path, place.line))
-    kept = failed and named if planted else not failed
-    return call, of, finding.outcome.value, kept, finding.actual, str(place) if failed else "-"
-
-
-def _marked(path: str, line: int) -> bool:
-    file = CASES / path
-    return file.is_file() and "# <- here" in file.read_text(encoding="utf-8").splitlines()[line - 1]
+    failed = finding.outcome is Outcome.FAILED
+    return call, of, finding.outcome.value, failed is planted, finding.actual
 
 
 if __name__ == "__main__":

@@ -41,12 +41,11 @@ def a_module(name: str = "pkg.core", ending: Outcome = Outcome.PASSED, **changes
 
 
 def started(*modules: Imported, **changes: Any) -> Startup:
-    """A package that was built, and modules that import by themselves without a warning."""
+    """A package that was built, and modules that import by themselves."""
     facts: dict[str, Any] = {
         "how": "a wheel, and each module alone",
         "build": Built(ending=Outcome.PASSED, backend="flit_core.buildapi", wheel="pkg-1-py3-none-any.whl"),
         "modules": modules or (a_module(),),
         "aside": (),
-        "warnings": (),
     }
     return Startup.model_validate({**facts, **changes})

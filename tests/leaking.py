@@ -5,7 +5,7 @@ from typing import Any
 
 from building import a_task
 
-from gates.checks.leaks import Holder, LeakRun, Leaks, Rung
+from gates.checks.leaks import LeakRun, Leaks, Rung
 from gates.model import Location
 from gates.task.task import Task
 
@@ -34,13 +34,6 @@ def a_watch(epochs: int = 30, **changes: Any) -> LeakRun:
     rungs = tuple(Rung(name=name, values=tuple(values)) for name, values in given.items() if values is not None)
     facts: dict[str, Any] = {"form": "returned", "asked": epochs, "epochs": epochs, "rungs": rungs}
     return LeakRun.model_validate({**facts, **changes})
-
-
-def a_holder(**changes: Any) -> Holder:
-    """A list that gets a tensor of 1 MB in each epoch."""
-    place = Location(path="pkg/train.py", line=9)
-    facts: dict[str, Any] = {"kind": "list", "rate": 1.0, "size": float(MB), "graphs": False, "location": place}
-    return Holder.model_validate({**facts, **changes})
 
 
 ALLOCATED = Location(path="pkg/model.py", line=3)

@@ -115,4 +115,4 @@ def recorded(plain: Recorded | None = None, overflow: Recorded | None = None, **
     """The recording of the first training step of a task, sound where nothing else is given."""
     facts: dict[str, Any] = {"plain": plain or a_recorded(), "overflow": overflow or after_overflow()}
     step = StepRecording(name="pkg.train:few(2)", orders=runtime_orders(load_rules()), **{**facts, **changes})
-    return Recording(how="each training step recorded", steps=(step,))
+    return Recording(how="each training step recorded", seen=(step,))

@@ -14,7 +14,6 @@ from gates.task.probes import Concurrent
 class Differed(Model):
     """A round in which something else came of it than alone: what, in words, or the error that was raised."""
 
-    forced: bool
     expected: str = ""
     found: str = ""
     error: str = ""
@@ -32,15 +31,12 @@ class Together(Model):
     unclear: str = ""
     rounds: int = 0
     met: int = 0
-    forced: int = 0
     pauses: int = 0
     failed: int = 0
-    failed_forced: int = 0
     differed: tuple[Differed, ...] = ()
     stood: tuple[str, ...] = ()
     stood_at: Location | None = None
     slow: bool = False
-    stood_forced: bool = False
     free_threaded: bool | None = None
 
     @property
@@ -78,13 +74,12 @@ REMEDIATION = "Give each its own state, or hold one lock from the read to the wr
 def _said(one: Concurrent, seen: Together) -> Said:
     """Say what was seen: what was provoked fails, whatever else could not be seen."""
     if seen.stood and not seen.slow:
-        forced = ", with forced switches" if seen.stood_forced else ""
-        told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}{forced}"
+        told = f"{len(seen.stood)} of {one.count} threads stand still: {'; '.join(seen.stood)}"
         fix = "Take locks in one order everywhere, and wait for nothing while one is held."
         return Said(Outcome.FAILED, told, "a deadlock", seen.stood_at, "an end", "It never comes to its end.", fix)
     differed = [each for each in seen.differed if each.error or not seen.unclear]
     if differed:
-        return _differs(one, seen, differed)
+        return _differs(one, seen, differed[0])
     if seen.problem or seen.unclear:
         return unknown(seen.problem or seen.unclear, location=seen.place)
     if seen.stood:
@@ -96,24 +91,26 @@ def _said(one: Concurrent, seen: Together) -> Said:
     if seen.bound > one.failure_rate * (1 + 1e-9):
         why = f"no failure in {seen.met} rounds shows only that {fewer} fail, asked is {one.failure_rate:.3g}"
         return unknown(why, fewer, remedy="Give it a larger 'budget_s', or less to do.")
-    forced = f", none in {seen.forced} more with {seen.pauses} forced switches" if seen.pauses else ""
-    met = f"the same as alone in {seen.met} rounds in which all {one.count} met{forced}"
+    met = f"the same as alone in {seen.met} rounds in which all {one.count} met, with {seen.pauses} forced switches"
     asked = f"fewer than {one.failure_rate:.3g} of the rounds fail"
     return Said(Outcome.PASSED, f"{met}: {fewer} of the rounds fail, at 95 %", f"{fewer} fail", expected=asked)
 
 
-def _differs(one: Concurrent, seen: Together, differed: list[Differed]) -> Said:
+def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
     """Say what else came of it, and how often."""
-    natural = [each for each in differed if not each.forced]
-    first = (natural or differed)[0]
-    how = f"in {seen.failed} of {seen.rounds} rounds"
-    if not natural:
-        how = f"in {seen.failed_forced} of {seen.forced} rounds with forced switches"
     found = f"{first.found} after {one.count * one.times} uses" if one.shared else first.found
     told = f"it raises {first.error}, which it does not alone" if first.error else found
     expected = first.expected or "what comes of it alone"
     actual = first.error or first.found
-    return Said(Outcome.FAILED, f"{told}, {how}", actual, first.place, expected, IMPACT, REMEDIATION)
+    return Said(
+        Outcome.FAILED,
+        f"{told}, in {seen.failed} of {seen.rounds} rounds",
+        actual,
+        first.place,
+        expected,
+        IMPACT,
+        REMEDIATION,
+    )
 
 
 def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
@@ -123,37 +120,35 @@ def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> It
         title="Concurrency",
         text=not_run or ROUNDS,
         facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
-        columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Failed then", "Rate", "Threads", "Concurrent"),
+        columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Rate", "Threads", "Concurrent"),
         rows=tuple(_row(*each) for each in seen),
     )
 
 
 ROUNDS = (
-    "A round counts where all workers overlapped. Where none of k rounds failed, fewer than 3/k of them fail (95 %)."
+    "A round counts where all workers overlapped; every other one has forced switches. Where none of k rounds failed, "
+    "fewer than 3/k of them fail (95 %)."
 )
 FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
 
 
 def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
     bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
-    met, switches = f"{seen.met} of {seen.rounds}", f"{seen.pauses} in {seen.forced} rounds"
-    count = str(one.count)
-    return said.outcome.value, str(seen.failed), met, switches, str(seen.failed_forced), bound, count, one.name
+    met = f"{seen.met} of {seen.rounds}"
+    return said.outcome.value, str(seen.failed), met, str(seen.pauses), bound, str(one.count), one.name
 
 
+ASPECT = Aspect[Concurrent, Together](
+    lambda one: f"The same result concurrently: {one.name}", lambda one, seen: [_said(one, seen)]
+)
 CHECK = ProbeCheck(
     name="concurrency",
     order=40,
     prefix="concurrency",
     rule=RULE,
     evidence=Concurrency,
-    aspects=(
-        Aspect(
-            lambda one: f"The same result concurrently: {one.name}",
-            "the same result concurrently",
-            lambda one, seen: [_said(one, seen)],
-        ),
-    ),
+    aspects=lambda _one: (ASPECT,),
+    promise="the same result concurrently",
     page=_page,
     doubt="not known whether it comes to the same",
     remedy="Make it run to its end, alone and concurrently, to the same result each time.",

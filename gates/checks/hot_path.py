@@ -248,7 +248,7 @@ def _counted(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     if total > limit:
         for line in often or lines:
             told = f"{_each(line, kind, device)} ({total} at each step in all, over {steps} steps)"
-            subject, actual = f"{line.where} ({line.read.call})", f"{total} at each step"
+            subject, actual = f"at {line.where} ({line.read.call})", f"{total} at each step"
             about = (line.read.location, expected, kind.impact, kind.remedy, subject)
             yield Said(Outcome.FAILED, told, actual, *about)
         return
@@ -326,16 +326,18 @@ def _row(line: Reading) -> tuple[str, ...]:
 
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
     told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
-    return Aspect(lambda path: f"{kind.title}: {path.name}", kind.title.lower(), told, name, partial(_bound, kind))
+    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, partial(_bound, kind))
 
 
+ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
 CHECK = ProbeCheck(
     name="hot_path",
     order=20,
     prefix="hot",
     rule=RULE,
     evidence=HotPaths,
-    aspects=tuple(map(_aspect, (*COUNTED, STALL))),
+    aspects=lambda _path: ASPECTS,
+    promise="its steps wait for nothing avoidable",
     page=_page,
     doubt="not known what its steps wait for",
     remedy="Make the callable train steps to its end, with an optimizer of torch.",

@@ -7,11 +7,8 @@ may go on growing is run again for longer, in a fresh process; what does is run 
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import combinations
 from typing import NamedTuple
-
-from pydantic import ValidationError
 
 from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
@@ -109,23 +106,10 @@ class Filling(Model):
     most: int
 
 
-class Holder(Model):
-    """A container that grew with every epoch: by how many entries, and the line after which it was larger.
-
-    `size` is about how many bytes an epoch adds to it, `graphs` whether its newest entries hold graphs.
-    """
-
-    kind: str
-    rate: float
-    size: float
-    graphs: bool
-    location: Location | None = None
-
-
 class LeakRun(Model):
     """One callable, run as often as it is asked, or in a process of its own for `longer` where it may leak.
 
-    `problem` is why not all epochs were run, and `place` where; `allocated` and `holders` are where it leaks.
+    `problem` is why not all epochs were run, and `place` where; `allocated` are the lines that make what is kept.
     """
 
     problem: str = ""
@@ -138,7 +122,6 @@ class LeakRun(Model):
     filling: tuple[Filling, ...] = ()
     troubles: tuple[str, ...] = ()
     allocated: tuple[Location, ...] = ()
-    holders: tuple[Holder, ...] = ()
 
     def tolerance(self, rung: Rung, asked: int | None) -> float:
         """Return by how much a rung may grow in an epoch: as asked, or a share of what the process held first."""
@@ -184,14 +167,9 @@ class Leaks(Probes[Leak, LeakRun]):
         longer = _watched(asked("-longer", epochs), epochs).model_copy(update={"longer": True})
         if Outcome.FAILED not in longer.drifts(part.tolerance_bytes).values():
             return longer
-        # what begins later is found after as many epochs as the longer run had
-        for suffix, warm in (("-where", math.ceil(DROPPED * part.epochs)), ("-where-later", longer.epochs // 2)):
-            probed = asked(suffix, warm + LOCATED, warm)
-            told = {"allocated": probed.of("allocated"), "holders": probed.of("holder")}
-            with suppress(ValidationError):  # what is known of where does not change that it leaks
-                if any(told.values()):
-                    return LeakRun.model_validate({**dict(longer), **told})
-        return longer
+        # what begins later is found after half as many epochs as the longer run had
+        where = asked("-where", LOCATED, longer.epochs // 2)
+        return readable(longer, lambda: {"allocated": where.of("allocated")})
 
 
 def _watched(probed: Probed, asked: int) -> LeakRun:
@@ -211,9 +189,7 @@ def _rungs(series: list[Entry]) -> list[dict[str, object]]:
     ]
 
 
-PLAUSIBLE = 0.2  # of the growth: what a container holds more of is not always what leaks
-
-
+NAMED = 3  # of the lines that allocate most
 (RULE,) = as_rules(
     PF004="No memory leak. A callable runs once an epoch. It fails where device, tensor, graph or Python memory keeps "
     "growing above the tolerance, also in a longer run. Other growth is unknown.",
@@ -249,8 +225,9 @@ def _said(leak: Leak, run: LeakRun) -> Said:
     grown = [rung for rung in run.rungs if drifts[rung.name] is Outcome.FAILED]
     exact = sorted((rung for rung in grown if rung.exact), key=lambda rung: ORDER.index(rung.name.split()[0]))
     if exact:
-        at, told = place_of(run, exact[0].name, theil_sen(kept(exact[0].values)).value)
-        message = f"{_grew(exact)}, over {run.epochs} epochs; {told}"
+        lines = " and ".join(map(str, run.allocated[:NAMED]))
+        told = f"what stays is allocated at {lines}" if lines else "no line of the project was found for it"
+        message, at = f"{_grew(exact)}, over {run.epochs} epochs; {told}", next(iter(run.allocated), None)
         most = f"at most {shown(run.tolerance(exact[0], leak.tolerance_bytes), exact[0].unit)} an epoch"
         impact = "A run that is long enough ends for want of memory."
         return Said(Outcome.FAILED, message, _grew(exact), at, most, impact, LET_GO)
@@ -314,30 +291,15 @@ def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
         yield _why(run), "-", "-", "-", epochs, "-", "-", leak.name
 
 
-def place_of(run: LeakRun, rung: str, growth: float) -> tuple[Location | None, str]:
-    """Return the line where a rung's growth is kept, or else allocated, and both in words; `growth` is an epoch's."""
-    fitting = [each for each in run.holders if each.graphs or (rung != "graph" and each.size >= PLAUSIBLE * growth)]
-    holder = max(fitting, key=lambda each: each.location is not None, default=None)
-    allocated = next(iter(run.allocated), None)
-    words = []
-    if holder:
-        at = f" at {holder.location}" if holder.location else ""
-        words.append(f"kept by a {holder.kind}, which gets {holder.rate:.3g} entries more each epoch{at}")
-    if allocated:
-        words.append(f"allocated at {allocated}")
-    kept = holder.location if holder else None
-    return kept or allocated, ", ".join(words) or "no line of the project was found for it"
-
-
+ASPECT = Aspect[Leak, LeakRun](lambda leak: f"No memory leak in {leak.name}", lambda leak, run: [_said(leak, run)])
 CHECK = ProbeCheck[Leak, LeakRun](
     name="leaks",
     order=30,
     prefix="leak",
     rule=RULE,
     evidence=Leaks,
-    aspects=(
-        Aspect(lambda leak: f"No memory leak in {leak.name}", "no memory leak", lambda leak, run: [_said(leak, run)]),
-    ),
+    aspects=lambda _leak: (ASPECT,),
+    promise="no memory leak",
     page=_page,
     doubt="not known whether it leaks",
     remedy="Make the callable run to its end, epoch after epoch.",

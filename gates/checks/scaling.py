@@ -1,7 +1,4 @@
-"""By which power of a size time, memory or calls of a step grow.
-
-A step runs at several sizes; where it grows too fast, the function that does is found, too.
-"""
+"""By which power of a size time, memory or calls of a step grow, measured at several sizes."""
 
 import math
 import statistics
@@ -89,15 +86,13 @@ def _misfit(sizes: Sequence[int], values: Sequence[float], k: float) -> float:
 
 
 class Scaled(Model):
-    """One step at its sizes: the values of each size, by round and start; what grows fastest, in words, and where."""
+    """One step at its sizes: the values of each size, by round and start."""
 
     problem: str = ""
     place: Location | None = None
     device: str = "cpu"
     sizes: tuple[int, ...]
     starts: tuple[tuple[tuple[float, ...], ...], ...] = ()
-    grown: str = ""
-    grown_at: Location | None = None
 
     def found(self, scale: Scale) -> Power | str:
         """Return the exponent, or why there is none."""
@@ -117,21 +112,16 @@ class Scaling(Probes[Scale, Scaled]):
     """All steps of a task whose growth is limited."""
 
     key = "scaling"
-    method = "each step at each size, sizes in turn, in fresh processes; where it grows too fast, by function"
+    method = "each step at each size, sizes in turn, in fresh processes"
 
     @classmethod
     def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
         """Measure a step; the same call with the folders of another revision measures it there."""
         told = part.model_dump(include={"call", "args", "kwargs", "of", "restarts", "budget_s"})
-        asked = {**told, "argument": part.argument, "sizes": part.sizes, "at_most": part.exponent.at_most}
-        probed = probe.ask("scaling", name, {**asked, "where": False}, limit_s, threads=part.threads)
+        asked = {**told, "argument": part.argument, "sizes": part.sizes}
+        probed = probe.ask("scaling", name, asked, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
-        seen = readable(base, lambda: _facts(probed))
-        found = seen.found(part)
-        if isinstance(found, str) or part.of == "peak_memory_bytes" or found.low <= part.exponent.at_most:
-            return seen
-        where = probe.ask("scaling", f"{name}-where", {**asked, "where": True}, limit_s, threads=part.threads)
-        return readable(seen, lambda: next(iter(where.of("grown")), {}))
+        return readable(base, lambda: _facts(probed))
 
 
 def _facts(probed: Probed) -> dict[str, object]:
@@ -163,11 +153,10 @@ def _said(scale: Scale, seen: Scaled) -> Said:
         return Said(Outcome.PASSED, told, str(found), expected=f"<= {most:g}")
     if found.low <= most:
         return unknown(f"{told}, asked is <= {most:g}", str(found), remedy=WIDER)
-    told = f"{told}; {seen.grown} at {seen.sizes[-1]}" if seen.grown else told
     by, middle = scale.sizes[-1] // scale.sizes[0], _middle(seen)
     impact = f"{scale.argument} times {by} makes it {middle[-1] / middle[0]:.3g} times as much."
-    fix = "Look for a loop within a loop, or a matrix of all by all."
-    return Said(Outcome.FAILED, told, str(found), seen.grown_at, f"<= {most:g}", impact, fix)
+    fix = "Profile it at two sizes (cProfile, memray). Look for a loop within a loop, or a matrix of all by all."
+    return Said(Outcome.FAILED, told, str(found), None, f"<= {most:g}", impact, fix)
 
 
 def _middle(seen: Scaled) -> list[float]:
@@ -181,7 +170,7 @@ def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[
     yield Section(
         title="Complexity",
         text=not_run or METHOD,
-        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Function", "Step"),
+        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Step"),
         rows=tuple(_row(*each) for each in seen),
     )
 
@@ -190,24 +179,22 @@ def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
     values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
     sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
     rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
-    function = str(seen.grown_at or "-")
     found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
-    return *found, sizes, ", ".join(values), rounds, seen.device, function, scale.name
+    return *found, sizes, ", ".join(values), rounds, seen.device, scale.name
 
 
+ASPECT = Aspect[Scale, Scaled](
+    lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}",
+    lambda scale, seen: [_said(scale, seen)],
+)
 CHECK = ProbeCheck[Scale, Scaled](
     name="scaling",
     order=50,
     prefix="scaling",
     rule=RULE,
     evidence=Scaling,
-    aspects=(
-        Aspect(
-            lambda scale: f"{scale.name} grows with an exponent <= {scale.exponent.at_most:g}",
-            "it grows no faster than it may",
-            lambda scale, seen: [_said(scale, seen)],
-        ),
-    ),
+    aspects=lambda _scale: (ASPECT,),
+    promise="it grows no faster than it may",
     page=_page,
     doubt="not known how it grows",
     remedy="Make `call` return the step, and let it run to its end.",

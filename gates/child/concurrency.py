@@ -30,8 +30,6 @@ PAUSE_S = 1e-5
 PAUSES = 400  # that a round is given, about
 OFTEN = 0.25
 SWITCH_S = 1e-6
-OWN_SHARE = 0.6  # of the time, that rounds without forced switches may take
-FORCED = 12
 FAILED = 3  # rounds that failed are enough
 KEPT = 20
 NOTHING = "it returns nothing that can be compared; return what it came to (losses, a digest), or 'take' a part of it"
@@ -170,26 +168,20 @@ class AtOnce:
         return [] if one == other else differences(json.loads(one), json.loads(other), **within)
 
     def run(self) -> None:
-        """Run rounds with the interpreter's own switches, then some with switches that are forced at random steps."""
+        """Run rounds until enough met or failed: with the interpreter's own switches, every other with forced ones."""
         sys.setswitchinterval(SWITCH_S)
-        seen, began, budget_s = self._seen, time.monotonic(), self._asked["budget_s"]
-        while seen["met"] < self._asked["rounds"] and seen["failed"] < FAILED:
-            self._round()
-            self._note()
-            if time.monotonic() > began + OWN_SHARE * budget_s:
-                break
+        seen, until = self._seen, time.monotonic() + self._asked["budget_s"]
         chance = 0.02
-        for number in range(FORCED):
+        while seen["met"] < self._asked["rounds"] and seen["failed"] < FAILED and time.monotonic() < until:
+            forced = seen["rounds"] % 2 == 1
             count: Counter[str] = Counter()
-            self._round(pausing(self._places, number, chance, began + budget_s, count))
+            self._round(pausing(self._places, seen["rounds"], chance, until, count) if forced else None)
             seen["pauses"] += count["pauses"]
             self._note()
-            chance = min(OFTEN, max(1e-5, PAUSES / max(1, count["steps"])))  # about as many pauses as it can bear
-            late = time.monotonic() > began + budget_s
-            if seen["failed_forced"] >= FAILED - 1 or late or (seen["failed"] and number):
-                break
+            if forced:  # about as many pauses as it can bear
+                chance = min(OFTEN, max(1e-5, PAUSES / max(1, count["steps"])))
 
-    def _round(self, forcing: Trace | None = None) -> None:
+    def _round(self, forcing: Trace | None) -> None:
         """Run one round; where a thread does not come to its end, it cannot be followed by another."""
         (job, results), here = self._begun(), list[int]()
 
@@ -198,8 +190,7 @@ class AtOnce:
             while len(here) < len(self._workers):  # busy: who waits for a lock comes late
                 pass
             worker.start = time.monotonic()
-            if forcing:
-                sys.settrace(forcing)
+            sys.settrace(forcing)
             try:
                 worker.returned.extend(repeated(job, worker.number, 0.0 if forcing else self._enough_s))
             except BaseException as error:  # noqa: BLE001  # whatever the project raises is told
@@ -211,13 +202,12 @@ class AtOnce:
         lot = [_Worker(number, run) for number in self._workers]
         for worker in lot:
             worker.thread.start()
-        self._seen["forced" if forcing else "rounds"] += 1
+        self._seen["rounds"] += 1
         self._end_if_standing(lot, forced=forcing is not None)
         differed = self._differing(lot, results)
-        self._seen["failed_forced" if forcing else "failed"] += bool(differed)
-        self._differed += [{"forced": forcing is not None, **each} for each in differed]
-        overlaps = min(worker.end for worker in lot) > max(worker.start for worker in lot)
-        self._seen["met"] += overlaps and not forcing
+        self._seen["failed"] += bool(differed)
+        self._differed += differed
+        self._seen["met"] += min(worker.end for worker in lot) > max(worker.start for worker in lot)
 
     def _note(self, **facts: object) -> None:
         self._tell("seen", **self._seen, **facts, differed=self._differed[:KEPT])
@@ -254,7 +244,7 @@ class AtOnce:
                 stood = [(number, self._places.of(frame)) for number, frame in at]
                 place = as_location(next((place for _, place in stood if place), None))
                 told = [_standing(*each) for each in stood]
-                self._note(slow=slow, stood_forced=forced, stood=told, stood_at=place)
+                self._note(slow=slow, stood=told, stood_at=place)
                 self._tell("end")
                 leave()
 

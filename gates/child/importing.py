@@ -18,7 +18,6 @@ import signal
 import sys
 import time
 import traceback
-import warnings
 from types import ModuleType
 from typing import Any
 
@@ -33,20 +32,11 @@ def main(question: dict[str, Any], tell: Teller) -> None:
     """Load what others wrote, then import each module in a fork."""
     gc.disable()  # a collection in each fork would copy all that was loaded
     for name in question["preload"]:
-        _preload(name)
+        with contextlib.suppress(BaseException):  # whatever it is, it will come again where it is used
+            __import__(name)
     gc.freeze()
     for path, name in question["modules"]:
         _import(tell, {"path": path, "name": name}, question)
-
-
-def _preload(name: str) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with contextlib.suppress(BaseException):  # whatever it is, it will come again where it is used
-            __import__(name)
-    if any(one.filename == __file__ for one in caught):  # it warns whoever imports it: let that be the project
-        for loaded in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-            del sys.modules[loaded]
 
 
 def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -59,13 +49,11 @@ def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None
 
 
 def _alone(name: str) -> Facts:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            __import__(name)
-            return {"warnings": [_warned(one) for one in caught]}
-        except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it raises, it did not import
-            return {**_failure(error), "warnings": [_warned(one) for one in caught]}
+    try:
+        __import__(name)
+    except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it raises, it did not import
+        return _failure(error)
+    return {}
 
 
 def _failure(error: BaseException) -> Facts:
@@ -93,11 +81,6 @@ def _failure(error: BaseException) -> Facts:
         "frames": frames[-50:],
         "refused": code.startswith("raise"),
     }
-
-
-def _warned(one: warnings.WarningMessage) -> Facts:
-    message = str(one.message).split("\n")[0][:BOUND]
-    return {"category": one.category.__name__, "message": message, "path": one.filename, "line": one.lineno}
 
 
 PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypothesis")

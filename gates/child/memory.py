@@ -10,8 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import _lru_cache_wrapper
-from gc import collect, freeze, get_objects, get_referents
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from gc import collect, freeze, get_objects
 from typing import Any
 
 from .asking import torch_of_project
@@ -122,28 +121,6 @@ def _held_by_torch(tensors: list[Any]) -> dict[str, int]:
     with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001  # no subclass is asked
         held = dict(pair for tensor in tensors for pair in storage_of(tensor))
         return {"tensors": sum(held.values()), "graph": _nodes(tensors)}
-
-
-MOST_REACHED = 5_000
-SHARED = (type, ModuleType, FunctionType, BuiltinFunctionType)
-
-
-def reached(roots: Iterable[object]) -> list[object]:
-    """Return some objects and what they lead to, code and modules left out, so many at most."""
-    left, seen = list(roots), dict[int, object]()
-    while left and len(seen) < MOST_REACHED:
-        each = left.pop()
-        if id(each) not in seen and not isinstance(each, SHARED):
-            seen[id(each)] = each
-            left += get_referents(each)
-    return list(seen.values())
-
-
-def held_by(roots: Iterable[object]) -> int:
-    """Return about how many bytes some objects hold, with what they lead to."""
-    found = reached(roots)
-    storages = dict(pair for each in tensors_among(found) for pair in storage_of(each))
-    return sum(sys.getsizeof(each, 0) for each in found) + sum(storages.values())
 
 
 def bound_of(each: object) -> int | None:

@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from sys import intern
@@ -16,7 +16,6 @@ from gates.child.asking import command
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import import_roots
 from gates.task.task import Task
@@ -166,9 +165,6 @@ def _clean(value: object) -> object:
 HEAD = "Traceback (most recent call last):"
 FRAME = re.compile(r'^[ \t+|]*File "(?P<path>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<name>[^\n]*))?', re.MULTILINE)
 ERROR = re.compile(r"^[^\W\d][\w.]*(?:: .*)?$")
-WARNING = re.compile(
-    r"^(?P<path>[^\s:<][^:\n]*):(?P<line>\d+): (?P<category>[^\W\d]\w*Warning): (?P<message>.*)$", re.MULTILINE
-)
 LIMIT = 500
 READ = 256 * 1024
 
@@ -210,20 +206,6 @@ def _error(last: str) -> str:
     plain = [line for line in last.splitlines() if line.strip() and not line[0].isspace()]
     framed = [line.strip().lstrip("|+- ") for line in last.splitlines() if line.strip().startswith("| ")]
     return next((text[:LIMIT] for line in (*plain, *framed) if ERROR.match(text := line.strip())), "")
-
-
-def warnings_of(text: str, context: Context) -> Iterator[Warned]:
-    """Yield each warning that Python printed, once."""
-    seen = set()
-    for match in WARNING.finditer(text):
-        path = Path(match["path"])
-        where = Location(
-            path=context.shown(path if path.is_absolute() else context.root / path), line=max(int(match["line"]), 1)
-        )
-        warned = Warned(category=match["category"], message=match["message"][:LIMIT], location=where)
-        if warned not in seen:
-            seen.add(warned)
-            yield warned
 
 
 def is_ours(path: Path, context: Context) -> bool:

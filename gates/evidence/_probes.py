@@ -1,24 +1,26 @@
 """One form for all probes: what is seen of each callable of one kind that a task names, and what is said of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Generic, Self, TypeVar
 
 from pydantic import ValidationError
 
-from gates.check import Check, Evidence, EvidenceSet, Said, for_criteria
+from gates.check import About, Check, Evidence, EvidenceSet, Said
 from gates.child.probing import Probe, probing
+from gates.child.process import side_by_side
 from gates.config import Context
 from gates.model import Finding, Level, Location, Model, Outcome, Planned, Row, RuleText
 from gates.report import Section
 from gates.task.probes import Concurrent
-from gates.task.task import Task
+from gates.task.task import Criterion, Task
 from gates.task.types import OneCall
 
 P = TypeVar("P", bound=Concurrent | OneCall)
 S = TypeVar("S", bound=Model)
 M = TypeVar("M", bound=Model)
 LONGEST = 600
+LAXER = tuple(Level)
 
 
 class Probes(Evidence, Generic[P, S]):
@@ -26,15 +28,21 @@ class Probes(Evidence, Generic[P, S]):
 
     key: ClassVar[str]
     method: ClassVar[str]
+    at_once: ClassVar[bool] = False  # where no time is measured
     seen: tuple[S, ...]
 
     @classmethod
     def collect(cls, task: Task, context: Context) -> Self:
         """Look at each callable in processes of its own."""
         probe = probing(task, context, cls.key)
-        parts = getattr(task, cls.key)
-        seen = tuple(cls.look(probe, f"{i}", part, part.timeout_s or context.timeout_s) for i, part in enumerate(parts))
-        return cls(how=cls.method, commands=tuple(probe.commands), seen=seen)
+
+        def look(number: int, part: P) -> S:
+            return cls.look(probe, f"{number}", part, part.timeout_s or context.timeout_s)
+
+        parts = [*enumerate(getattr(task, cls.key))]
+        seen = side_by_side(lambda each: look(*each), parts) if cls.at_once else [look(*each) for each in parts]
+        commands = sorted(probe.commands, key=lambda one: one.argv) if cls.at_once else probe.commands
+        return cls(how=cls.method, commands=tuple(commands), seen=tuple(seen))
 
     @classmethod
     def look(cls, probe: Probe, name: str, part: P, limit_s: float) -> S:
@@ -60,12 +68,10 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
 class Aspect(Generic[P, S]):
     """One thing that is judged of each callable.
 
-    `title` and `promise` are what is planned for a callable and for a criterion that it stands for; `bound` is how
-    binding it is, and whether it binds the criteria.
+    `title` is what is planned for a callable; `bound` is how binding it is, and whether it binds the criteria.
     """
 
     title: Callable[[P], str]
-    promise: str
     judge: Callable[[P, S], Iterable[Said]]
     name: str = ""
     bound: Callable[[P], tuple[Level, bool]] = lambda _part: (Level.MUST, True)
@@ -75,8 +81,10 @@ class Aspect(Generic[P, S]):
 class ProbeCheck(Generic[P, S]):
     """What a check on one kind of callable has of its own; all else follows from it.
 
-    `doubt` begins what is said where nothing was seen, and `remedy` is what to do then. `page` makes its sections of
-    what was seen of each callable and said of it, or of why nothing was; `suffix` is that of the journal which counts.
+    `aspects` of a callable are judged one by one, and folded into one finding for each criterion that it stands for:
+    `promise` is what that is, `needed` the aspects that must have passed for it. `doubt` begins what is said where
+    nothing was seen, and `remedy` is what to do then. `page` makes its sections of what was seen of each callable and
+    said of it, or of why nothing was; `suffix` is that of the journal which counts.
     """
 
     name: str
@@ -84,75 +92,97 @@ class ProbeCheck(Generic[P, S]):
     prefix: str
     rule: RuleText
     evidence: type[Probes[P, S]]
-    aspects: tuple[Aspect[P, S], ...]
+    aspects: Callable[[P], tuple[Aspect[P, S], ...]]
+    promise: str
     page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]]
     doubt: str
     remedy: str
     suffix: Callable[[S], str] = lambda _seen: ""
+    needed: Callable[[P], Collection[str]] = lambda _part: ()
+    gate: str = "performance"
+    row: Row = Row.MEASURE
+    label: str = ""
 
     def check(self) -> Check:
         """Return the check."""
         return Check(
             name=self.name,
-            gate="performance",
+            gate=self.gate,
             order=self.order,
             rules=(self.rule,),
             uses=(self.evidence,),
             plan=self._plan,
             judge=self._judge,
             page=self._page,
-            row=Row.MEASURE,
+            row=self.row,
+            label=self.label,
         )
 
-    def _all(self, task: Task) -> Iterator[tuple[int, P, Aspect[P, S], str]]:
-        """Yield each callable with each aspect, and the check that it is."""
-        for i, part in enumerate(getattr(task, self.evidence.key)):
-            for aspect in self.aspects:
-                yield i, part, aspect, ":".join(filter(None, (self.prefix, f"{i}", aspect.name)))
+    def _binds(self, task: Task, part: P) -> list[Criterion]:
+        """Return the criteria that a callable decides on."""
+        return task.criteria_of(part) if any(aspect.bound(part)[1] for aspect in self.aspects(part)) else []
 
     def _plan(self, task: Task) -> Iterator[Planned]:
-        for _, part, aspect, check in self._all(task):
-            level, binds = aspect.bound(part)
-            yield Planned(id=check, title=aspect.title(part), level=level)
-            if binds:
-                yield from for_criteria(task, part, f"{check}:for", f": {aspect.promise}")
+        for i, part in enumerate(getattr(task, self.evidence.key)):
+            for aspect in self.aspects(part):
+                yield Planned(id=self._id(i, aspect.name), title=aspect.title(part), level=aspect.bound(part)[0])
+            for one in self._binds(task, part):
+                about = {"level": one.level, "criterion": one.id, "title": f"{one.id}: {self.promise}"}
+                yield Planned.model_validate({"id": self._id(i, "for", one.id), **about})
+
+    def _id(self, index: int, *names: str) -> str:
+        return ":".join(filter(None, (self.prefix, f"{index}", *names)))
 
     def _judge(self, task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         found = evidence.get(self.evidence)
         seen = found.seen if found else ()
-        for i, part, aspect, check in self._all(task):
+        not_run = unknown(f"it was not run: {evidence.why_missing(self.evidence)}")
+        for i, part in enumerate(getattr(task, self.evidence.key)):
             raw = f"{self.evidence.key}/{i}{self.suffix(seen[i])}.jsonl" if i < len(seen) else None
-            not_run = [unknown(f"it was not run: {evidence.why_missing(self.evidence)}")]
-            for said in aspect.judge(part, seen[i]) if i < len(seen) else not_run:
-                yield from self._findings(task, part, aspect, check, self._doubted(said), raw)
+            about = About(rule=self.rule.id, evidence=raw)
+            binding: list[tuple[str, Said]] = []
+            for aspect in self.aspects(part):
+                level, binds = aspect.bound(part)
+                for said in map(self._doubted, aspect.judge(part, seen[i]) if i < len(seen) else [not_run]):
+                    binding += [(aspect.name, said)] if binds else []
+                    own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LAXER.index)}
+                    yield about.says(said, **own, **_words(task, part, said))
+            for one in self._binds(task, part):
+                said = self._folded(part, binding)
+                own = {"check": self._id(i, "for", one.id), "level": one.level, "criterion": one.id}
+                yield about.says(said, **own, **_words(task, part, said))
 
-    def _findings(
-        self, task: Task, part: P, aspect: Aspect[P, S], check: str, said: Said, raw: str | None
-    ) -> Iterator[Finding]:
-        """Say the same of the check itself and of each criterion that it binds."""
-        level, binds = aspect.bound(part)
-        facts = {
-            **vars(said),
-            "rule": self.rule.id,
-            "message": f"{part.name}: {said.message}"[:LONGEST],
-            "location": said.location or task.place(part),
-            "subject": f"{part.name}{f' at {said.subject}' if said.subject else ''}",
-            "evidence": raw,
-        }
-        yield Finding.model_validate({**facts, "check": check, "level": level})
-        for criterion in task.criteria_of(part) if binds else ():
-            about = {"check": f"{check}:for:{criterion.id}", "level": criterion.level, "criterion": criterion.id}
-            yield Finding.model_validate({**facts, **about})
+    def _folded(self, part: P, said: Sequence[tuple[str, Said]]) -> Said:
+        """Return what all aspects say together: the first that fails or is not known, else what passed."""
+        if len(said) == 1:
+            return said[0][1]
+        must = [each for _, each in said if each.level is Level.MUST]
+        for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
+            if worst := [each for each in must if each.outcome is outcome]:
+                return worst[0]
+        passed = [name for name, each in said if each.outcome is Outcome.PASSED]
+        if missing := [aspect for aspect in self.aspects(part) if aspect.name in {*self.needed(part)} - {*passed}]:
+            return self._doubted(unknown(f"not seen: {missing[0].title(part)}"))
+        warned = " ".join(f"Warned: {each.message}" for _, each in said if each.outcome is Outcome.FAILED)
+        names = ", ".join(passed)
+        return Said(Outcome.PASSED, f"seen to be right: {names}. {warned}".rstrip(), names)
 
     def _doubted(self, said: Said) -> Said:
         if said.outcome is not Outcome.UNKNOWN:
             return said
-        return replace(said, message=f"{self.doubt}: {said.message}", remediation=said.remediation or self.remedy)
+        message = f"{self.doubt}: {said.message}" if self.doubt else said.message
+        return replace(said, message=message, remediation=said.remediation or self.remedy)
 
     def _page(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
         if parts := getattr(task, self.evidence.key):
             found = evidence.get(self.evidence)
             not_run = "" if found else f"Not run: {evidence.why_missing(self.evidence)}."
-            pairs, judge = zip(parts, found.seen if found else (), strict=False), self.aspects[0].judge
-            told = [(part, seen, self._doubted(next(iter(judge(part, seen))))) for part, seen in pairs]
+            pairs = zip(parts, found.seen if found else (), strict=False)
+            told = [(part, seen, next(iter(self.aspects(part)[0].judge(part, seen)))) for part, seen in pairs]
             yield from self.page(told, not_run)
+
+
+def _words(task: Task, part: P, said: Said) -> dict[str, object]:
+    """Return what a finding says of a callable, with its name."""
+    message, place = f"{part.name}: {said.message}"[:LONGEST], said.location or task.place(part)
+    return {"message": message, "location": place, "subject": f"{part.name} {said.subject}".rstrip()}

@@ -1,7 +1,6 @@
 """Production code run to its end: the entry points that a task names, commands and callables."""
 
 import ast
-import os
 import re
 import tomllib
 from collections.abc import Iterator
@@ -12,18 +11,16 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.asking import command
-from gates.child.probing import Entry, Probed, Question, crash_of, warnings_of, written
+from gates.child.probing import Entry, Probed, Question, crash_of, written
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.test_records import Warned
 from gates.model import CommandRecord, Location, Model
 from gates.project.files import import_roots
 from gates.task.task import EntryPoint, Task
 from gates.words import printable
 
 # shown once for each line, as a developer sees them; all other warnings are shown anyway
-DEPRECATIONS = "default::DeprecationWarning,default::PendingDeprecationWarning"
 TABLES = (("project", "scripts"), ("project", "gui-scripts"), ("tool", "poetry", "scripts"))
 CALLED = "main"
 NO_RESULT = ("error", "errors", "skipped")  # a number under such a key is a count or a measure
@@ -48,7 +45,6 @@ class EntryRun(Model):
     returned: str | None = None
     exit_code: int | None = None
     no_result: str = ""
-    warnings: tuple[Warned, ...] = ()
 
 
 class EntryPointRuns(Evidence):
@@ -81,10 +77,9 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
     argv = command(context.python, "calculating:once", str(question.path)) if question else None
     argv = argv or context.argv(entry.run or (), out=str(folder / f"{index}.out"))
     limit = entry.timeout_s or context.timeout_s
-    env = {"PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or DEPRECATIONS}
     try:
         with question or nullcontext():
-            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index), env=env)
+            ended = process.run(argv, cwd=context.root, timeout_s=limit, log=folder / str(index))
     except OSError as error:
         return EntryRun(index=index, name=name, process=None, problem=f"cannot be started: {error.strerror or error}")
     told = Probed.told(question.journal, question.secret) if question else Probed()
@@ -105,7 +100,6 @@ def _run(index: int, entry: EntryPoint, task: Task, context: Context, folder: Pa
         returned=str(returned["text"]) if returned else None,
         exit_code=exit_code_of(entry.call or "", returned or {}, context.root),
         no_result=printable(_no_result(str((returned or {}).get("text", "")), ended.stdout.tail)) if clean_end else "",
-        warnings=tuple(warnings_of(text, context)),
     )
 
 

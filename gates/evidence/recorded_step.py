@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gates.check import Evidence, EvidenceSet
-from gates.child import process
-from gates.child.probing import UNTOLD, Entry, Probe, Probed, probing
+from gates.check import EvidenceSet
+from gates.child.probing import UNTOLD, Entry, Probe, Probed
 from gates.child.process import ProcessRun
-from gates.config import Context
+from gates.evidence._probes import Probes
 from gates.evidence.recorded_orders import WORDS, Breach, Happened, RuntimeOrder, broken_in, runtime_orders
 from gates.evidence.source_tree import rules_of
 from gates.model import Location, Model
 from gates.task.probes import Need, TrainingStep
-from gates.task.task import Task
 
 M = TypeVar("M", bound=Model)
 # What a training step shows here is its semantics: on every machine the same, on a CPU, with nobody told of it.
@@ -188,43 +186,34 @@ class StepRecording(Model):
     orders: tuple[RuntimeOrder, ...] = ()
 
 
-class Recording(Evidence):
+class Recording(Probes[TrainingStep, StepRecording]):
     """All training steps of a task, recorded."""
 
-    steps: tuple[StepRecording, ...]
+    key = "training_steps"
+    method = "each training step once as it is and once with an overflow, in processes of their own"
+    at_once = True
 
     @classmethod
-    def collect(cls, task: Task, context: Context) -> Self:
-        """Run each training step in its own process, under the recorder."""
-        probe = probing(task, context, "training_steps", "recording")
-        orders = runtime_orders(rules_of(context))
-        parts = [*enumerate(task.training_steps)]
-        steps = process.side_by_side(lambda part: _record(*part, probe, orders), parts)
-        runs = [run.process for step in steps for run in (step.plain, step.overflow) if run and run.process]
-        how = "each training step once as it is and once with an overflow, in processes of their own"
-        commands = tuple(run.as_command("training step", run.argv[-2:-1]) for run in runs)
-        return cls(how=how, commands=commands, steps=tuple(steps))
+    def look(cls, probe: Probe, name: str, part: TrainingStep, limit_s: float) -> StepRecording:
+        """Run a training step under the recorder, and again with an overflow where something is to handle that."""
 
+        def run(journal: str, at: dict[str, int] | None) -> Recorded:
+            asked = {"call": part.call, "args": part.args, "overflow": at}
+            seen = probe.ask("recorder.__main__", journal, asked, limit_s, threads=None, env=ALONE)
+            recorded = as_recorded(seen)
+            cut_off = seen.process is not None and seen.process.timed_out
+            unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
+            return recorded.model_copy(update={"problem": recorded.problem or unheard})
 
-def _record(index: int, step: TrainingStep, probe: Probe, orders: tuple[RuntimeOrder, ...]) -> StepRecording:
-    def run(name: str, at: dict[str, int] | None) -> Recorded:
-        asked, limit_s = (
-            {"call": step.call, "args": step.args, "overflow": at},
-            step.timeout_s or probe.context.timeout_s,
-        )
-        seen = probe.ask("recorder.__main__", name, asked, limit_s, threads=None, env=ALONE)
-        recorded = as_recorded(seen)
-        cut_off = seen.process is not None and seen.process.timed_out
-        unheard = "" if seen.entries or cut_off else "the recorder wrote no journal"
-        return recorded.model_copy(update={"problem": recorded.problem or unheard})
-
-    plain, overflow = run(f"{index}", None), None
-    scaled = any(event.word == "scaled_backward" for event in plain.events)
-    steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
-    guarded = scaled or steps_through_scaler or Need.OVERFLOW in step.needs
-    if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
-        overflow = run(f"{index}-overflow", {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled})
-    return StepRecording(name=step.name, plain=plain, overflow=overflow, orders=orders)
+        plain, overflow = run(name, None), None
+        scaled = any(event.word == "scaled_backward" for event in plain.events)
+        steps_through_scaler = any(event.word == "step" and event.enabled for event in plain.events)
+        guarded = scaled or steps_through_scaler or Need.OVERFLOW in part.needs
+        if plain.complete and plain.attempts and guarded:  # in the second step, if there is one: then moments are there
+            at = {**step_to_overflow(plain.attempts, scaled=scaled), "scaled": scaled}
+            overflow = run(f"{name}-overflow", at)
+        orders = runtime_orders(rules_of(probe.context))
+        return StepRecording(name=part.name, plain=plain, overflow=overflow, orders=orders)
 
 
 def step_to_overflow(attempts: Sequence[Attempt], *, scaled: bool) -> dict[str, int]:
@@ -247,7 +236,7 @@ class Seen:
 def seen_of(rule: str, evidence: EvidenceSet) -> list[Seen]:
     """Return each recorded step that came to its end, and is judged by orders that a rule asks for."""
     recording, found = evidence.get(Recording), []
-    for step in recording.steps if recording else ():
+    for step in recording.seen if recording else ():
         asked = [order for order in step.orders if rule in order.asked]
         if asked and step.plain.whole:
             events = frozenset(f"{event.word} {event.location}" for event in step.plain.events)

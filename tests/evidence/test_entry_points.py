@@ -8,7 +8,7 @@ from building import a_context, a_project, a_task, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks import entry_points as _entries
-from gates.child.probing import advice_on, crash_of, warnings_of
+from gates.child.probing import advice_on, crash_of
 from gates.evidence.entry_points import EntryPointRuns, EntryRun, scripts_of
 from gates.evidence.lines.executed_lines import ExecutedLines
 from gates.evidence.tests.pytest_run import PytestRun
@@ -107,10 +107,6 @@ def vanishing():
 
 def long():
     return "x" * 100_000
-
-
-def old():
-    warnings.warn("use new", DeprecationWarning)
 
 
 class Made:
@@ -225,15 +221,6 @@ def test_call_finds_a_package_under_src(tmp_path: Path) -> None:
     assert called(tmp_path, "lib:f", files=files).returned == "'here'"
 
 
-def test_deprecation_is_kept_with_its_line(tmp_path: Path) -> None:
-    (warned,) = called(tmp_path, "pkg.core:old").warnings
-    assert (warned.category, warned.message, str(warned.location)) == (
-        "DeprecationWarning",
-        "use new",
-        "pkg/core.py:30",
-    )
-
-
 ERRORS = {
     "plain": ("ValueError: x: y\n", "ValueError", "x: y"),
     "no message": ("KeyboardInterrupt\n", "KeyboardInterrupt", ""),
@@ -266,7 +253,6 @@ def test_text_without_a_traceback_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     context = a_context(tmp_path / "project")
     assert crash_of("ValueError: x\n", context) is None
-    assert list(warnings_of("<string>:1: UserWarning: x\nno: 3: warning\n", context)) == []
 
 
 TRAINING = """\

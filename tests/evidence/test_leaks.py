@@ -51,7 +51,7 @@ def test_list_of_losses_with_their_graphs_is_found_with_its_line(tmp_path: Path)
     assert finding.outcome is F
     assert str(finding.location) == marked("planted.py", after="def losses_with_their_graphs")
     assert "autograd graphs by 24 nodes [24 nodes, 24 nodes] an epoch" in finding.actual
-    assert "kept by a list, which gets" in finding.message
+    assert "what stays is allocated at planted.py:" in finding.message
 
 
 def test_leak_that_begins_late_is_found_with_its_line(tmp_path: Path) -> None:

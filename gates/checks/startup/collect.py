@@ -8,19 +8,17 @@ import shutil
 import sys
 import tomllib
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.asking import HERE
 from gates.child.probing import Probe, is_ours
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
-from gates.evidence.tests.test_records import Warned
 from gates.model import Location, Model, Outcome
 from gates.project.copies import copy_project
 from gates.project.files import files_of, import_roots, module_name, package_root, packages_of
@@ -155,7 +153,6 @@ class Startup(Evidence):
     build: Built
     modules: tuple[Imported, ...]
     aside: tuple[str, ...]
-    warnings: tuple[Warned, ...]
     problem: str = ""
 
     @classmethod
@@ -186,7 +183,6 @@ class Startup(Evidence):
             build=built,
             modules=tuple(_module(fact, own, context) for fact in facts),
             aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
-            warnings=tuple(dict.fromkeys(_warnings(facts, context))),
             problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
         )
 
@@ -234,12 +230,3 @@ def _ended(fact: Fact, own: set[str], error: str) -> tuple[Outcome, str]:
         return Outcome.UNKNOWN, f"refuses to be imported alone: {error}"
     of = str(fact["of"])
     return (Outcome.UNKNOWN, needs.format(of)) if of.split(".")[0] in PLATFORM else broken
-
-
-def _warnings(facts: list[Fact], context: Context) -> Iterator[Warned]:
-    for one in (one for fact in facts for one in fact.get("warnings", ())):
-        path = Path(str(one["path"]))
-        if not str(path).startswith(HERE):  # else the module speaks of itself to whoever imports it
-            place = Location(path=printable(context.shown(context.root / path)), line=max(int(one["line"] or 1), 1))
-            said = {"category": printable(str(one["category"])), "message": printable(str(one["message"]))}
-            yield Warned(**said, location=place)

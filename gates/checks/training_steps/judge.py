@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gates.check import About, Check, EvidenceSet, Said, about_criterion, for_criteria
+from gates.check import Said
 from gates.checks.training_steps import aspects
 from gates.checks.training_steps.aspects import absent, columns, hidden, unseen
+from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
-from gates.model import Finding, Level, Outcome, Planned, Row, Severity, as_rules
+from gates.model import Level, Outcome, Row, Severity, as_rules
 from gates.report import Section
 from gates.task.probes import Need, TrainingStep
-from gates.task.task import Criterion, Task
 
 NEAR = 1e-6
 STOPPED = 2  # steps that a training may lose after an overflow
@@ -203,22 +203,37 @@ def _in_order(wanted: list[float | None], values: list[float | None]) -> bool:
     return bool(wanted) and all(any(value == each for value in rest) for each in wanted) and set(values) <= scales
 
 
-RULES = as_rules(
+(RULE,) = as_rules(
     BL006="Training steps do right while they run. Each training step runs on the CPU and is recorded. Judged are its "
     "order of calls, dtypes and gradients, and that an overflow is skipped. What was not observed is unknown.",
 )
 Judge = Callable[[StepRecording, frozenset[Need]], Iterator[Said]]
-ASPECTS: dict[str, tuple[str, Judge, Level]] = {
-    "run": ("runs to its end", aspects.judge_run, Level.MUST),
-    "order": ("calls in the right order", judge_order, Level.MUST),
-    "precision": ("computes in the precision that it scales for", aspects.judge_precision, Level.MUST),
-    "gradients": ("steps with the true gradients", aspects.judge_gradients, Level.MUST),
-    "parameters": ("keeps its parameters in float32", aspects.judge_parameters, Level.MUST),
-    "overflow": ("leaves out a step that overflows", judge_overflow, Level.MUST),
-    "schedule": ("keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
-    "logging": ("logs the loss scale", judge_logged, Level.MUST),
-    "mean": ("uses the mean over its backward passes", aspects.judge_mean, Level.MUST),
-}
+Kind = Aspect[TrainingStep, StepRecording]
+
+
+def _aspect(name: str, words: str, look: Judge, level: Level = Level.MUST) -> Kind:
+    def judged(step: TrainingStep, seen: StepRecording) -> list[Said]:
+        said = list(look(seen, frozenset(step.needs)))
+        if name == "run" or seen.plain.complete:
+            return said
+        failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
+        # what is missing may only not have happened yet
+        return failed or [unseen("the training step was not seen to its end", needed=False)]
+
+    return Aspect(lambda step: f"{step.name} {words}", judged, name, lambda _step: (level, level is Level.MUST))
+
+
+ASPECTS = (
+    _aspect("run", "runs to its end", aspects.judge_run),
+    _aspect("order", "calls in the right order", judge_order),
+    _aspect("precision", "computes in the precision that it scales for", aspects.judge_precision),
+    _aspect("gradients", "steps with the true gradients", aspects.judge_gradients),
+    _aspect("parameters", "keeps its parameters in float32", aspects.judge_parameters),
+    _aspect("overflow", "leaves out a step that overflows", judge_overflow),
+    _aspect("schedule", "keeps the learning rate in a step left out", judge_schedule, Level.ADVISORY),
+    _aspect("logging", "logs the loss scale", judge_logged),
+    _aspect("mean", "uses the mean over its backward passes", aspects.judge_mean),
+)
 ASKED = {"logging": Need.LOGGED_SCALE, "mean": Need.MEAN}  # aspects that a task has to ask for
 # A loss that was not scaled is a failure of its own, so that a needed scaler was seen where nothing failed.
 SHOWN_BY = {
@@ -231,80 +246,13 @@ SHOWN_BY = {
 }
 
 
-def plan(task: Task) -> Iterator[Planned]:
-    """Plan the aspects of each training step, and each criterion that it stands for."""
-    for i, step in enumerate(task.training_steps):
-        for aspect in _aspects(step):
-            words, _, level = ASPECTS[aspect]
-            yield Planned(id=f"recorded:{i}:{aspect}", title=f"Training step {i + 1} {words}", level=level)
-        yield from for_criteria(task, step, f"recorded:{i}:for", f" is shown by training step {i + 1}")
-
-
-def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
-    """Judge each training step by its aspects, and from these each criterion that it stands for."""
-    recording = evidence.get(Recording)
-    for i, step in enumerate(task.training_steps):
-        seen = recording.steps[i] if recording and i < len(recording.steps) else None
-        found = [finding for aspect in _aspects(step) for finding in _judged(task, i, step, aspect, seen, evidence)]
-        yield from found
-        for criterion in task.criteria_of(step):
-            yield _for_criterion(task, i, step, criterion, found)
-
-
-def _judged(
-    task: Task, index: int, step: TrainingStep, aspect: str, seen: StepRecording | None, evidence: EvidenceSet
-) -> Iterator[Finding]:
-    _, look, level = ASPECTS[aspect]
-    if seen is None:
-        why = f"The training step was not recorded: {evidence.why_missing(Recording)}"
-        fix = "Run the whole gate, with an interpreter that has torch."
-        said = [Said(Outcome.UNKNOWN, why, "not run", level=level, remediation=fix)]
-    else:
-        said = list(look(seen, frozenset(step.needs)))
-        if aspect != "run" and not seen.plain.complete:  # what is missing may only not have happened yet
-            failed = [one for one in said if one.outcome is Outcome.FAILED and one.actual != "absent"]
-            said = failed or [unseen("the training step was not seen to its end", needed=False)]
-    raw = f"recording/{index}.jsonl" if seen else None
-    about = About(rule="BL006", check=f"recorded:{index}:{aspect}", evidence=raw)
-    for one in said:
-        warns = one.outcome is Outcome.FAILED and one.level is not Level.MUST
-        own = {"severity": Severity.MEDIUM} if warns else {}
-        place, subject = one.location or task.place(step), f"{step.name} {one.subject}".strip()
-        yield about.says(one, location=place, subject=subject, **own)
-
-
-def _for_criterion(task: Task, index: int, step: TrainingStep, criterion: Criterion, found: list[Finding]) -> Finding:
-    """Fold what was seen of a training step into one finding on a criterion."""
-    about = about_criterion(criterion, "BL006", f"recorded:{index}:for:{criterion.id}", subject=step.name)
-    binding = [one for one in found if one.level is Level.MUST]
-    for outcome in (Outcome.FAILED, Outcome.UNKNOWN):
-        for one in [each for each in binding if each.outcome is outcome]:
-            same = one.model_dump(include={"location", "expected", "actual", "impact", "evidence"})
-            return about(outcome, f"{step.name}: {one.message}", one.remediation, **same)
-    about = about.but(location=task.place(step), evidence=found[0].evidence)
-    passed = [f.check.rpartition(":")[2] for f in found if f.outcome is Outcome.PASSED]
-    missing = [aspect for need in step.needs if (aspect := SHOWN_BY.get(need)) and aspect not in passed]
-    if missing:
-        about = about.but(actual="not seen", expected="what the training step 'needs'")
-        message = f"{step.name}: not seen that it {ASPECTS[missing[0]][0]}."
-        return about.unknown(message, "Make the training step show it, on a CPU.")
-    warned = " ".join(f"Warned: {f.message}" for f in found if f.outcome is Outcome.FAILED)
-    told = f"`{step.name}` was recorded and does right: {', '.join(passed)}. {warned}".rstrip()
-    return about.passed(told, actual=", ".join(passed))
-
-
-def page(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
+def _page(seen: Sequence[tuple[TrainingStep, StepRecording, Said]], not_run: str) -> Iterator[Section]:
     """Tell of each training step what was seen in it."""
-    if not task.training_steps:
-        return
-    recording = evidence.get(Recording)
     yield Section(
         title="Training Steps",
-        text="Run on the CPU, recorded; what they show is semantics, never speed."
-        if recording
-        else f"Not run: {evidence.why_missing(Recording)}.",
+        text=not_run or "Run on the CPU, recorded; what they show is semantics, never speed.",
         columns=("Ended", "Overflow", "Gradients off by", "Steps", "Matrix products", "Parameters", "Call"),
-        rows=tuple(_row(step) for step in (recording.steps if recording else ())),
+        rows=tuple(_row(step) for _, step, _ in seen),
     )
 
 
@@ -325,10 +273,19 @@ def _overflow(run: Recorded | None) -> str:
     return ", ".join(f"{o.changed} parameters changed" if o.changed else "left out" for o in run.overflows) or "crash"
 
 
-def _aspects(step: TrainingStep) -> list[str]:
-    return [name for name in ASPECTS if name not in ASKED or ASKED[name] in step.needs]
-
-
-CHECK = Check(
-    "training_steps", "business-logic", 80, RULES, (Recording,), plan, judge, page, row=Row.TEST, label="recorded run"
-)
+CHECK = ProbeCheck[TrainingStep, StepRecording](
+    name="training_steps",
+    gate="business-logic",
+    order=80,
+    prefix="recorded",
+    rule=RULE,
+    evidence=Recording,
+    aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),
+    promise="the training step does right",
+    page=_page,
+    doubt="",
+    remedy="Make the training step show it, on a CPU.",
+    needed=lambda step: {SHOWN_BY[need] for need in step.needs if need in SHOWN_BY},
+    row=Row.TEST,
+    label="recorded run",
+).check()

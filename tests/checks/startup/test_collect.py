@@ -6,8 +6,7 @@ import pytest
 from building import a_context, a_task, written
 
 from gates.checks.startup.collect import Imported, Startup
-from gates.checks.startup.judge import OURS, owner_of
-from gates.model import Location, Outcome
+from gates.model import Outcome
 
 BACKEND = """\
 import warnings
@@ -117,8 +116,6 @@ IMPORTS: dict[str, str] = {
     "setting": "import os\nos.environ['NO_SUCH_SETTING']\n",
     "script": "import sys\nsys.exit(3)\n",
     "dying": "import os\nos._exit(7)\n",
-    "noisy": "import warnings\nwarnings.warn('careful')\nwarnings.warn('old', DeprecationWarning)\n",
-    "shim": "import warnings\nwarnings.warn('use good', DeprecationWarning, stacklevel=2)\n",
 }
 BROKEN = {"typo", "syntax", "absent", "cycle_a", "cycle_b"}
 ASIDE = {"refusing", "declining", "setting", "script"}
@@ -136,8 +133,6 @@ def test_modules_import_alone_or_say_why_not(tmp_path: Path) -> None:
     assert str(module(found, "pkg.typo").location) == "pkg/typo.py:1"
     assert module(found, "pkg.optional").why == "was not imported: it needs no_such_library_at_all, which is not here"
     assert found.aside == ("pkg/__main__.py: it is run, not imported", "pkg/tests/test_x.py: it belongs to the tests")
-    ours = {(str(w.location), w.category, w.message) for w in found.warnings if owner_of(w.location) == OURS}
-    assert ours >= {("pkg/noisy.py:2", "UserWarning", "careful"), ("pkg/noisy.py:3", "DeprecationWarning", "old")}
 
 
 def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,35 +141,9 @@ def test_module_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert endings(found) == {"pkg": Outcome.PASSED, "pkg.slow": Outcome.UNKNOWN, "pkg.zebra": Outcome.PASSED}
 
 
-def test_use_of_a_deprecated_package_is_placed_at_the_import_of_the_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warning = "import warnings\nwarnings.warn('old is old', DeprecationWarning, stacklevel=2)\n"
-    old = tmp_path / "site-packages"
-    written(old, {"old_library.py": warning})
-    monkeypatch.setenv("PYTHONPATH", str(old))
-    found = seen(tmp_path, {"pkg/core.py": "import os\nimport old_library\n"})
-    places = [str(w.location) for w in found.warnings if w.message == "old is old"]
-    assert places == ["pkg/core.py:2"]
-
-
 def test_src_layout_and_single_modules_are_found(tmp_path: Path) -> None:
     files: dict[str, str | bytes] = {"src/lib/__init__.py": "", "src/lib/core.py": "import lib\n", "one.py": "x = 1\n"}
     files |= {"scripts/run.py": "raise SystemExit\n", "pkg/bad-name.py": ""}
     found = seen(tmp_path, files, implementation=["src/lib", "one.py", "scripts", "pkg"])
     assert endings(found) == dict.fromkeys(["lib", "lib.core", "one", "pkg"], Outcome.PASSED)
     assert {text.partition(":")[0] for text in found.aside} == {"scripts/run.py", "pkg/bad-name.py"}
-
-
-OWNERS = {
-    "pkg/core.py": OURS,
-    "/usr/lib/python3/site-packages/torch/_tensor.py": "torch",
-    "/usr/lib/python3/dist-packages/six.py": "six",
-    ".venv/lib/site-packages/numpy/core.py": "numpy",
-    "/usr/lib/python3.12/asyncio/base.py": "Python",
-}
-
-
-@pytest.mark.parametrize("path", OWNERS)
-def test_owner_of_a_place(path: str) -> None:
-    assert owner_of(Location(path=path)) == OWNERS[path]

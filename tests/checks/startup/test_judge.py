@@ -1,14 +1,12 @@
-"""Build, imports and deprecations, judged on built evidence: what blocks, and what only costs score."""
+"""Build and imports, judged on built evidence: what blocks, and what only costs score."""
 
 import pytest
-from building import a_process, a_run, a_task, evidence
+from building import a_task, evidence
 from covering import a_module, started
 
 from gates.check import Evidence, EvidenceSet
 from gates.checks.startup.collect import Built, Startup
-from gates.checks.startup.judge import judge, page, plan
-from gates.evidence.entry_points import EntryPointRuns, EntryRun
-from gates.evidence.tests.test_records import Warned
+from gates.checks.startup.judge import judge, plan
 from gates.model import Finding, Location, Outcome, Severity
 
 TASK = a_task()
@@ -60,49 +58,6 @@ def test_modules_that_fail_by_one_cause_share_a_finding() -> None:
 def test_module_that_was_not_reached_is_unknown() -> None:
     (finding,) = findings("EX008", started(problem="2 modules were not reached"))
     assert (finding.outcome, finding.leaves_open) == (U, False)
-
-
-def a_warning(path: str = "pkg/core.py", category: str = "DeprecationWarning", message: str = "old") -> Warned:
-    return Warned(category=category, message=message, location=Location(path=path, line=3))
-
-
-def test_warning_of_own_code_at_import_is_low() -> None:
-    (finding,) = findings("EX008", started(warnings=(a_warning(category="SyntaxWarning"),)))
-    assert (finding.outcome, finding.severity, finding.blocks) == (F, Severity.LOW, False)
-    (finding,) = findings("EX008", started(warnings=(a_warning("/x/site-packages/a.py", "SyntaxWarning"),)))
-    assert finding.outcome is P
-
-
-SOURCES: dict[str, Evidence] = {
-    "tests": a_run(warnings=(a_warning(),)),
-    "entry point 1": EntryPointRuns(
-        how="", runs=(EntryRun(index=0, name="x", process=a_process(), warnings=(a_warning(),)),)
-    ),
-    "imports": started(warnings=(a_warning(),)),
-}
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_deprecated_use_is_found_wherever_it_was_announced(source: str) -> None:
-    (finding,) = findings("EX009", SOURCES[source])
-    assert (finding.outcome, finding.severity, str(finding.location)) == (F, Severity.LOW, "pkg/core.py:3")
-    assert not finding.blocks
-    *_, section = page(TASK, evidence(SOURCES[source]))
-    assert section.rows == (("pkg/core.py:3", "the project", "DeprecationWarning", "old", source),)
-
-
-@pytest.mark.parametrize("path", ["tests/test_core.py", "/x/site-packages/torch/a.py", "conftest.py"])
-def test_deprecated_use_by_tests_and_dependencies_is_only_listed(path: str) -> None:
-    (finding,) = findings("EX009", a_run(warnings=(a_warning(path),)))
-    assert finding.outcome is P
-    *_, section = page(TASK, evidence(a_run(warnings=(a_warning(path),))))
-    assert len(section.rows) == 1
-
-
-def test_one_message_at_many_lines_of_a_file_is_one_finding() -> None:
-    lines = tuple(Warned(**{**a_warning().model_dump(), "location": Location(path="a.py", line=i)}) for i in (4, 5, 6))
-    (finding,) = findings("EX009", a_run(warnings=lines))
-    assert str(finding.location) == "a.py:4"
 
 
 def test_nothing_seen_is_unknown_and_asks_for_nothing() -> None:
