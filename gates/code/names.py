@@ -5,32 +5,31 @@ import builtins
 from collections.abc import Collection, Iterator
 
 from gates.code import meanings
-from gates.code.syntax import Definition, SourceModule, live_nodes, live_statements
+from gates.code.syntax import Definition, SourceModule, first_line, live_nodes, live_statements
+from gates.scan.program.module import Module
+from gates.scan.program.nodes import chain_of, walk
+from gates.scan.program.project import Project
 
 TYPE_TESTS = {"isinstance", "issubclass"}
 LOOKS_UP = {"getattr", "globals", "vars", "eval", "exec", "__import__", "import_module", "attrgetter"}
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-def use_lines(names: Collection[str], node: ast.AST, module: SourceModule) -> set[int]:
-    """Return the lines of live code where one of some names does something; a mere mention is no use.
+def use_lines(name: str, within: Collection[ast.stmt], module: Module, program: Project) -> set[int]:
+    """Return the lines of live code in some statements where a name does something; a mere mention is no use.
 
-    A name may be written as the module writes it, or in full; `amp = torch.amp` gives a short one to an import.
+    A name may be written as the module writes it, or in full.
     """
-    live = list(live_nodes(node))
-    mentioned = {inner for outer in live for part in _mentions(outer) for inner in ast.walk(part)}
-    hidden = {inner for outer in live if isinstance(outer, Function) for inner in _hidden_in(outer)}
-    short = {**_shortened(module.tree.body, module), **_shortened(live, module)}
+    first, dot, rest = name.partition(".")
+    called = program.scope_of(module.tree, module).dotted(ast.Name(first))
+    wanted = {program.canonical(f"{top}{dot}{rest}", module) for top in (first, called)}
+    mentioned = {inner for outer in walk(module.tree) for part in _mentions(outer) for inner in walk(part)}
+    nodes: list[ast.Name | ast.Attribute] = [*module.names, *module.attributes]
     found = set()
-    for inner in live:
-        if not isinstance(inner, ast.Attribute | ast.Name) or not isinstance(inner.ctx, ast.Load):
-            continue
-        if inner in mentioned or (inner in hidden and root_of(inner) in module.aliases):
-            continue
-        dotted = module.dotted(inner) or ""
-        first, dot, rest = dotted.partition(".")
-        if {dotted, ast.unparse(inner), f"{short.get(first)}{dot}{rest}"} & {*names}:
-            found.add(inner.lineno)
+    for node in (each for each in nodes if isinstance(each.ctx, ast.Load) and each not in mentioned):
+        if any(first_line(part) <= node.lineno <= (part.end_lineno or 0) for part in within):
+            plain = chain_of(node) == name and first not in module.aliases
+            if plain or program.scope_at(node, module).dotted(node) in wanted:
+                found.add(node.lineno)
     return found
 
 
@@ -49,34 +48,6 @@ def names_in(module: SourceModule) -> set[str]:
             value = getattr(node, key, None)
             found |= {*value.split(".")} if isinstance(value, str) else set()
     return found
-
-
-def root_of(node: ast.expr) -> str:
-    """Return the first name of `a.b.c`."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _shortened(statements: Collection[ast.AST], module: SourceModule) -> dict[str, str]:
-    """Return the names that are given to a part of something imported: `amp = torch.amp`."""
-    return {
-        node.targets[0].id: module.dotted(node.value) or ""
-        for node in statements
-        if isinstance(node, ast.Assign)
-        and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Attribute)
-        and root_of(node.value) in module.aliases
-    }
-
-
-def _hidden_in(scope: Function) -> Iterator[ast.AST]:
-    """Yield the names of a function's body that a parameter or variable of it hides an import from."""
-    body: list[ast.AST] = [*scope.body] if isinstance(scope.body, list) else [scope.body]
-    inside = [inner for part in body for inner in ast.walk(part)]
-    taken = {inner.arg for inner in ast.walk(scope.args) if isinstance(inner, ast.arg)}
-    taken |= {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    yield from (one for one in inside if isinstance(one, ast.Attribute | ast.Name) and root_of(one) in taken)
 
 
 def _mentions(node: ast.AST) -> Iterator[ast.AST]:

@@ -1,15 +1,14 @@
 """The files of a project as they are read: each listed once, parsed once, and where the modules of a name lie."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from gates.code.syntax import SourceModule, Unparsed, content, parse
 from gates.project.files import files_of
 from gates.task.task import Task
 
-KEPT = 4000  # modules that are held at a time
-SHARED = 128  # modules that are held for others of one process
+KEPT = 2000  # modules that are held at a time, for all that read them in one process
 
 
 class Sources:
@@ -17,31 +16,13 @@ class Sources:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._modules: dict[tuple[Path, str], SourceModule | Unparsed] = {}
-        self._listed: dict[tuple[str, ...], list[Path]] = {}
-        self._files: dict[Path, bool] = {}
-
-    def files(self, paths: tuple[str, ...]) -> list[Path]:
-        """Return the files under some paths of the project."""
-        if paths not in self._listed:
-            self._listed[paths] = files_of(paths, self.root)
-        return self._listed[paths]
-
-    def is_file(self, path: Path) -> bool:
-        """Return whether a file is there."""
-        if path not in self._files:
-            self._files[path] = path.is_file()
-        return self._files[path]
+        self.is_file = cache(Path.is_file)
+        self.files = cache(partial(files_of, root=root))
 
     def module(self, path: Path, package: str) -> SourceModule:
         """Return a parsed file; raise `Unparsed` with the place and the reason."""
-        key = (path, package)
-        if key not in self._modules:
-            if len(self._modules) >= KEPT:
-                self._modules.pop(next(iter(self._modules)))
-            raw, shown = content(path), self.shown(path)
-            self._modules[key] = Unparsed(f"{shown}:1: {raw}") if isinstance(raw, str) else _parsed(raw, shown, package)
-        found = self._modules[key]
+        raw, shown = content(path), self.shown(path)
+        found = Unparsed(f"{shown}:1: {raw}") if isinstance(raw, str) else _parsed(raw, shown, package)
         if isinstance(found, Unparsed):
             raise found
         return found
@@ -51,7 +32,7 @@ class Sources:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
 
 
-@lru_cache(maxsize=SHARED)
+@lru_cache(maxsize=KEPT)
 def _parsed(raw: bytes, shown: str, package: str) -> SourceModule | Unparsed:
     """Parse a file; what several kinds of evidence read in the same state is parsed once for all of them."""
     try:

@@ -2,6 +2,8 @@
 
 import ast
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from gates.code import meanings
@@ -10,6 +12,8 @@ from gates.code.sources import ModuleFiles, Sources
 from gates.code.syntax import Definition, SourceModule, Unparsed, origin
 from gates.errors import UsageError
 from gates.model import Location, Model
+from gates.scan.program.module import Module, name_of, package_of
+from gates.scan.program.project import Project
 from gates.task.measurement import CodeBinding
 from gates.task.task import Task
 from gates.task.yaml_source import did_you_mean
@@ -124,24 +128,24 @@ class Resolver:
         found = {"location": lines_of(module, parts), "uses": uses, "others": more}
         return {**found, "is_function": isinstance(node, Function)}
 
+    @cached_property
+    def _program(self) -> Project:
+        """Return the implementation as a program, in which names are followed."""
+        paths = {self.shown(path): path for path in self.python_files()}
+
+        def load(shown: str) -> Module | None:
+            with suppress(Unparsed):
+                source = self.module(paths.get(shown, self.root / shown))
+                return Module(shown, name_of(shown), package_of(shown), source.tree, source.aliases)
+            return None
+
+        return Project(paths, load)
+
     def _use(self, name: str, parts: list[ast.stmt], module: SourceModule) -> Use:
         """Find the uses of a name, under the names by which a module has it from elsewhere, too."""
-        full = name.replace(":", ".")
-        first, dot, rest = full.partition(".")
-        names = {full} if ":" in name else {full, f"{module.aliases.get(first, first)}{dot}{rest}"}
-        names |= {f"{self.module_name(self.root / module.path)}.{one}" for one in [*names] if one != full}
-        if meant := self._meant(full) or self._meant(f"{self.module_name(self.root / module.path)}.{full}"):
-            names |= {alias for alias in {*module.aliases.values()} if self._meant(alias) == meant}
-            names |= {getattr(meant[1], "name", full)} if meant[0] is module else set()
-        lines = {line for part in parts for line in use_lines(names, part, module)}
+        read = self._program.module(module.path)
+        lines = use_lines(name.replace(":", "."), parts, read, self._program) if read else set()
         return Use(name=name, lines=tuple(sorted(lines)), looked_up=not lines and any(map(looks_up, parts)))
-
-    def _meant(self, dotted: str) -> Found | None:
-        """Return what a full name stands for, if that is of the project."""
-        try:
-            return self._find(*found, 0)[0] if (found := self._modules.split(dotted)) else None
-        except (Absent, Unparsed, Undecided):
-            return None
 
     def no_such(self, binding: CodeBinding) -> Iterator[str]:
         """Say of each name under `uses` that there is nothing of it, as far as that can be known."""

@@ -15,7 +15,6 @@ from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 ENDED = "<ended>"
-NO_ERROR = (Value("None", constant=None),) * 3
 Paths = list[State]
 Run = list[tuple[State, Value]]
 Bind = Callable[[State, Value], State]
@@ -127,42 +126,11 @@ class Contexts(Joining):
         closure = self._manager(made, place, path)
         if closure is not None and closure.node not in self.stack:
             return self._spliced(closure, made, place, path, inner, bind)
-        return self._object(value, made, place, path, inner, bind)
-
-    def _object(
-        self, value: Value, made: ast.expr, place: Place, path: State, inner: Callable[[Paths], Paths], bind: Bind
-    ) -> Paths:
-        """Walk what stands in an object of the program's own: its `__enter__` before, its `__exit__` after."""
         owner = value.owner or place.owner_of(made)
-        if owner is None:
-            return inner([path])
-        instance = replace(value, owner=owner)
-        paths = inner(self._run_method(owner, "__enter__", instance, [path], bind))
-        return [after for path in paths for after in self._left_by(owner, instance, path)]
-
-    def _left_by(self, owner: ClassInfo, instance: Value, path: State) -> Paths:
-        """Walk the `__exit__` of an object, which is told of no error, on a path that leaves its block anyhow else."""
-        if path.ended == "raise":
-            return [path]
-        left = self._run_method(owner, "__exit__", instance, [path.but(ended="")], arguments=NO_ERROR)
-        return [each.but(ended=path.ended or each.ended, returned=path.returned) for each in left]
-
-    def _run_method(
-        self,
-        owner: ClassInfo,
-        name: str,
-        instance: Value,
-        paths: Paths,
-        bind: Bind = as_it_is,
-        arguments: tuple[Value, ...] = (),
-    ) -> Paths:
-        found = self.project.method(owner, name)
-        if found is None or found[0] not in self.hot or found[0] in self.stack:
-            return paths
-        closure = Closure(found[0], self.project.scope_of(found[0], found[1]), {}, (instance,))
-        run = [each for path in paths if not path.ended for each in self.enter(closure, arguments, {}, path)]
-        going = [bind(after, value) if value is not None else after for after, value in run]
-        return [*going, *(path for path in paths if path.ended)]
+        around = [self.project.method(owner, name) for name in ("__enter__", "__exit__")] if owner else []
+        if any(found is not None and found[0] in self.hot for found in around):
+            self.give_up()  # an object of the program's own that has events around its block
+        return inner([path])
 
     def enabled(self, node: ast.expr, place: Place, path: State) -> list[tuple[State, bool]]:
         """Fork by the argument `enabled` of a context."""
