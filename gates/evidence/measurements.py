@@ -10,7 +10,6 @@ import os
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -20,6 +19,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.process import ProcessRun
+from gates.code.syntax import Unparsed, parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
@@ -200,12 +200,9 @@ def attempts_key(task: Task, measurement: Measurement, device: str, context: Con
 def _meaning(path: Path) -> str:
     """Return the digest of what a file comes to: of Python its syntax, of all else its bytes."""
     source = path.read_bytes()
-    with (
-        contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError),
-        warnings.catch_warnings(action="ignore"),
-    ):
+    with contextlib.suppress(Unparsed, RecursionError):
         if path.suffix == ".py":
-            source = ast.dump(ast.parse(source)).encode(errors="replace")
+            source = ast.dump(parse(source, path.name, "").tree).encode(errors="replace")
     return hashlib.sha256(source).hexdigest()
 
 

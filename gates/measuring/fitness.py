@@ -31,11 +31,6 @@ def noise(taken: Taken, metric: str = TIMES[0]) -> Estimate | None:
     return Estimate(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), level)
 
 
-def floor_of(noise: Estimate) -> float:
-    """Return the part by which two equal things seem to differ here."""
-    return max(abs(noise.high - 1), abs(noise.low - 1))
-
-
 def differing(taken: Taken) -> tuple[str, Outcome]:
     """Return which arm had another result than the first, and what that means; nothing where all had the same."""
     changing = [arm for arm, digests in taken.digests.items() if len(digests) > 1]

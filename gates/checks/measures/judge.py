@@ -48,25 +48,20 @@ def plan(task: Task) -> Iterator[Planned]:
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
     for criterion, i, measure, got in answers_of(task, evidence):
-        yield _judge_one(task, criterion, i, measure, got)
-
-
-def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
-    level, (sign, limit) = level_of(criterion, measure), measure.bound
-    about = About(rule=got.rule, check=_check(criterion, index), criterion=criterion.id, level=level)
-    about = about.but(location=task.place(measure), subject=measure.name)
-    about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
-    actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
-    settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
-    return about(
-        got.outcome,
-        _message(measure, got),
-        _remedy(task, measure, got),
-        actual=actual,
-        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
-        evidence=got.run.raw if got.run else None,
-        command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
-    )
+        level, (sign, limit) = level_of(criterion, measure), measure.bound
+        about = About(rule=got.rule, check=_check(criterion, i), criterion=criterion.id, level=level)
+        about = about.but(location=task.place(measure), subject=measure.name, impact=IMPACT.get(got.outcome, ""))
+        settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+        yield about(
+            got.outcome,
+            _message(measure, got),
+            _remedy(task, measure, got),
+            expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
+            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else ""),
+            severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
+            evidence=got.run.raw if got.run else None,
+            command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
+        )
 
 
 def _device(got: Answer) -> str:
@@ -84,10 +79,9 @@ def _message(measure: Measure, got: Answer) -> str:
     if got.rule == FITNESS:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
-    if got.outcome is Outcome.UNKNOWN and got.problem:
-        return f"{seen}, on {device}: {got.problem}"
-    verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    return f"{seen} {verb} the target, on {device}{f': {got.problem}' if got.problem else ''}"
+    verb = {Outcome.PASSED: " meets the target", Outcome.FAILED: " misses the target"}.get(got.outcome, "")
+    verb = verb or ("" if got.problem else " is too uncertain to decide the target")
+    return f"{seen}{verb}, on {device}{f': {got.problem}' if got.problem else ''}"
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:

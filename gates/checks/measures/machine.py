@@ -7,7 +7,7 @@ from gates.check import EvidenceSet
 from gates.checks.measures.answers import from_elsewhere, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import floor_of, noise
+from gates.measuring.fitness import noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.report import Section
@@ -104,11 +104,9 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     started = f"{counted(starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
     yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
-    seen = noise(taken)
-    yield (
-        f"A second copy of {taken.baseline}",
-        f"{seen}, n = {seen.n} (noise floor of wall time {floor_of(seen):.1%})" if seen else "not timed",
-    )
+    if seen := noise(taken):
+        floor = max(abs(seen.high - 1), abs(seen.low - 1))
+        yield f"A second copy of {taken.baseline}", f"{seen}, n = {seen.n} (noise floor of wall time {floor:.1%})"
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
