@@ -11,7 +11,6 @@ from pydantic import Field, ValidationError
 from gates.config import Project
 from gates.measuring import machine
 from gates.model import Decision, Model
-from gates.project.revision import processor
 from gates.task import loading as spec
 from gates.words import sparkline
 
@@ -73,7 +72,7 @@ def perform(project: Project, task_id: str, last: int) -> Iterator[str]:
     yield f"{task.id}  {task.title}"
     if not runs:
         yield f"  no run is in {NAME}; `gates run {task.id}` adds one"
-    here = this_machine()
+    here = machine.name()
     for run in runs:
         asked = [*([f"--only {run.only}"] if run.only else []), *([] if run.machine == here else ["another machine"])]
         yield (
@@ -92,8 +91,3 @@ def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
     for name in names:
         values = [run.numbers[name] for run in runs if name in run.numbers]
         yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
-
-
-def this_machine() -> str:
-    """Return what tells this machine from others: numbers of different ones are not compared."""
-    return f"{processor()}; {machine.name()}"

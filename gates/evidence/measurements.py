@@ -31,7 +31,6 @@ from gates.measuring.samples import BadSamples, Metric, Samples, read, read_time
 from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
 from gates.project.files import files_of, import_roots
-from gates.project.revision import processor
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task, cut_short
 
@@ -194,7 +193,7 @@ def attempts_key(task: Task, measurement: Measurement, device: str, context: Con
     if measurement.arms:
         arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
         work = {"method": METHOD, "arms": arms, "threads": measurement.threads}
-    return digest_of((code, installed(context.python), digest_of(work), device, processor(), machine.name()))
+    return digest_of((code, installed(context.python), digest_of(work), device, machine.name()))
 
 
 def _meaning(path: Path) -> str:
