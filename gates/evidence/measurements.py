@@ -29,7 +29,7 @@ from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
+from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
 from gates.project.files import files_of, import_roots
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task, cut_short
@@ -125,7 +125,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     ledger = Ledger(root)
     lines, problem = ledger.read()
     earlier = counted([line for line in lines if line.key == key])
-    run = facts.model_copy(update={"earlier": Recalled(attempts=earlier)})
+    run = facts.model_copy(update={"earlier": earlier})
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
@@ -143,8 +143,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         run = run.model_copy(update={"samples": None, "problem": str(error)})
         told = {"ended": FAILED, "unfit": (run.problem,), "pairs": getattr(error, "pairs", 0)}
     unwritten = ledger.append(begun.model_copy(update=told))
-    known = Recalled(attempts=earlier, problem=problem or unwritten)
-    return run.model_copy(update={"earlier": known})
+    return run.model_copy(update={"ledger_problem": problem or unwritten})
 
 
 def _told_of(taken: Taken, samples: Samples) -> dict[str, object]:

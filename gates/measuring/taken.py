@@ -37,13 +37,6 @@ class Attempt(Model):
     drawn: str = ""
 
 
-class Recalled(Model):
-    """The earlier attempts of one key; `problem` is why they may not be all."""
-
-    attempts: tuple[Attempt, ...] = ()
-    problem: str = ""
-
-
 class Ledger:
     """The attempts of a project, a line each, in a file that git does not see."""
 
@@ -218,7 +211,8 @@ def digest_of(facts: object) -> str:
 class MeasurementRun(Model):
     """One measurement on one device: its samples, or the reason why there are none.
 
-    `elsewhere` names the bundle of one that was made on another machine.
+    `earlier` are the attempts before it, `ledger_problem` is why they may not be all. `elsewhere` names the bundle of
+    one that was made on another machine.
     """
 
     id: str
@@ -228,7 +222,8 @@ class MeasurementRun(Model):
     problem: str = ""
     raw: str | None = None
     taken: Taken | None = None
-    earlier: Recalled = Recalled()
+    earlier: tuple[Attempt, ...] = ()
+    ledger_problem: str = ""
     elsewhere: str = ""
 
     @property
