@@ -93,8 +93,7 @@ def asked_of(task: Task, measurement: Measurement, on: str | None = None) -> tup
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for; the ledger remembers it."""
     used, facts = cut_short(measurement, task), MeasurementRun(id=measurement.id, device=device)
-    asked = [m for m in task.measures_of(used.id) if not m.against_base]
-    measures = [m for m in asked if device == "any" or m.on in {"any", device}]
+    measures = [m for m in task.measures_of(used.id) if not m.against_base]
     key = attempts_key(task, measurement if measurement.arms else used, device, context)
     if used.arms:
         paths, limit_s = import_roots(task, context), context.timeout_s

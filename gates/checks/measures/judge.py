@@ -21,6 +21,7 @@ IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
+UNASKED = "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
@@ -176,22 +177,14 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
         signed = f"signed by {one.signer}" if one.signer else "not signed"
         made = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by} ({signed}), on {', '.join(devices)}"
-        if reason := _stale(task, one):
+        stale = f"{one.why}, since it was made" if all(run.changed for run in one.runs) else ""
+        answering = any(why_silent(run, measure) == "" for run in one.runs for _, _, measure in targets_of(task))
+        if reason := stale or ("" if answering else UNASKED):
             advised = about.but(level=Level.ADVISORY, actual="stale")
             yield advised.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
             part = f" in part ({one.why}, since it was made)" if one.why else ""
             yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
-
-
-def _stale(task: Task, one: HandedIn) -> str:
-    """Return why a bundle answers no measure of the task, or nothing where it does."""
-    if all(run.changed for run in one.runs):
-        return f"{one.why}, since it was made"
-    measures = [measure for _, _, measure in targets_of(task)]
-    if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
-        return ""
-    return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:

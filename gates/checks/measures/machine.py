@@ -64,20 +64,18 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
     words = command(task, run.id, run.device)
-    asked = [("Command", "; ".join(words) if run.taken else in_shell(words)), ("From", run.elsewhere)]
-    if run.samples is None:
-        facts = tuple(fact for fact in asked if fact[1])
-        return Section(title=title, text=f"No samples: {run.problem}.", facts=facts)
-    device = run.samples.device
-    asked += [
-        ("Device", f"{device.type}: {device.name}"),
-        ("Capabilities", ", ".join(device.capabilities) or "none stated"),
-        ("Timing", run.samples.timing or "not told"),
-        *(facts_of(run, run.taken) if run.taken else ()),
-        ("Environment", _together(run.samples.environment)),
-        ("Settings", _together(run.samples.settings)),
-    ]
-    return Section(title=title, facts=tuple(fact for fact in asked if fact[1]))
+    facts = [("Command", "; ".join(words) if run.taken else in_shell(words)), ("From", run.elsewhere)]
+    if samples := run.samples:
+        facts += [
+            ("Device", f"{samples.device.type}: {samples.device.name}"),
+            ("Capabilities", ", ".join(samples.device.capabilities) or "none stated"),
+            ("Timing", samples.timing or "not told"),
+            *(facts_of(run, run.taken) if run.taken else ()),
+            ("Environment", _together(samples.environment)),
+            ("Settings", _together(samples.settings)),
+        ]
+    text = "" if samples else f"No samples: {run.problem}."
+    return Section(title=title, text=text, facts=tuple(fact for fact in facts if fact[1]))
 
 
 def _together(named: dict[str, str]) -> str:
