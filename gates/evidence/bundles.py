@@ -111,7 +111,7 @@ MODULES = (".py", ".so", ".pyd")
 
 
 def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple[Path, ...]:
-    """Return them all, in the order of their paths.
+    """Return the files that a measurement speaks of, in the order of their paths.
 
     What is imported is found by reading the source: what is imported by a name made at run time, or opened as data,
     is not seen unless the task's `implementation` or the command names it.
@@ -138,7 +138,7 @@ def named_files(task: Task, measurement: Measurement, context: Context) -> Itera
 
 
 def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
-    """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
+    """Return those files as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
     try:
         digests = [digest_file(path, context.root) for path in bound_files(task, measurement, context)]
         return tuple(BoundFile(path=each.path, sha256=each.sha256) for each in digests)
