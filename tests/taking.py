@@ -7,7 +7,7 @@ from building import a_criterion, a_measure, a_task
 from gates.evidence.measurements import Measurements
 from gates.measuring.machine import Machine
 from gates.measuring.samples import Samples
-from gates.measuring.taken import Attempt, MeasurementRun, Recalled, Taken
+from gates.measuring.taken import Attempt, MeasurementRun, Taken
 from gates.task.task import Task
 
 PAIRS = 16
@@ -55,7 +55,7 @@ def an_attempt(*, old: list[float] = OLD, new: list[float] = NEW, **changes: Any
 
 def a_run_of(samples: Samples, taken: Taken | None = None, earlier: tuple[Attempt, ...] = ()) -> MeasurementRun:
     """A run that came to samples."""
-    return MeasurementRun(id="bench", device="any", samples=samples, taken=taken, earlier=Recalled(attempts=earlier))
+    return MeasurementRun(id="bench", device="any", samples=samples, taken=taken, earlier=earlier)
 
 
 def a_timed_task(*measures: dict[str, object], **changes: Any) -> Task:
@@ -73,6 +73,6 @@ def seen(
     """The run of that measurement."""
     run = MeasurementRun(
         id="bench", device="any", process=None, samples=samples or some_samples(), taken=taken or a_taken(),
-        raw="measurements/bench-any.json", earlier=Recalled(attempts=earlier, problem=problem),
+        raw="measurements/bench-any.json", earlier=earlier, ledger_problem=problem,
     )  # fmt: skip
     return Measurements(how="arms in turn", runs=(run,))

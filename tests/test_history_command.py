@@ -6,8 +6,9 @@ from typing import Any
 from building import a_project, gates
 
 from gates.commands import history
-from gates.commands.history import LoggedRun, perform, this_machine
+from gates.commands.history import LoggedRun, perform
 from gates.config import Project, Settings
+from gates.measuring import machine
 
 STEP = "ratio now/base of step_time_s (AC1)"
 
@@ -16,7 +17,7 @@ def a_run(value: float = 1.0, **changes: Any) -> LoggedRun:
     """A run on this machine that measured one number."""
     facts: dict[str, Any] = {
         "task": "T1", "at": "2026-01-01T00:00:00Z", "commit": "c" * 40, "dirty": False, "digest": "d" * 64,
-        "machine": this_machine(), "decision": "PASS", "score": 100, "gates": ("execution",), "duration_s": 2.0,
+        "machine": machine.name(), "decision": "PASS", "score": 100, "gates": ("execution",), "duration_s": 2.0,
         "numbers": {STEP: value},
     }  # fmt: skip
     return LoggedRun.model_validate({**facts, **changes})

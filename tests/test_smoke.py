@@ -63,7 +63,7 @@ def test_attempt_of_a_smoke_run_counts_for_later_ones(tmp_path: Path) -> None:
     assert first.taken is not None
     assert first.taken.planned_starts == RESTARTS
     (second,) = Measurements.collect(task, context).runs
-    assert [attempt.pairs for attempt in second.earlier.attempts] == [6]
+    assert [attempt.pairs for attempt in second.earlier] == [6]
 
 
 def test_report_and_terminal_say_that_it_was_a_smoke_run(tmp_path: Path) -> None:

@@ -86,16 +86,15 @@ def _can_fork() -> bool:
 
 def serve(asked: Told, orders_from: int, replies_to: int) -> None:
     """Make the step that is asked for, then do as told until told to stop."""
-    orders, replies = os.fdopen(orders_from, encoding="utf-8"), os.fdopen(replies_to, "w", encoding="utf-8")
+    replies = os.fdopen(replies_to, "w", buffering=1, encoding="utf-8")
 
     def say(told: Told) -> None:
         replies.write(json.dumps(told) + "\n")
-        replies.flush()
 
     try:
         worker = Worker(asked)
         say(worker.hello())
-        for line in orders:
+        for line in os.fdopen(orders_from, encoding="utf-8"):
             order = json.loads(line)
             if order["do"] == "stop":
                 return

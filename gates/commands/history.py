@@ -1,6 +1,5 @@
 """The log of runs, in `.gates/history.jsonl`, and what `gates history` shows of it; no verdict rests on it."""
 
-import fcntl
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +10,7 @@ from pydantic import Field, ValidationError
 from gates.config import Project
 from gates.measuring import machine
 from gates.model import Decision, Model
-from gates.project.revision import processor
+from gates.project.files import append
 from gates.task import loading as spec
 from gates.words import sparkline
 
@@ -43,17 +42,7 @@ class LoggedRun(Model):
 
 def log_run(root: Path, run: LoggedRun) -> str:
     """Add a run to the log; return why it is not there, where that is so."""
-    path = root / NAME
-    try:
-        path.parent.mkdir(exist_ok=True)
-        with suppress(FileExistsError), (path.parent / ".gitignore").open("x", encoding="utf-8") as file:
-            file.write("*\n")
-        with path.open("a", encoding="utf-8", newline="\n") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(f"{run.model_dump_json()}\n")
-    except OSError as error:
-        return f"{path} cannot be written: {error.strerror or error}"
-    return ""
+    return append(root / NAME, run.model_dump_json())
 
 
 def runs_of(root: Path, task: str) -> tuple[LoggedRun, ...]:
@@ -73,7 +62,7 @@ def perform(project: Project, task_id: str, last: int) -> Iterator[str]:
     yield f"{task.id}  {task.title}"
     if not runs:
         yield f"  no run is in {NAME}; `gates run {task.id}` adds one"
-    here = this_machine()
+    here = machine.name()
     for run in runs:
         asked = [*([f"--only {run.only}"] if run.only else []), *([] if run.machine == here else ["another machine"])]
         yield (
@@ -92,8 +81,3 @@ def _courses(runs: Sequence[LoggedRun]) -> Iterator[str]:
     for name in names:
         values = [run.numbers[name] for run in runs if name in run.numbers]
         yield f"  {name}: {sparkline(values)}  {values[0]:.4g} -> {values[-1]:.4g}, {len(values)} runs"
-
-
-def this_machine() -> str:
-    """Return what tells this machine from others: numbers of different ones are not compared."""
-    return f"{processor()}; {machine.name()}"

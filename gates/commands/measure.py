@@ -49,17 +49,21 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
     store.prepare(out if is_folder else out.parent)
     if request.sign_key and not request.sign_key.is_file():
         raise UsageError(f"--sign-key {request.sign_key}: there is no such file")
+    runs, lines = list[BundledRun](), list[str]()
     with guarded_folder() as folder:
         context = request.project.context(folder)
         origin = _origin(request, task, context)
         of_its_sources(request.project.root)
-        runs, lines = _measured(task, asked, wanted, context, say, request.on)
-    lines = [visible(line) for line in lines]
+        for one, device in wanted:
+            say(f"measuring {one.id} on {device}")
+            run, said = _measured(task, asked, one, device, request.on, context)
+            lines.append(visible(f"{one.id} on {device}: {said}"))
+            runs += [run] if run else []
     if not runs:
         return "\n".join([*lines, "nothing was measured, and no bundle was written", ""]), 3
     target = out / _name(runs) if is_folder else out
     identity = TaskIdentity(id=task.id, title=task.title, path=task.path, digest=task.digest)
-    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=runs, digest="0" * 64)
+    bundle = Bundle(schema="gates.bundle/1", task=identity, origin=origin, runs=tuple(runs), digest="0" * 64)
     if request.sign_key:
         bundle = bundle.model_copy(update={"signature": sign(signed_part(bundle), request.sign_key)})
     data = encode(bundle)
@@ -70,38 +74,24 @@ def perform(request: MeasureRequest, *, say: Callable[[str], None]) -> tuple[str
 
 
 def _measured(
-    whole: Task,
-    task: Task,
-    wanted: list[tuple[Measurement, str]],
-    context: Context,
-    say: Callable[[str], None],
-    on: str | None,
-) -> tuple[tuple[BundledRun, ...], list[str]]:
-    """Return what was measured, each with the files as they were before and after, and a line on each."""
-    folder = context.folder("measurements").evidence
-    runs, lines = [], []
-    for measurement, device in wanted:
-        say(f"measuring {measurement.id} on {device}")
-        files = bind(whole, measurement, context)
-        run = take(task, measurement, device, context, folder)
-        if run.samples is None:
-            lines.append(f"{measurement.id} on {device}: not measured: {run.problem}")
-        elif on is not None and run.samples.device.type != on:
-            seen_on = run.samples.device.type
-            lines.append(f"{measurement.id} on {device}: not kept: asked for {on}, measured on {seen_on}")
-        elif bind(whole, measurement, context) != files:
-            lines.append(f"{measurement.id} on {device}: not kept: its files changed while it was measured")
-        else:
-            lines.append(f"{measurement.id} on {device}: measured on {run.samples.device.name}")
-            runs.append(
-                BundledRun(
-                    definition=definition_of(measurement),
-                    measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
-                    files=files,
-                    run=run.model_copy(update={"process": None, "raw": None}),  # which are of this machine
-                )
-            )
-    return tuple(runs), lines
+    whole: Task, task: Task, measurement: Measurement, device: str, on: str | None, context: Context
+) -> tuple[BundledRun | None, str]:
+    """Return what was measured, with the files as they were before and after, and what is said of it."""
+    files = bind(whole, measurement, context)
+    run = take(task, measurement, device, context, context.folder("measurements").evidence)
+    if run.samples is None:
+        return None, f"not measured: {run.problem}"
+    if on not in {None, run.samples.device.type}:
+        return None, f"not kept: asked for {on}, measured on {run.samples.device.type}"
+    if bind(whole, measurement, context) != files:
+        return None, "not kept: its files changed while it was measured"
+    bundled = BundledRun(
+        definition=definition_of(measurement),
+        measures=tuple(map(definition_of, whole.measures_of(measurement.id))),
+        files=files,
+        run=run.model_copy(update={"process": None, "raw": None}),  # which are of this machine
+    )
+    return bundled, f"measured on {run.samples.device.name}"
 
 
 def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
@@ -117,7 +107,7 @@ def _origin(request: MeasureRequest, task: Task, context: Context) -> Origin:
     )
 
 
-def _name(runs: tuple[BundledRun, ...]) -> str:
+def _name(runs: list[BundledRun]) -> str:
     """Return a name that tells bundles of different machines apart: the devices."""
     devices = dict.fromkeys(f"{run.samples.device.type} {run.samples.device.name}" for run in runs)
     return re.sub(r"[^a-z0-9]+", "-", " ".join(devices).lower()).strip("-")[:80] + ".json"

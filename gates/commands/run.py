@@ -19,10 +19,11 @@ from gates.check import Evidence, EvidenceSet
 from gates.child.guardian import every, guarded_folder
 from gates.code.symbols import refuse_unknown_names
 from gates.commands.diff import intervals, since
-from gates.commands.history import LoggedRun, log_run, this_machine
+from gates.commands.history import LoggedRun, log_run
 from gates.commands.preflight import check_waived_rules, follow_moved, refuse_what_is_missing
 from gates.config import Context, Project
 from gates.errors import UsageError
+from gates.measuring import machine
 from gates.model import Decision, Model
 from gates.pipeline import Progress
 from gates.project.files import near, of_its_sources
@@ -173,7 +174,7 @@ def _logged(report: Report, request: Request) -> LoggedRun:
         **report.revision.model_dump(include={"commit", "dirty", "digest"}),
         task=report.task.id,
         at=report.started_at,
-        machine=this_machine(),
+        machine=machine.name(),
         decision=report.verdict.decision,
         score=report.score.total,
         gates=tuple(gate.name for gate in report.gates if gate.ran),

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
@@ -20,6 +19,7 @@ from gates.bundles import (
     signer_of,
 )
 from gates.check import Evidence
+from gates.code.syntax import Unparsed, parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring.taken import MeasurementRun
@@ -111,7 +111,7 @@ MODULES = (".py", ".so", ".pyd")
 
 
 def bound_files(task: Task, measurement: Measurement, context: Context) -> tuple[Path, ...]:
-    """Return them all, in the order of their paths.
+    """Return the files that a measurement speaks of, in the order of their paths.
 
     What is imported is found by reading the source: what is imported by a name made at run time, or opened as data,
     is not seen unless the task's `implementation` or the command names it.
@@ -138,7 +138,7 @@ def named_files(task: Task, measurement: Measurement, context: Context) -> Itera
 
 
 def bind(task: Task, measurement: Measurement, context: Context) -> tuple[BoundFile, ...]:
-    """Return them all as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
+    """Return those files as they are now; raise `EvidenceUnavailable` for one that cannot be read."""
     try:
         digests = [digest_file(path, context.root) for path in bound_files(task, measurement, context)]
         return tuple(BoundFile(path=each.path, sha256=each.sha256) for each in digests)
@@ -178,9 +178,8 @@ def _named(measurement: Measurement, roots: list[Path], root: Path) -> Iterator[
 def _imported(path: Path, roots: list[Path]) -> Iterator[Path]:
     """Yield the files that a module imports, wherever in it."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # it is not for us to say what is wrong with somebody's escapes
-            tree = ast.parse(path.read_bytes() if path.suffix == ".py" else b"")
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse(path.read_bytes() if path.suffix == ".py" else b"", path.name, "").tree
+    except (OSError, Unparsed):
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -10,7 +10,6 @@ import os
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache, partial
@@ -20,6 +19,7 @@ from typing import Self
 from gates.check import Evidence
 from gates.child import process
 from gates.child.process import ProcessRun
+from gates.code.syntax import Unparsed, parse
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.bundles import named_files
@@ -29,9 +29,8 @@ from gates.measuring.fitness import contended, disturbed
 from gates.measuring.interval import SECONDS, is_clocked
 from gates.measuring.samples import BadSamples, Metric, Samples, read, read_times
 from gates.measuring.session import Plan, measure
-from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Recalled, Taken, digest_of
+from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
 from gates.project.files import files_of, import_roots
-from gates.project.revision import processor
 from gates.task.measurement import Measurement
 from gates.task.task import Measure, Task, cut_short
 
@@ -94,8 +93,7 @@ def asked_of(task: Task, measurement: Measurement, on: str | None = None) -> tup
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for; the ledger remembers it."""
     used, facts = cut_short(measurement, task), MeasurementRun(id=measurement.id, device=device)
-    asked = [m for m in task.measures_of(used.id) if not m.against_base]
-    measures = [m for m in asked if device == "any" or m.on in {"any", device}]
+    measures = [m for m in task.measures_of(used.id) if not m.against_base]
     key = attempts_key(task, measurement if measurement.arms else used, device, context)
     if used.arms:
         paths, limit_s = import_roots(task, context), context.timeout_s
@@ -126,7 +124,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
     ledger = Ledger(root)
     lines, problem = ledger.read()
     earlier = counted([line for line in lines if line.key == key])
-    run = facts.model_copy(update={"earlier": Recalled(attempts=earlier)})
+    run = facts.model_copy(update={"earlier": earlier})
     begun = Attempt(key=key, at=datetime.now(UTC).isoformat(), ended=BEGUN, pairs=0, unfit=(KILLED,))
     ledger.append(begun)
     try:
@@ -144,8 +142,7 @@ def attempt(facts: MeasurementRun, measures: Sequence[Measure], key: str, root: 
         run = run.model_copy(update={"samples": None, "problem": str(error)})
         told = {"ended": FAILED, "unfit": (run.problem,), "pairs": getattr(error, "pairs", 0)}
     unwritten = ledger.append(begun.model_copy(update=told))
-    known = Recalled(attempts=earlier, problem=problem or unwritten)
-    return run.model_copy(update={"earlier": known})
+    return run.model_copy(update={"ledger_problem": problem or unwritten})
 
 
 def _told_of(taken: Taken, samples: Samples) -> dict[str, object]:
@@ -194,18 +191,15 @@ def attempts_key(task: Task, measurement: Measurement, device: str, context: Con
     if measurement.arms:
         arms = [arm.model_dump(mode="json") for arm in measurement.arms.values()]
         work = {"method": METHOD, "arms": arms, "threads": measurement.threads}
-    return digest_of((code, installed(context.python), digest_of(work), device, processor(), machine.name()))
+    return digest_of((code, installed(context.python), digest_of(work), device, machine.name()))
 
 
 def _meaning(path: Path) -> str:
     """Return the digest of what a file comes to: of Python its syntax, of all else its bytes."""
     source = path.read_bytes()
-    with (
-        contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError),
-        warnings.catch_warnings(action="ignore"),
-    ):
+    with contextlib.suppress(Unparsed, RecursionError):
         if path.suffix == ".py":
-            source = ast.dump(ast.parse(source)).encode(errors="replace")
+            source = ast.dump(parse(source, path.name, "").tree).encode(errors="replace")
     return hashlib.sha256(source).hexdigest()
 
 

@@ -85,12 +85,12 @@ def answered(measure: Measure, run: MeasurementRun | None, problem: str = "", al
         return said(found, problem=unlike, rule=FITNESS, remedy=ALIKE)
     if reasons:
         return said(Outcome.UNKNOWN, problem="; ".join(reasons), rule=FITNESS, remedy=QUIETER)
-    if run.earlier.problem:
-        return said(Outcome.UNKNOWN, problem=run.earlier.problem, rule=ATTEMPTS, remedy=LEDGER)
+    if run.ledger_problem:
+        return said(Outcome.UNKNOWN, problem=run.ledger_problem, rule=ATTEMPTS, remedy=LEDGER)
     if few := few_starts(run):
         return said(Outcome.UNKNOWN, problem=few, remedy=MORE_STARTS.format(measure.from_))
     alone = compare(seen, *measure.bound)
-    earlier = enumerate(run.earlier.attempts, 1)
+    earlier = enumerate(run.earlier, 1)
     first = next((i for i, one in earlier if not one.unfit and measure.name in one.missed), 0)
     if not first or alone is Outcome.FAILED or (alone is Outcome.PASSED and run.taken):
         return said(alone)
@@ -129,8 +129,8 @@ def estimated(measure: Measure, run: MeasurementRun, alpha: float = ALPHA) -> Es
         for reason in fitness.doubts(measure, metric):  # typed in or made up, or a comparison that cannot differ
             raise NotEnough(reason)
         return _as_rounded(estimate(measure, metric, alpha=alpha), measure, metric)
-    taken, attempt = run.taken, len(run.earlier.attempts) + 1
-    whole, used = pooled(name, metric, [one for one in run.earlier.attempts if one.split == taken.split])
+    taken, attempt = run.taken, len(run.earlier) + 1
+    whole, used = pooled(name, metric, [one for one in run.earlier if one.split == taken.split])
     if len(next(iter(metric.arms.values()))) != taken.pairs:  # one for each start: nobody looked at it meanwhile
         return estimate(measure, whole, alpha=interval.alpha_of(attempt, alpha))
     starts = (*(one.restarts for one in used), taken.restarts)
@@ -175,7 +175,7 @@ def few_starts(run: MeasurementRun) -> str:
     taken = run.taken
     if taken is None or not taken.restarts:
         return ""
-    starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier.attempts if not one.unfit)
+    starts = taken.starts + sum(len(set(one.restarts)) for one in run.earlier if not one.unfit)
     if starts >= min(interval.LEAST_RESTARTS, taken.planned_starts):
         return ""
     often = "once" if starts == 1 else f"{starts} times"

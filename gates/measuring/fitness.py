@@ -14,7 +14,7 @@ from gates.task.task import Measure
 CROWDED = 0.30
 SOME_WAITING = 0.10
 STRETCHED = 1.2
-PREEMPTED = 2  # times in a pair
+PREEMPTED = 2  # times in a whole pair
 THROTTLED = 0.05
 SLOW_CLOCK = 0.75
 TIMES = ("step_time_s", "run_time_s", "items_per_s")
@@ -29,11 +29,6 @@ def noise(taken: Taken, metric: str = TIMES[0]) -> Estimate | None:
         return None
     k, level = rank(len(ratios)) if len(ratios) >= NEEDED else (1, 0.0)  # of fewer, all that was seen
     return Estimate(statistics.median(ratios), ratios[k - 1], ratios[-k], len(ratios), level)
-
-
-def floor_of(noise: Estimate) -> float:
-    """Return the part by which two equal things seem to differ here."""
-    return max(abs(noise.high - 1), abs(noise.low - 1))
 
 
 def differing(taken: Taken) -> tuple[str, Outcome]:
@@ -68,12 +63,10 @@ def contended(taken: Taken) -> Iterator[str]:
         yield f"the processor quota held the work up for {throttled:.2g} of {taken.measured_s:.2g} s"
     if taken.threads == 1:
         for arm, values in taken.stretch.items():
-            stretch = statistics.median(values)
-            crowded = (taken.waiting or 0.0) > SOME_WAITING
-            each = taken.switches.get(arm, ())
-            switches = [sum(each[at : at + taken.split]) for at in range(0, len(each), taken.split)]  # of whole pairs
-            pushed = taken.waiting is None and (not switches or statistics.median(switches) >= PREEMPTED)
-            if stretch > STRETCHED and (crowded or pushed):
+            stretch, switches = statistics.median(values), taken.switches.get(arm) or (PREEMPTED,)
+            pushed = statistics.fmean(switches) * taken.split >= PREEMPTED
+            crowded = pushed if taken.waiting is None else taken.waiting > SOME_WAITING
+            if stretch > STRETCHED and crowded:
                 share = f" {taken.waiting:.0%} of the time" if taken.waiting is not None else ""
                 took = f"{arm} took {stretch:.3g} times its CPU time (at most {STRETCHED:g})"
                 yield f"{took} while something waited for a processor{share}"

@@ -62,8 +62,8 @@ def may_have(device: str) -> bool:
 
 
 def name() -> str:
-    """Return what tells this machine from others: its name and how many cores may be used."""
-    return f"{platform.node()}, {observe().cores} cores"
+    """Return what tells this machine from others: its processor, its name and how many cores may be used."""
+    return f"{revision.processor()}; {platform.node()}, {observe().cores} cores"
 
 
 def pressure() -> float | None:

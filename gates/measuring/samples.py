@@ -161,7 +161,6 @@ def first_wrong(error: ValidationError) -> tuple[str, str]:
 
 
 TIMES = TypeAdapter(Annotated[list[Annotated[float, Field(strict=True, gt=0, le=1e9)]], Field(min_length=1)])
-ABSENT = "holds no benchmark; did the tool run any?"
 
 
 def read_times(text: str, form: str) -> dict[str, float]:
@@ -171,17 +170,18 @@ def read_times(text: str, form: str) -> dict[str, float]:
     sample, not many.
     """
     told = _parsed(text)
-    found: dict[str, float] = {}
     try:
-        for name, value in _pytest_benchmark(told) if form == "pytest-benchmark" else _pyperf(told):
-            if name in found:
-                raise BadSamples(f"holds two benchmarks called {name!r:.80}; rename one of them")
-            found[name] = value
+        named = [*(_pytest_benchmark(told) if form == "pytest-benchmark" else _pyperf(told))]
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise BadSamples(f"not a file of {form} ({error!r:.200})") from error
-    if not found:
-        raise BadSamples(ABSENT)
-    return found
+    except (ValidationError, OverflowError) as error:
+        raise BadSamples(f"holds a time that is none: {' '.join(str(error).split())[:200]}") from error
+    if not named:
+        raise BadSamples("holds no benchmark; did the tool run any?")
+    (name, count), *_ = Counter(name for name, _ in named).most_common(1)
+    if count > 1:
+        raise BadSamples(f"holds two benchmarks called {name!r:.80}; rename one of them")
+    return dict(named)
 
 
 def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
@@ -191,7 +191,7 @@ def _pytest_benchmark(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
         stats, name = benchmark["stats"], str(benchmark["name"])
         values = stats.get("data")
         own = name if named[name] == 1 else str(benchmark.get("fullname", name))
-        yield own, statistics.median(_numbers(values if values else [stats["median"]]))
+        yield own, statistics.median(TIMES.validate_python(values if values else [stats["median"]]))
 
 
 def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
@@ -200,13 +200,6 @@ def _pyperf(told: dict[str, Any]) -> Iterator[tuple[str, float]]:
         facts = {**common, **benchmark.get("metadata", {})}
         if facts.get("unit", "second") != "second":
             continue
-        medians = [statistics.median(_numbers(run["values"])) for run in benchmark["runs"] if run.get("values")]
-        if medians:
-            yield str(facts["name"]), statistics.median(medians)
-
-
-def _numbers(values: object) -> list[float]:
-    try:
-        return TIMES.validate_python(values)
-    except (ValidationError, OverflowError) as error:
-        raise BadSamples(f"holds a time that is none: {' '.join(str(error).split())[:200]}") from error
+        columns = [TIMES.validate_python(run["values"]) for run in benchmark["runs"] if run.get("values")]
+        if columns:
+            yield str(facts["name"]), statistics.median(map(statistics.median, columns))

@@ -129,11 +129,11 @@ class Session:
             self._round()
             self._end_block_where_due()  # before the look, so that it sees what they held
             is_look = self.pairs in looks_until(self._most)
-            if is_look and settled(self._samples(), self._taken("decided")):
+            if is_look and settled(*self._seen("decided")):
                 ended = "decided" if self.pairs < self._most else ended
                 break
         self._end_processes()
-        return self._samples(), self._taken(ended)
+        return self._seen(ended)
 
     def _round(self) -> None:
         """Take one pair: every arm once, forwards in even rounds and backwards in odd ones."""
@@ -295,12 +295,10 @@ class Session:
             first, other = f"{was.type} ({was.name})", f"{device.type} ({device.name})"
             raise ArmFailed(f"the arms ran on different devices: {name} on {other}, the first on {first}")
 
-    def _samples(self) -> Samples:
+    def _seen(self, ended: End) -> tuple[Samples, Taken]:
         hello = self._hellos.get(self._plan.names[0])
         settings = {"threads": str(self._asked.threads), "clock": self._asked.clock}
-        return self._got.samples(self._device, hello.environment if hello else {}, settings)
-
-    def _taken(self, ended: End) -> Taken:
+        samples = self._got.samples(self._device, hello.environment if hello else {}, settings)
         told: dict[str, object] = {
             **self._asked.model_dump(include={"threads", "clock", "budget_s", "same_result"}),
             **self._got.facts(),
@@ -316,7 +314,7 @@ class Session:
             "measured_s": self._measured_s,
             "started_s": self._starting_s,
         }
-        return Taken.model_validate(told)
+        return samples, Taken.model_validate(told)
 
 
 def _settled(times: list[float]) -> bool:

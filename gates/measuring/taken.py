@@ -1,10 +1,8 @@
 """How samples were taken: all beside them that a verdict needs, and the ledger of earlier attempts."""
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +13,7 @@ from gates.child.process import ProcessRun
 from gates.measuring.machine import Gpu, Machine
 from gates.measuring.samples import Collected, Device, Ended, Metric, Ran, Samples
 from gates.model import CommandRecord, Model
+from gates.project.files import append
 
 NAME = Path(".gates", "attempts.jsonl")
 
@@ -37,13 +36,6 @@ class Attempt(Model):
     drawn: str = ""
 
 
-class Recalled(Model):
-    """The earlier attempts of one key; `problem` is why they may not be all."""
-
-    attempts: tuple[Attempt, ...] = ()
-    problem: str = ""
-
-
 class Ledger:
     """The attempts of a project, a line each, in a file that git does not see."""
 
@@ -52,16 +44,7 @@ class Ledger:
 
     def append(self, attempt: Attempt) -> str:
         """Add an attempt; return why it is not written, where that is so."""
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(FileExistsError), self._path.with_name(".gitignore").open("x", encoding="utf-8") as ignored:
-                ignored.write("*\n")
-            with self._path.open("a", encoding="utf-8", newline="\n") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                file.write(f"{attempt.model_dump_json()}\n")
-        except OSError as error:
-            return f"the ledger cannot be written ({self._path}: {error.strerror or error})"
-        return ""
+        return append(self._path, attempt.model_dump_json())
 
     def read(self) -> tuple[list[Attempt], str]:
         """Return all attempts, at whatever, and why these may not be all, where that is so."""
@@ -218,7 +201,8 @@ def digest_of(facts: object) -> str:
 class MeasurementRun(Model):
     """One measurement on one device: its samples, or the reason why there are none.
 
-    `elsewhere` names the bundle of one that was made on another machine.
+    `earlier` are the attempts before it, `ledger_problem` is why they may not be all. `elsewhere` names the bundle of
+    one that was made on another machine.
     """
 
     id: str
@@ -228,7 +212,8 @@ class MeasurementRun(Model):
     problem: str = ""
     raw: str | None = None
     taken: Taken | None = None
-    earlier: Recalled = Recalled()
+    earlier: tuple[Attempt, ...] = ()
+    ledger_problem: str = ""
     elsewhere: str = ""
 
     @property

@@ -1,6 +1,7 @@
 """The files that a task speaks of; and bytecode that is not of its sources."""
 
 import ast
+import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -103,6 +104,20 @@ def packages_of(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             names.append(node.module)
     return {name.split(".")[0] for name in names}
+
+
+def append(path: Path, line: str) -> str:
+    """Add a line to a file in a folder that git does not see; return why it is not written, where that is so."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), path.with_name(".gitignore").open("x", encoding="utf-8") as ignored:
+            ignored.write("*\n")
+        with path.open("a", encoding="utf-8", newline="\n") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(f"{line}\n")
+    except OSError as error:
+        return f"{path} cannot be written: {error.strerror or error}"
+    return ""
 
 
 LEFT_OUT = {".git", "site-packages", "dist-packages", "node_modules"}

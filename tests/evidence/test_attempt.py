@@ -25,7 +25,7 @@ def measured(tmp_path: Path, new: dict[str, Any] | None = None, **how: Any) -> M
 
 def attempted(tmp_path: Path) -> tuple[Attempt, ...]:
     """Attempt to measure; return the earlier attempts."""
-    return measured(tmp_path).earlier.attempts
+    return measured(tmp_path).earlier
 
 
 def lines(tmp_path: Path) -> list[tuple[str, int]]:

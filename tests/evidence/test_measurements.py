@@ -123,7 +123,7 @@ def attempted(root: Path, speed: str, **task: Any) -> tuple[Outcome, str, int]:
     asking = a_task(criteria=[a_criterion(tests=[], measures=[a_measure()])], measurements=measurements, **task)
     seen = Measurements.collect(asking, a_context(root))
     (finding,) = GATE.judge(asking, evidence(seen))
-    return finding.outcome, finding.message, len(seen.runs[0].earlier.attempts)
+    return finding.outcome, finding.message, len(seen.runs[0].earlier)
 
 
 def a_repeated(tmp_path: Path) -> Path:

@@ -44,16 +44,16 @@ def test_arms_are_timed_until_they_decide(tmp_path: Path) -> None:
 
 def test_attempts_of_the_same_code_add_up_whatever_is_asked_and_those_of_other_code_do_not(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"arms": ARMS, "restarts": 1, "pairs": 6, "budget_s": 30}
-    assert run_of(tmp_path / "1", **asked).earlier.attempts == ()
+    assert run_of(tmp_path / "1", **asked).earlier == ()
     root = tmp_path / "1" / "project"
     task = a_task(implementation=["steps.py"], criteria=[a_criterion(measures=[a_measure(at_least=1.4)])],
                   measurements=[{"id": "bench", **asked, "budget_s": 31, "clock": "cpu"}])  # fmt: skip
     context = a_context(root.rename(tmp_path / "again"))
     (second,) = Measurements.collect(task, context).runs
-    assert [attempt.pairs for attempt in second.earlier.attempts] == [6]
+    assert [attempt.pairs for attempt in second.earlier] == [6]
     (context.root / "steps.py").write_text(STEPS + "\nANOTHER = 1\n")
     (third,) = Measurements.collect(task, context).runs
-    assert third.earlier.attempts == ()
+    assert third.earlier == ()
 
 
 def test_what_an_attempt_missed_stands_in_the_ledger(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
 def _place(got: Answer) -> tuple[str, str]:
     """Return where an answer is from, and what was seen there."""
     assert got.run is not None
-    return got.run.elsewhere, got.run.model_dump_json(include={"samples", "taken", "earlier"})
+    return got.run.elsewhere, got.run.model_dump_json(include={"samples", "taken", "earlier", "ledger_problem"})
 
 
 def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | None, str]:

@@ -240,9 +240,9 @@ def _run(
     launches = {side: partial(sides.launch, side, one.arms[arm], one, device) for side in sides.folders}
     key = digest_of((attempts_key(sides.task, one, device, sides.context), METHOD, code))
     plan = Plan(one, launches, sides.context.timeout_s)
-    try:
+
+    def way(begun: MeasurementRun) -> MeasurementRun:
         _refuse_other_code(sides, one.arms[arm], plan, logs)
-    except ArmFailed as error:
-        return run.model_copy(update={"problem": printable(str(error))})
-    way = partial(timed, plan, measures, logs)
+        return timed(plan, measures, logs, begun)
+
     return kept(attempt(run, measures, key, sides.context.root, way), logs.with_suffix(".json"))

@@ -21,6 +21,7 @@ IMPACT = {
     Outcome.FAILED: "The promise of the criterion is not kept on this hardware.",
     Outcome.UNKNOWN: "Whether the promise is kept is not known.",
 }
+UNASKED = "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 COLUMNS = ("Outcome", "Criterion", "Measured", "Measure", "Interval", "Confidence", "n", "Trend", "Device")
 
 
@@ -48,25 +49,20 @@ def plan(task: Task) -> Iterator[Planned]:
 def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     """Compare each target with its interval; an estimate is not a measurement, and a CPU is not a GPU."""
     for criterion, i, measure, got in answers_of(task, evidence):
-        yield _judge_one(task, criterion, i, measure, got)
-
-
-def _judge_one(task: Task, criterion: Criterion, index: int, measure: Measure, got: Answer) -> Finding:
-    level, (sign, limit) = level_of(criterion, measure), measure.bound
-    about = About(rule=got.rule, check=_check(criterion, index), criterion=criterion.id, level=level)
-    about = about.but(location=task.place(measure), subject=measure.name)
-    about = about.but(expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(), impact=IMPACT.get(got.outcome, ""))
-    actual = got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else "")
-    settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
-    return about(
-        got.outcome,
-        _message(measure, got),
-        _remedy(task, measure, got),
-        actual=actual,
-        severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
-        evidence=got.run.raw if got.run else None,
-        command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
-    )
+        level, (sign, limit) = level_of(criterion, measure), measure.bound
+        about = About(rule=got.rule, check=_check(criterion, i), criterion=criterion.id, level=level)
+        about = about.but(location=task.place(measure), subject=measure.name, impact=IMPACT.get(got.outcome, ""))
+        settled = got.outcome in {Outcome.PASSED, Outcome.NOT_APPLICABLE}
+        yield about(
+            got.outcome,
+            _message(measure, got),
+            _remedy(task, measure, got),
+            expected=f"{sign} {limit:g} {got.unit(measure)}".rstrip(),
+            actual=got.shown(measure) + (f", n = {got.seen.n}, on {_device(got)}" if got.seen else ""),
+            severity=Severity.INFO if settled else SEVERITY[Outcome.UNKNOWN][level],
+            evidence=got.run.raw if got.run else None,
+            command=_command(task, measure) if got.outcome is Outcome.UNKNOWN else "",
+        )
 
 
 def _device(got: Answer) -> str:
@@ -84,10 +80,9 @@ def _message(measure: Measure, got: Answer) -> str:
     if got.rule == FITNESS:
         return f"{name}: {value} is not believed: {got.problem}"
     seen = f"{name}: {value}{f' by {got.clock}' if got.clock else ''} from {got.seen.n} samples"
-    if got.outcome is Outcome.UNKNOWN and got.problem:
-        return f"{seen}, on {device}: {got.problem}"
-    verb = {Outcome.PASSED: "meets", Outcome.FAILED: "misses"}.get(got.outcome, "is too uncertain to decide")
-    return f"{seen} {verb} the target, on {device}{f': {got.problem}' if got.problem else ''}"
+    verb = {Outcome.PASSED: " meets the target", Outcome.FAILED: " misses the target"}.get(got.outcome, "")
+    verb = verb or ("" if got.problem else " is too uncertain to decide the target")
+    return f"{seen}{verb}, on {device}{f': {got.problem}' if got.problem else ''}"
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
@@ -182,22 +177,14 @@ def judge_bundles(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         devices = dict.fromkeys(f"{s.device.type}: {s.device.name}" for run in one.runs if (s := run.run.samples))
         signed = f"signed by {one.signer}" if one.signer else "not signed"
         made = f"made {one.origin.at} at {one.origin.revision} by {one.origin.by} ({signed}), on {', '.join(devices)}"
-        if reason := _stale(task, one):
+        stale = f"{one.why}, since it was made" if all(run.changed for run in one.runs) else ""
+        answering = any(why_silent(run, measure) == "" for run in one.runs for _, _, measure in targets_of(task))
+        if reason := stale or ("" if answering else UNASKED):
             advised = about.but(level=Level.ADVISORY, actual="stale")
             yield advised.unknown(f"The bundle {path} is stale: {reason}.", "Make it again on such a machine.")
         else:
             part = f" in part ({one.why}, since it was made)" if one.why else ""
             yield about.passed(f"The bundle {path} fits{part}, {made}.", actual="fits", impact="")
-
-
-def _stale(task: Task, one: HandedIn) -> str:
-    """Return why a bundle answers no measure of the task, or nothing where it does."""
-    if all(run.changed for run in one.runs):
-        return f"{one.why}, since it was made"
-    measures = [measure for _, _, measure in targets_of(task)]
-    if any(why_silent(run, measure) == "" for run in one.runs for measure in measures):
-        return ""
-    return "no measure asks for what it holds; those that it was made for were changed or are not asked for"
 
 
 def not_asked_for(task: Task, _evidence: EvidenceSet) -> Iterator[Section]:

@@ -7,7 +7,7 @@ from gates.check import EvidenceSet
 from gates.checks.measures.answers import from_elsewhere, targets_of
 from gates.checks.measures.collect import Regressions, comparisons_of
 from gates.evidence.measurements import Measurements, command
-from gates.measuring.fitness import floor_of, noise
+from gates.measuring.fitness import noise
 from gates.measuring.interval import LEAST_RESTARTS, METHOD
 from gates.measuring.taken import MeasurementRun, Taken
 from gates.report import Section
@@ -64,20 +64,18 @@ def against_base(task: Task, evidence: EvidenceSet) -> Iterator[Section]:
 def _describe_run(task: Task, run: MeasurementRun) -> Section:
     title = f"Measurement {run.id} on {run.device}"
     words = command(task, run.id, run.device)
-    asked = [("Command", "; ".join(words) if run.taken else in_shell(words)), ("From", run.elsewhere)]
-    if run.samples is None:
-        facts = tuple(fact for fact in asked if fact[1])
-        return Section(title=title, text=f"No samples: {run.problem}.", facts=facts)
-    device = run.samples.device
-    asked += [
-        ("Device", f"{device.type}: {device.name}"),
-        ("Capabilities", ", ".join(device.capabilities) or "none stated"),
-        ("Timing", run.samples.timing or "not told"),
-        *(facts_of(run, run.taken) if run.taken else ()),
-        ("Environment", _together(run.samples.environment)),
-        ("Settings", _together(run.samples.settings)),
-    ]
-    return Section(title=title, facts=tuple(fact for fact in asked if fact[1]))
+    facts = [("Command", "; ".join(words) if run.taken else in_shell(words)), ("From", run.elsewhere)]
+    if samples := run.samples:
+        facts += [
+            ("Device", f"{samples.device.type}: {samples.device.name}"),
+            ("Capabilities", ", ".join(samples.device.capabilities) or "none stated"),
+            ("Timing", samples.timing or "not told"),
+            *(facts_of(run, run.taken) if run.taken else ()),
+            ("Environment", _together(samples.environment)),
+            ("Settings", _together(samples.settings)),
+        ]
+    text = "" if samples else f"No samples: {run.problem}."
+    return Section(title=title, text=text, facts=tuple(fact for fact in facts if fact[1]))
 
 
 def _together(named: dict[str, str]) -> str:
@@ -104,11 +102,9 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
     started = f"{counted(starts, 'start')}, {counted(taken.threads, 'thread')} each{alone}"
     yield "Processes", started if starts else "one for each sample"
     yield "Time", f"{taken.measured_s:.1f} s measuring, {taken.started_s:.1f} s starting; budget {taken.budget_s:g} s"
-    seen = noise(taken)
-    yield (
-        f"A second copy of {taken.baseline}",
-        f"{seen}, n = {seen.n} (noise floor of wall time {floor_of(seen):.1%})" if seen else "not timed",
-    )
+    if seen := noise(taken):
+        floor = max(abs(seen.high - 1), abs(seen.low - 1))
+        yield f"A second copy of {taken.baseline}", f"{seen}, n = {seen.n} (noise floor of wall time {floor:.1%})"
     for arm, values in taken.stretch.items():
         yield f"Wall time over CPU time of {arm}", f"{statistics.median(values):.2f}"
     if taken.waiting is not None:
@@ -117,6 +113,6 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         "Decides by",
         {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
     )
-    left_out = sum(bool(attempt.unfit) for attempt in run.earlier.attempts)
+    left_out = sum(bool(attempt.unfit) for attempt in run.earlier)
     without = f", {left_out} of them left out: they did not end, or the machine was unfit" if left_out else ""
-    yield "Attempt", f"{len(run.earlier.attempts) + 1}; the pairs of all earlier ones count{without}"
+    yield "Attempt", f"{len(run.earlier) + 1}; the pairs of all earlier ones count{without}"
