@@ -11,6 +11,7 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
+from gates.child.trying.keeping import marked
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import asked_of
@@ -20,7 +21,7 @@ from gates.measuring.samples import BadSamples, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench, benched
-from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
+from gates.proving.emptying import REFUSED, Function, bodies, guard, is_called_anew, makes_unseen, stubs
 from gates.proving.source import Text
 from gates.task.measurement import Arm
 from gates.task.task import Criterion, Measure, Task
@@ -181,10 +182,12 @@ def _tried(
     criterion: Criterion, one: Standing, functions: Functions, task: Task, unseen: str, copies: Bench
 ) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
-    marks, places = Path(tempfile.mkdtemp(dir=copies.look.evidence)), places_of(task.implementation, copies.look.root)
+    marks, root = Path(tempfile.mkdtemp(dir=copies.look.evidence)), copies.look.root
     refused = REFUSED if one.arm is None else REFUSED_LATER.format(str(marks / STEPPING))
-    ways = [(file, Emptying(dict.fromkeys(own, refused))) for file, own in functions.items()]
-    texts = {file.path: way.text(file, marks / CALLED, places) for file, way in ways}
+    texts = dict[str, str]()
+    for file, own in functions.items():
+        parts = stubs(dict.fromkeys(own, refused), guard(file, task.implementation, root))
+        texts[file.path] = marked(file.but(parts), marks / CALLED)
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
         with copies.faulty(texts) as copy:
             well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)

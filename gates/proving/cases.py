@@ -40,18 +40,17 @@ class Baseline:
         """Return the most memory that the run held."""
         return (self.run and self.run.process.peak_memory_bytes) or 0
 
-    def tests_s(self, tests: Iterable[str]) -> float:
-        """Return how long some tests took."""
-        return sum(self.seconds.get(test, 0) for test in tests)
+    def asked(self, name: str, file: Text, ways: list[str], tests: list[str]) -> Told:
+        """Return what a worker is to try: the texts of a file, one after the other, and the tests that look at each."""
+        took_s = [self.seconds.get(test, 0) for test in tests]
+        about = {"id": name, "file": file.path, "same": file.retold, "ways": ways}
+        return {**about, "tests": tests, "tests_s": sum(took_s), "longest_s": max(took_s, default=0)}
 
     def tried(
         self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
-        asked = []
-        for name, (fault, tests) in faults.items():
-            about = {"id": name, "file": fault.file.path, "same": fault.file.retold, "ways": [{"text": fault.text}]}
-            asked.append({**about, "tests": tests, "tests_s": self.tests_s(tests)})
+        asked = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in faults.items()]
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
