@@ -79,9 +79,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):
         return
-    ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
-    worth = frozenset(line for each in ran for line in each.lines) & changed
-    yield from mutants(file, worth)
+    yield from mutants(file, [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}])
 
 
 def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Baseline) -> Iterator[tuple[str, End]]:

@@ -1,7 +1,7 @@
 """A criterion on trial: what it rests on without a fault, what must notice, and the faults that are put in."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -149,7 +149,9 @@ class Trial:
             run = self._run(every, ids, unseen)
             if unrun := len(every) - len(run):
                 notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
-            made, sampled = distinct(spread(criterion.id, self._mutants(run)), SAMPLE)
+            files = map(self._file, dict.fromkeys(place.path for place in run))
+            found = (mutant for file in files for mutant in mutants(file, run))
+            made, sampled = distinct(spread(criterion.id, found), SAMPLE)
             faults = [(fault, self._baseline.noticing(fault.location, ids)) for fault in made]
             passed_by = bool(unrun and not faults and not unseen)
             if not faults and not passed_by:
@@ -217,11 +219,3 @@ class Trial:
         if unseen and not any(tests & (found or set()) for found in told):
             return every
         return [each for each, found in zip(every, told, strict=True) if found is None or tests & found]
-
-    def _mutants(self, run: Iterable[Location]) -> Iterator[Fault]:
-        """Yield the mutants in the lines of some statements."""
-        lines: dict[str, set[int]] = {}
-        for each in run:
-            lines.setdefault(each.path, set()).update(each.lines)
-        for path, numbers in lines.items():
-            yield from mutants(self._file(path), numbers)

@@ -133,22 +133,14 @@ def test_of_a_class_what_makes_its_objects_goes_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
+    "code",
     [
-        "pass",
-        "...",
-        '"""Doc."""',
-        "return None",
-        "raise NotImplementedError",
-        '"""Doc."""\n    raise NotImplementedError',
+        *(f"def f():\n    {body}\n" for body in ("pass", "...", "return None", "raise NotImplementedError")),
+        'def f():\n    """Doc."""\n    raise NotImplementedError\n',
+        "@overload\ndef f(x: int) -> int:\n    return x\n",
+        "f = {1: 2}\n",
     ],
 )
-def test_what_does_nothing_has_no_body_to_take_away(body: str) -> None:
-    file = Text("pkg/core.py", f"def f():\n    {body}\n".encode())
+def test_what_does_nothing_has_no_body_to_take_away(code: str) -> None:
+    file = Text("pkg/core.py", code.encode())
     assert bodies(file, [Location(path=file.path, line=1, last_line=3)], "pkg.core:f") == []
-
-
-def test_constants_and_overloads_have_no_body() -> None:
-    file = Text("pkg/core.py", b"TABLE = {1: 2}\n\n\n@overload\ndef f(x: int) -> int:\n    return x\n")
-    assert bodies(file, [Location(path=file.path, line=1)], "pkg.core:TABLE") == []
-    assert bodies(file, [Location(path=file.path, line=4, last_line=6)], "pkg.core:f") == []

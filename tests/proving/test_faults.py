@@ -43,7 +43,7 @@ def grow(number: "int | None", *, by: int = 1) -> "int":
 
 def test_mutants_leave_out_what_is_only_told_and_what_is_dead() -> None:
     file = a_text(QUIET)
-    found = list(mutants(file, range(7, 30)))
+    found = list(mutants(file, [Location(path=file.path, line=7, last_line=30)]))
     assert {pair for change in found for pair in changed_lines(file.same, change.text)} == {
         (
             "def grow(number: 'int | None', *, by: int=1) -> 'int':",
@@ -74,7 +74,10 @@ MUTANTS = {
 
 @pytest.mark.parametrize("text", MUTANTS)
 def test_operators_constants_and_arguments_are_exchanged(text: str) -> None:
-    found = {change.text.rstrip().replace("\n    ", " ") for change in mutants(a_text(text), {1})}
+    found = {
+        change.text.rstrip().replace("\n    ", " ")
+        for change in mutants(a_text(text), [Location(path="pkg/core.py", line=1)])
+    }
     assert found == MUTANTS[text]
 
 
