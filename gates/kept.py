@@ -171,7 +171,7 @@ def _in_doubt(value: object) -> bool:
         case PytestRun():
             doubt = not value.complete or bool(value.unstable)
         case EmptiedCode():
-            doubt = any(test.why for test in value.tests)
+            doubt = value.in_doubt
         case ChangedLines():
             doubt = value.untried > 0
         case ProcessRun():

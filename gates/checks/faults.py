@@ -16,7 +16,7 @@ from gates.project.files import is_code
 from gates.project.history import History, TwoStates, base_of
 from gates.proving.bench import benched
 from gates.proving.cases import Asked, Baseline, statements
-from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.proving.source import Fault, Text, distinct, mutants, spread
 from gates.report import Section
@@ -81,9 +81,7 @@ def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed
         touched = [each for each in statements(file) if not changed.isdisjoint(each.lines)]
     except (OSError, SyntaxError, ValueError):
         return
-    ran = [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}]
-    worth = frozenset(line for each in ran for line in each.lines) & changed
-    yield from mutants(file, worth)
+    yield from mutants(file, [each for each in touched if passed & {*named_tests(baseline.contexts(each) or ())}])
 
 
 def _tried(asked: dict[str, Asked], task: Task, context: Context, baseline: Baseline) -> Iterator[tuple[str, End]]:
@@ -117,8 +115,8 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
     ran = run is not None and run.complete
     for criterion in _traced(task):
         about = about_criterion(criterion, "BL016", f"emptied:{criterion.id}", evidence=RAW)
-        yield from _hollow(about, criterion, seen.tests if seen else ())
         own = [symbol for symbol in seen.symbols if symbol.criterion == criterion.id] if seen else []
+        yield from _hollow(about, criterion, own)
         # of promises BL001 speaks
         pseudo = [symbol for symbol in own if symbol.unnoticed and not symbol.promise]
         uncalled = [each for each in own if each.uncalled and any(other.noticed for other in own)]
@@ -184,11 +182,12 @@ def _noticed(about: About, criterion: Criterion, own: list[EmptiedSymbol], missi
     return about(outcome, message, level=Level.ADVISORY, severity=Severity.INFO)
 
 
-def _hollow(about: About, criterion: Criterion, tests: Sequence[AskedTest]) -> Iterator[Finding]:
+def _hollow(about: About, criterion: Criterion, own: Sequence[EmptiedSymbol]) -> Iterator[Finding]:
     """Name the test functions that notice nothing; they stand for nothing, whatever the others notice."""
-    for test in [each for each in tests if each.criterion == criterion.id and not each.noticed and not each.why]:
-        message = f"{test.test} still passes with the code of {criterion.id} stubbed out: alone it verifies nothing."
-        named = about.but(subject=test.test, location=Location(path=test.test.split("::")[0]))
+    noticing = {test for symbol in own for test in symbol.noticing}
+    for test in sorted({test for symbol in own for test in symbol.missing} - noticing):
+        message = f"{test} still passes with the code of {criterion.id} stubbed out: alone it verifies nothing."
+        named = about.but(subject=test, location=Location(path=test.split("::")[0]))
         fix = "Assert on what the code returns, raises or changes."
         yield named.failed(message, fix, level=Level.ADVISORY, severity=Severity.MEDIUM)
 

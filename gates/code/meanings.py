@@ -32,7 +32,7 @@ def is_stub(node: ast.stmt) -> bool:
     A class is one where it extends nothing and holds nothing but such; what an unknown decorator is put on is none.
     """
     if isinstance(node, Function):
-        return is_plain(node) and _does_nothing(list(_told(node.body)))
+        return is_plain(node) and does_nothing(node)
     if isinstance(node, ast.ClassDef):
         bare = all(last_name(base) in EMPTY_BASES for base in node.bases) and not _keywords(node)
         return is_plain(node) and bare and all(map(is_stub, _members(node)))
@@ -75,7 +75,9 @@ def _told(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         yield node
 
 
-def _does_nothing(rest: list[ast.stmt]) -> bool:
+def does_nothing(node: Function) -> bool:
+    """Return whether the body of a function is empty, refuses, or gives back nothing."""
+    rest = list(_told(node.body))
     if not rest or _refuses(rest):
         return True
     only = rest[0]

@@ -1,8 +1,8 @@
 """Whether commands that stand for a criterion call its code: run in a copy in which that code only says so."""
 
-import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Self
 from gates.check import Derived, EvidenceSet
 from gates.child import process
 from gates.child.guardian import guarded_folder
+from gates.child.trying.keeping import marked
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.evidence.measurements import asked_of
@@ -20,13 +21,13 @@ from gates.measuring.samples import BadSamples, read
 from gates.model import CommandRecord, Model
 from gates.project.files import import_roots
 from gates.proving.bench import Bench, benched
-from gates.proving.emptying import REFUSED, Emptying, Function, bodies, is_called_anew, makes_unseen, places_of
+from gates.proving.emptying import REFUSED, Function, bodies, guard, is_called_anew, makes_unseen, stubs
 from gates.proving.source import Text
 from gates.task.measurement import Arm
 from gates.task.task import Criterion, Measure, Task
 from gates.task.types import Command
 
-Functions = dict[Text, list[Function]]
+Functions = Mapping[Text, Iterable[Function]]
 CALLED, BEFORE, STEPPING = "called", "before", "stepping"  # files: the code was called, before the steps; they began
 REFUSED_LATER = f"__import__('os').path.exists({{!r}}) and (_ for _ in ()).throw({REFUSED.removeprefix('raise ')})"
 STEPS = 8  # of an arm: what is called but now and then is called in one of so many
@@ -158,33 +159,31 @@ class CalledCode(Derived):
         tree = seen.get(SourceTree)
         if tree is None:
             raise EvidenceUnavailable(f"the code was not seen: {seen.why_missing(SourceTree)}")
-        asked = [(c, each) for c in task.criteria for each in standing_for(task, c)]
-        files = {c.id: _functions(c, tree, context) for c, _ in asked}
-        asked = [(c, each) for c, each in asked if files[c.id]]
+        code = {c.id: _functions(c, tree, context) for c in task.criteria if any(standing_for(task, c))}
+        asked = [(c, each) for c in task.criteria if c.id in code and code[c.id][0] for each in standing_for(task, c)]
         if not asked:
             raise EvidenceUnavailable("no command verifies a criterion that is traced to functions alone")
-        jobs = min(os.cpu_count() or 1, len(asked))
 
-        def tried(number: int) -> list[tuple[CommandCall, CommandRecord]]:
+        def tried(pair: tuple[Criterion, Standing]) -> tuple[CommandCall, CommandRecord]:
             with benched(task, context, 1) as copies:
-                own = [(c, one, files[c.id], task, _unseen(c, tree, context), copies) for c, one in asked[number::jobs]]
-                return [_tried(*each) for each in own]
+                return _tried(*pair, *code[pair[0].id], task, copies)
 
         with guarded_folder():
-            lanes = process.side_by_side(tried, range(jobs))
-        told = [lanes[i % jobs][i // jobs] for i in range(len(asked))]
+            told = process.side_by_side(tried, asked)
         how = "each command, run in a copy in which the code of its criterion raises"
         return cls(how=how, commands=tuple(record for _, record in told), calls=tuple(call for call, _ in told))
 
 
 def _tried(
-    criterion: Criterion, one: Standing, functions: Functions, task: Task, unseen: str, copies: Bench
+    criterion: Criterion, one: Standing, functions: Functions, unseen: str, task: Task, copies: Bench
 ) -> tuple[CommandCall, CommandRecord]:
     """Run a command that stands for a criterion without its code; return what came of it."""
-    marks, places = Path(tempfile.mkdtemp(dir=copies.look.evidence)), places_of(task.implementation, copies.look.root)
+    marks, root = Path(tempfile.mkdtemp(dir=copies.look.evidence)), copies.look.root
     refused = REFUSED if one.arm is None else REFUSED_LATER.format(str(marks / STEPPING))
-    ways = [(file, Emptying(dict.fromkeys(own, refused))) for file, own in functions.items()]
-    texts = {file.path: way.text(file, marks / CALLED, places) for file, way in ways}
+    texts = dict[str, str]()
+    for file, own in functions.items():
+        parts = stubs(dict.fromkeys(own, refused), guard(file, task.implementation, root))
+        texts[file.path] = marked(file.but(parts), marks / CALLED)
     for command in [*([(*one.command, *one.smoke)] if one.smoke else []), one.command]:
         with copies.faulty(texts) as copy:
             well, ended, took_s = _run_once(one, command, task, copy, copies.env(copy.root), marks)
@@ -200,30 +199,24 @@ def _tried(
     return call, CommandRecord(purpose=purpose, argv=one.command, ended=ended, duration_s=took_s)
 
 
-def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> Functions:
-    """Return the functions of a criterion by file; none where something else than functions is bound to it, too."""
+def _functions(criterion: Criterion, tree: SourceTree, context: Context) -> tuple[Functions, str]:
+    """Return the functions of a criterion by file, and why calls may not be seen: a class makes objects without a line.
+
+    There are none where something else than functions is bound to it, too.
+    """
     files: dict[str, Text] = {}
-    found: Functions = {}
+    found, unseen = defaultdict[Text, dict[Function, None]](dict), ""
     for binding in criterion.code:
         own: list[Function] = []
         for place in () if binding.rule else tree.ways(binding):
             try:
                 file = files.setdefault(place.path, Text.read(context.root, place.path))
-                functions = bodies(file, [place], binding.symbol)
+                own += (functions := bodies(file, [place], binding.symbol))
             except (OSError, SyntaxError, ValueError):
-                return {}
-            own += functions
-            known = found.setdefault(file, [])
-            known += [each for each in functions if each not in known]
+                return {}, ""
+            found[file].update(dict.fromkeys(functions))
+            if binding.symbol and makes_unseen(file, place, binding.name):
+                unseen = f"objects of {binding.name} are made without a line of its own"
         if not own:
-            return {}
-    return found
-
-
-def _unseen(criterion: Criterion, tree: SourceTree, context: Context) -> str:
-    """Return why calls of a criterion's code may not be seen: objects of a class are made without a line of it."""
-    for binding in criterion.code:
-        for place in tree.ways(binding) if binding.symbol else ():
-            if makes_unseen(Text.read(context.root, place.path), place, binding.name):
-                return f"objects of {binding.name} are made without a line of its own"
-    return ""
+            return {}, ""
+    return found, unseen

@@ -1,7 +1,7 @@
 """A criterion on trial: what it rests on without a fault, what must notice, and the faults that are put in."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,18 +40,17 @@ class Baseline:
         """Return the most memory that the run held."""
         return (self.run and self.run.process.peak_memory_bytes) or 0
 
-    def tests_s(self, tests: Iterable[str]) -> float:
-        """Return how long some tests took."""
-        return sum(self.seconds.get(test, 0) for test in tests)
+    def asked(self, name: str, file: Text, ways: list[str], tests: list[str]) -> Told:
+        """Return what a worker is to try: the texts of a file, one after the other, and the tests that look at each."""
+        took_s = [self.seconds.get(test, 0) for test in tests]
+        about = {"id": name, "file": file.path, "same": file.retold, "ways": ways}
+        return {**about, "tests": tests, "tests_s": sum(took_s), "longest_s": max(took_s, default=0)}
 
     def tried(
         self, faults: Mapping[str, Asked], bench: Bench, deadline: float, say: Callable[[str], None] = lambda _: None
     ) -> dict[str, Told]:
         """Let tests look at each fault that has a name, until the time is up; return what came of those."""
-        asked = []
-        for name, (fault, tests) in faults.items():
-            about = {"id": name, "file": fault.file.path, "same": fault.file.retold, "ways": [{"text": fault.text}]}
-            asked.append({**about, "tests": tests, "tests_s": self.tests_s(tests)})
+        asked = [self.asked(name, fault.file, [fault.text], tests) for name, (fault, tests) in faults.items()]
         lines = bench.try_all(asked, peak_bytes=self.peak_bytes, deadline=deadline, say=say) if asked else []
         return {line["id"]: line["tries"][0] for line in lines if line["tries"]}
 
@@ -150,7 +149,9 @@ class Trial:
             run = self._run(every, ids, unseen)
             if unrun := len(every) - len(run):
                 notes.append(f"{unrun} statements of its code are run by none of its tests; no mutant was made there")
-            made, sampled = distinct(spread(criterion.id, self._mutants(run)), SAMPLE)
+            files = map(self._file, dict.fromkeys(place.path for place in run))
+            found = (mutant for file in files for mutant in mutants(file, run))
+            made, sampled = distinct(spread(criterion.id, found), SAMPLE)
             faults = [(fault, self._baseline.noticing(fault.location, ids)) for fault in made]
             passed_by = bool(unrun and not faults and not unseen)
             if not faults and not passed_by:
@@ -218,11 +219,3 @@ class Trial:
         if unseen and not any(tests & (found or set()) for found in told):
             return every
         return [each for each, found in zip(every, told, strict=True) if found is None or tests & found]
-
-    def _mutants(self, run: Iterable[Location]) -> Iterator[Fault]:
-        """Yield the mutants in the lines of some statements."""
-        lines: dict[str, set[int]] = {}
-        for each in run:
-            lines.setdefault(each.path, set()).update(each.lines)
-        for path, numbers in lines.items():
-            yield from mutants(self._file(path), numbers)

@@ -1,9 +1,9 @@
 """Whether the tests of a criterion notice that its code does nothing: in a copy each part of it is emptied."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from gates.check import Derived, Earlier, EvidenceSet
@@ -17,9 +17,9 @@ from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Told, benched
 from gates.proving.cases import Baseline
-from gates.proving.emptying import Emptying, Function, emptyings, exchanges, is_heard, key_of, places_of, promises
+from gates.proving.emptying import Function, bodies, emptyings, exchanges, gives, guard, key_of, promises
 from gates.proving.proof import NOTICED, End
-from gates.proving.source import Text, is_docstring
+from gates.proving.source import Parts, Text, is_docstring
 from gates.task.task import Task, stands_beside
 from gates.words import counted
 
@@ -39,6 +39,9 @@ class EmptiedSymbol(Model):
     nothing to take away. `uncalled` says that all passed and called nothing of it. `tests` counts those that were
     asked, `aside` are those that fail in a copy without any change. Of a `promise`, a definition that does nothing,
     something else was put in its place; what is `exchanged`, a constant or a field, had other values.
+
+    Of the test functions of a must criterion, `noticing` are those that noticed, and `missing` those that passed
+    whatever the code did, or ran none of it. Of `unseen` ones it is not known.
     """
 
     criterion: str
@@ -53,6 +56,9 @@ class EmptiedSymbol(Model):
     spared: bool = False
     uncalled: bool = False
     aside: tuple[str, ...] = ()
+    noticing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def noticed(self) -> bool:
@@ -65,23 +71,16 @@ class EmptiedSymbol(Model):
         return self.end is End.SURVIVED
 
 
-class AskedTest(Model):
-    """A test function of a must criterion, and whether it noticed that code of the criterion did something else.
-
-    `why` says why nobody can tell.
-    """
-
-    criterion: str
-    test: str
-    noticed: bool = False
-    why: str = ""
-
-
 class EmptiedCode(Derived):
     """The symbols of all criteria that stand on tests alone, each tried with an empty body, and what tests noticed."""
 
     symbols: tuple[EmptiedSymbol, ...]
-    tests: tuple[AskedTest, ...] = ()
+
+    @property
+    def in_doubt(self) -> bool:
+        """Return whether some test function was not seen to pass in a copy within the time for it."""
+        told = {(symbol.criterion, test) for symbol in self.symbols for test in (*symbol.noticing, *symbol.missing)}
+        return any((symbol.criterion, test) not in told for symbol in self.symbols for test in symbol.unseen)
 
     @classmethod
     def derive(cls, task: Task, context: Context, seen: EvidenceSet) -> Self:
@@ -92,9 +91,9 @@ class EmptiedCode(Derived):
         begun = time.monotonic()
         trial = _Trial(task, context, Baseline(run, lines))
         subjects = [*trial.subjects(run, tree, seen.get(CalledCode))]
-        held = _held(seen.earlier, subjects, {*run.taken})
-        tried = [subject for subject in subjects if subject.tries]
-        asked = (*held, *trial.try_all(tried, run.process.duration_s)) if tried else held
+        _hold(seen.earlier, subjects, {*run.taken})
+        if tried := [subject for subject in subjects if subject.tries]:
+            trial.try_all(tried, run.process.duration_s)
         purpose, ended = "tests without the code that they verify", f"{counted(len(tried), 'symbol')} emptied"
         argv, took_s = ("python", "-m", "pytest"), round(time.monotonic() - begun, 1)
         command = CommandRecord(purpose=purpose, argv=argv, ended=ended, duration_s=took_s)
@@ -102,7 +101,6 @@ class EmptiedCode(Derived):
             how="the tests of each criterion, run in a copy in which its code does nothing",
             commands=(command,) if tried else (),
             symbols=tuple(subject.told for subject in subjects),
-            tests=asked,
         )
 
 
@@ -112,25 +110,19 @@ class _Subject:
 
     told: EmptiedSymbol
     file: Text
-    tries: list[Emptying] = field(default_factory=list)
+    tries: list[Parts] = field(default_factory=list)
     tests: list[str] = field(default_factory=list)
     idle: list[str] = field(default_factory=list)
 
 
-def _held(earlier: Earlier | None, subjects: Iterable[_Subject], taken: set[str]) -> tuple[AskedTest, ...]:
-    """Give what an earlier run saw to the symbols all whose tests hold; return what it saw of the tests."""
+def _hold(earlier: Earlier | None, subjects: Iterable[_Subject], taken: set[str]) -> None:
+    """Give what an earlier run saw to the symbols all whose tests hold."""
     before = earlier.seen.get(EmptiedCode) if earlier else None
-    known, held = {(one.criterion, one.symbol): one for one in before.symbols} if before else {}, set()
+    known = {(one.criterion, one.symbol): one for one in before.symbols} if before else {}
     for subject in subjects:
-        tests, told = (*subject.tests, *subject.idle), known.get((subject.told.criterion, subject.told.symbol))
-        if told and not told.why and subject.tries and taken.issuperset(tests):
+        told = known.get((subject.told.criterion, subject.told.symbol))
+        if told and not told.why and subject.tries and taken.issuperset((*subject.tests, *subject.idle)):
             subject.told, subject.tries = told.model_copy(update={"location": subject.told.location}), []
-            held |= {_asked(subject, test) for test in tests}
-    return tuple(test for test in before.tests if (test.criterion, test.test) in held) if before else ()
-
-
-def _asked(subject: _Subject, test: str) -> tuple[str, str]:
-    return subject.told.criterion, function_of(test)
 
 
 class _Trial:
@@ -165,24 +157,26 @@ class _Trial:
         self, told: EmptiedSymbol, places: tuple[Location, ...], symbol: str | None, own: list[str], beside: str
     ) -> _Subject:
         path, baseline = places[0].path, self._baseline
-        file, tries, why = Text(path, b""), list[Emptying](), f"{beside} verify it, too" if beside else ""
+        file, tries, why = Text(path, b""), list[Parts](), f"{beside} verify it, too" if beside else ""
         if not why and len({place.path for place in places}) > 1:
             why = "it is in several files"
         if not why:
             try:
                 file = Text.read(self._context.root, path)
+                unless = guard(file, self._task.implementation, self._context.root)
                 if told.promise:
-                    tries = promises(file, places[0], symbol or "")
+                    tries = promises(file, places[0], symbol or "", unless)
+                elif functions := bodies(file, places, symbol):
+                    always = all(baseline.at_import(_inside(file, each), own) for each in functions)
+                    tries = emptyings(file, functions, "" if always else unless)
                 else:  # what has no body has other values
-                    tries = emptyings(file, places, symbol) or (exchanges(file, places[0], symbol) if symbol else [])
+                    tries = exchanges(file, places[0], symbol) if symbol else []
             except (OSError, SyntaxError, ValueError) as error:
                 why = f"its file cannot be rewritten: {error}"
         if why or not tries:
             spared = {"why": why or NO_BODY, "spared": bool(beside) or not why}
             return _Subject(told.model_copy(update=spared), file)
-        inside = [_inside(file, node) for node in {function for each in tries for function in each.ends}]
-        if inside and not told.promise and all(baseline.at_import(place, own) for place in inside):
-            tries = [replace(each, always=True) for each in tries]
+        inside = [_inside(file, node) for node in {*_functions(tries)}]
         asking = {test for place in inside for test in baseline.noticing(place, own)} if inside else {*own}
         # roughly by how slow they are: the order must not be another one with each run
         paced = sorted(own, key=lambda test: sum(baseline.seconds.get(test, 0) > limit for limit in SLOW_S))
@@ -190,46 +184,42 @@ class _Trial:
         facts = {"tests": len(tests), "exchanged": not inside}
         return _Subject(told.model_copy(update=facts), file, tries, tests, [test for test in own if test not in asking])
 
-    def try_all(self, subjects: list[_Subject], run_s: float) -> list[AskedTest]:
-        """Empty each in one way after the other until a test notices, and ask each test function of a must criterion.
-
-        A function that no way to empty the code disturbs notices nothing.
-        """
-        baseline, asked = self._baseline, {str(number): subject for number, subject in enumerate(subjects)}
-        idle = {_asked(each, test) for each in subjects for test in each.idle}
-        idle -= {_asked(each, test) for each in subjects for test in each.tests}
+    def try_all(self, subjects: list[_Subject], run_s: float) -> None:
+        """Empty each in one way after the other until a test notices; ask each test function of a must criterion."""
+        baseline, results = self._baseline, defaultdict[str, Told](dict)
         deadline = time.time() + max(LEAST_S, SHARE * max(run_s, sum(baseline.seconds.values())))
         with benched(self._task, self._context, len(subjects)) as bench:
-            faults = [self._fault(name, subject, bench.look.evidence) for name, subject in asked.items()]
-            lines = bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes)
-        tried = {line["id"]: line for line in lines if "tries" in line}
-        for name, subject in asked.items():
-            _judge(subject, tried.get(name, {"tries": [], "late": True}))
-        return [*_each([subject for subject in subjects if self._is_asked(subject)], asked, lines, idle)]
+            faults = [self._fault(str(number), subject) for number, subject in enumerate(subjects)]
+            for line in bench.try_all(faults, deadline=deadline, peak_bytes=baseline.peak_bytes):
+                results[line["id"]] |= line
+        asked = {(each.told.criterion, function_of(test)) for each in subjects for test in each.tests}
+        for number, subject in enumerate(subjects):
+            told = _judged(subject, results[str(number)])
+            if self._is_asked(subject):
+                told |= _each(told.get("by", ""), subject, results[str(number)], asked)
+            subject.told = subject.told.model_copy(update=told)
 
     def _is_asked(self, subject: _Subject) -> bool:
         return subject.told.criterion in self._musts and not subject.told.promise
 
-    def _fault(self, name: str, subject: _Subject, folder: Path) -> Told:
-        places = places_of(self._task.implementation, self._context.root)
-        marks = [(way, folder / f"mark-{name}-{turn}") for turn, way in enumerate(subject.tries)]
+    def _fault(self, name: str, subject: _Subject) -> Told:
+        ways, each = [subject.file.but(parts) for parts in subject.tries], self._is_asked(subject)
         return {
-            "id": name,
-            "file": subject.file.path,
-            "same": subject.file.retold,
-            "ways": [{"text": way.text(subject.file, mark, places), "mark": str(mark)} for way, mark in marks],
-            "tests": subject.tests,
-            "tests_s": self._baseline.tests_s(subject.tests),
-            "each": _sampled(subject.tests) if self._is_asked(subject) else [],
+            **self._baseline.asked(name, subject.file, ways, subject.tests),
+            "each": _sampled(subject.tests) if each else [],
             "listen": dict(self._listened(subject)),
             "of": subject.told.criterion,
         }
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
         """Yield functions whose kind of result a test must tell, each by its key, and a test that runs it."""
-        for function in {function for each in subject.tries for function in each.ends if is_heard(function)}:
+        for function in {each for each in _functions(subject.tries) if gives(each)}:
             found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
             yield from ((key_of(subject.file, function), test) for test in found[:1])
+
+
+def _functions(tries: Iterable[Parts]) -> Iterator[Function]:
+    return (node for parts in tries for node in parts if isinstance(node, Function))
 
 
 def _inside(file: Text, node: Function) -> Location:
@@ -246,30 +236,26 @@ def _sampled(tests: Sequence[str]) -> list[str]:
     return [test for own in by_function.values() for test in dict.fromkeys((own[0], own[len(own) // 2], own[-1]))]
 
 
-def _each(
-    subjects: Sequence[_Subject], asked: Mapping[str, _Subject], lines: Iterable[Told], idle: set[tuple[str, str]]
-) -> Iterator[AskedTest]:
-    """Say of each test function whether it noticed that code did something else; the `idle` run none of it."""
-    noticed, missed = {_asked(subject, subject.told.by) for subject in subjects if subject.told.noticed}, {*idle}
-    for line in lines:
-        noticed |= {_asked(asked[line["id"]], test) for test in line.get("noticed", ())}
-        missed |= {_asked(asked[line["id"]], test) for test in line.get("missed", ())}
-    for criterion, test in sorted({_asked(s, test) for s in subjects for test in (*s.tests, *s.idle)}):
-        found, seen = (criterion, test) in noticed, (criterion, test) in missed
-        why = "" if found or seen else "it was not seen to pass in a copy within the time for it"
-        yield AskedTest(criterion=criterion, test=test, noticed=found, why=why)
+def _each(by: str, subject: _Subject, line: Told, asked: set[tuple[str, str]]) -> Told:
+    """Return which test functions noticed that code did something else, and which did not, or run none of it."""
+    idle = {function_of(test) for test in subject.idle if (subject.told.criterion, function_of(test)) not in asked}
+    noticing = {function_of(test) for test in (by, *line.get("noticed", ())) if test}
+    missing = idle.union(map(function_of, line.get("missed", ()))) - noticing
+    unseen = {*map(function_of, line.get("collected", subject.tests))} - noticing - missing
+    facts = {"noticing": noticing, "missing": missing, "unseen": unseen}
+    return {name: tuple(sorted(tests)) for name, tests in facts.items()}
 
 
-def _judge(subject: _Subject, line: Told) -> None:
-    """Note what came of the ways to empty a symbol: that one was noticed, else that one was missed."""
-    subject.tests = line.get("collected", subject.tests)
+def _judged(subject: _Subject, line: Told) -> Told:
+    """Return what came of the ways to empty a symbol: that one was noticed, else that one was missed."""
     late: Told = {"end": End.NOT_TRIED, "why": "the time for it was up"}
-    ends = [*(_came_of(result, subject.told) for result in line["tries"]), *([late] if line.get("late") else [])]
+    ends = [_came_of(result, subject.told) for result in line.get("tries", ())]
+    ends += [late] if line.get("late", "tries" not in line) else []
     if not ends:
         ends = [{"why": "pytest collects none of its tests in a copy"}]
     noticed = (end for end in ends if end.get("end") in NOTICED)
     missed = (end for end in ends if end.get("end") is End.SURVIVED)
-    subject.told = subject.told.model_copy(update=next(noticed, None) or next(missed, ends[-1]))
+    return next(noticed, None) or next(missed, ends[-1])
 
 
 def _came_of(result: Told, told: EmptiedSymbol) -> Told:

@@ -8,17 +8,15 @@ import ast
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from gates.child.trying.values import KINDS
-from gates.code.meanings import is_stub, last_name
+from gates.child.trying.keeping import MARK
+from gates.code.meanings import does_nothing, is_stub, last_name
 from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
-from gates.proving.source import Text, exchanged, is_docstring, is_none
+from gates.proving.source import Parts, Text, exchanged, is_docstring, is_none
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Part = tuple[ast.expr | ast.stmt, str]
 MAKES = frozenset({"__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__"})
 NO_BODY = frozenset({"overload", "abstractmethod"})
 MAKING = frozenset({"partial", "compile", "script", "trace", "jit", "vmap", "grad", "capture"})
@@ -33,76 +31,44 @@ IMPORTING = (
 )
 VALUES = '__import__("gates_probe.trying.values").trying.values'
 REFUSED = 'raise RuntimeError("taken away to see who calls it")'
-MARK = "{mark}"
+MARKING = f'__import__("os").close(__import__("os").open({MARK!r}, {os.O_CREAT | os.O_WRONLY}, 0o600))'
 
 
-@dataclass(frozen=True)
-class Emptying:
-    """Functions whose bodies are taken away together, each with the statements that it ends with instead.
+def guard(file: Text, implementation: Iterable[str], root: Path) -> str:
+    """Return the condition under which a function is emptied: that no module of the implementation is being imported.
 
-    They are empty `always`, or only where no module of the implementation is being imported. What is no function are
-    `parts` of a file, each with what is put there; `{mark}` in it leaves a mark.
+    What such a module calls then finds the functions as they were.
     """
-
-    ends: Mapping[Function, str] = field(default_factory=dict)
-    parts: tuple[Part, ...] = ()
-    always: bool = False
-
-    def text(self, file: Text, mark: Path, places: Sequence[str]) -> str:
-        """Return a file's text with what is put there, which leaves a mark when it is called.
-
-        What modules at these places of the project call while they are imported finds the functions as they were.
-        """
-        unless = "" if self.always else f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
-        others: dict[ast.AST, ast.AST] = {}
-        for node, text in self.parts:
-            (other,) = ast.parse(text.replace(MARK, marking(mark))).body
-            others[node] = other if isinstance(node, ast.stmt) else other.value  # type: ignore[attr-defined]  # it is one
-        for each, end in self.ends.items():
-            first = int(is_docstring(each.body[0]) and len(each.body) > 1)
-            head = ast.parse(f"{unless}{marking(mark)}; {end}").body
-            others[each] = exchanged(each, body=[*each.body[:first], *head, *each.body[first:]])
-        return file.but(others)
-
-
-def marking(mark: Path) -> str:
-    """Return an expression that leaves a mark."""
-    return f'__import__("os").close(__import__("os").open({str(mark)!r}, {os.O_CREAT | os.O_WRONLY}, 0o600))'
-
-
-def places_of(implementation: Iterable[str], root: Path) -> tuple[str, ...]:
-    """Return what the paths of an implementation's files begin with, in the project."""
     named = (os.path.normpath(path) for path in implementation)
-    return tuple("" if path == "." else f"{path}{os.sep}" if (root / path).is_dir() else path for path in named)
+    places = ["" if path == "." else f"{path}{os.sep}" if (root / path).is_dir() else path for path in named]
+    return f"if not {IMPORTING.format(file=file.path, places=(*places,))}: "
+
+
+def stubs(ends: Mapping[Function, str], unless: str) -> Parts:
+    """Return functions that leave a mark when they are called and end with a statement, unless something keeps them."""
+    made = dict[ast.AST, ast.AST]()
+    for each, end in ends.items():
+        first = int(is_docstring(each.body[0]) and len(each.body) > 1)
+        head = ast.parse(f"{unless}{MARKING}; {end}").body
+        made[each] = exchanged(each, body=[*each.body[:first], *head, *each.body[first:]])
+    return made
 
 
 def _end(file: Text, function: Function, turn: int) -> str:
     """Return the statements that an emptied function ends with; what yields still does.
 
-    It gives back a value of the kind that its annotation names or, where that names none, that it gave a test.
+    It gives back a value of the kind that it gave a test.
     """
     if _decorated(function) & MANAGERS:
         return "yield; return"
     if _yields(function):
         return "yield ...; return" if turn else "return"
-    if is_heard(function):
-        return f"return {VALUES}.another({key_of(file, function)!r}, {turn})"
-    kind = _annotated(function)
-    return f"return {KINDS[kind][turn]}" if kind in KINDS and gives(function) else "return None"
+    return f"return {VALUES}.another({key_of(file, function)!r}, {turn})" if gives(function) else "return None"
 
 
 def key_of(file: Text, function: Function) -> str:
     """Return what tells a function from all others."""
     return f"{file.path}:{first_line(function)}"
-
-
-def is_heard(function: Function) -> bool:
-    """Return whether the kind of what a function gives back is heard while a test runs it: nothing else tells it."""
-    return gives(function) and _annotated(function) not in KINDS
-
-
-def _annotated(function: Function) -> str:
-    return last_name(function.returns) if function.returns else ""
 
 
 def gives(function: Function) -> bool:
@@ -131,37 +97,35 @@ def is_called_anew(function: Function) -> bool:
     return not callable_ and not any(isinstance(node, making) for node in inner)
 
 
-def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[Function]:
-    """Return the functions of a symbol that have a body, of a class its methods; without one those that hold lines."""
-    return list(dict.fromkeys(each for emptying in emptyings(file, places, symbol) for each in emptying.ends))
-
-
 def makes_unseen(file: Text, place: Location, name: str) -> bool:
     """Return whether a symbol is a class that has nothing of its own which makes its objects."""
     found = [node for node in defined(file.tree, place, name) if isinstance(node, ast.ClassDef)]
     return any(not any(isinstance(each, Function) and each.name in MAKES for each in node.body) for node in found)
 
 
-def emptyings(file: Text, places: Iterable[Location], symbol: str | None) -> list[Emptying]:
-    """Return the ways to empty a symbol, to be tried until something notices; none where it has no body.
-
-    Without a symbol the functions that hold the places are emptied, all together. Functions give two values back in
-    turn. Of a class what makes its objects comes last.
-    """
+def bodies(file: Text, places: Iterable[Location], symbol: str | None) -> list[Function]:
+    """Return the functions of a symbol that have a body, of a class its methods; without one those that hold lines."""
     seen = (defined(file.tree, place, symbol) if symbol else _holding(file.tree, place) for place in places)
     found = list(dict.fromkeys(node for nodes in seen for node in nodes))
     methods = [each for node in found if isinstance(node, ast.ClassDef) for each in node.body]
-    listed = [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
-    acting = [each for each in listed if each.name not in MAKES or each in found]
+    return [each for each in (*found, *methods) if isinstance(each, Function) and not _is_empty(each)]
+
+
+def emptyings(file: Text, listed: Sequence[Function], unless: str) -> list[Parts]:
+    """Return the ways to empty the functions of a symbol, to be tried until something notices.
+
+    Functions give two values back in turn. Of a class what makes its objects comes last.
+    """
+    acting = [each for each in listed if each.name not in MAKES] or listed
     tries = [{each: _end(file, each, turn) for each in acting} for turn in (0, 1)]
     if not any(gives(each) or (_yields(each) and not _decorated(each) & MANAGERS) for each in acting):
         del tries[1]
     if len(listed) > len(acting):
         tries.append({each: _end(file, each, 0) for each in listed})
-    return [Emptying(ends) for ends in tries if ends]
+    return [stubs(ends, unless) for ends in tries if ends]
 
 
-def exchanges(file: Text, place: Location, symbol: str) -> list[Emptying]:
+def exchanges(file: Text, place: Location, symbol: str) -> list[Parts]:
     """Return the ways to give other values to a constant, or to the fields of a class without methods, or no fields."""
     kinds = [node for node in defined(file.tree, place, symbol) if isinstance(node, ast.ClassDef)]
     fields = [each for node in kinds for each in node.body if not is_docstring(each)]
@@ -169,12 +133,16 @@ def exchanges(file: Text, place: Location, symbol: str) -> list[Emptying]:
         return []
     given = fields or _assignments(file.tree, place, re.split(r"[.:]", symbol)[-1])
     values = [each.value for each in given if each.value is not None]  # type: ignore[attr-defined]  # they are assignments
-    other = f"{VALUES}.other"
-    ways = [tuple((e, f"{other}(({ast.unparse(e)}), {turn}, lambda: {MARK})") for e in values) for turn in (0, 1)]
-    return [*(Emptying(parts=parts) for parts in ways if parts), *(_without(node) for node in kinds if fields)]
+    ways = [{each: _other(each, turn) for each in values} for turn in (0, 1)]
+    return [*(way for way in ways if way), *(_without(node) for node in kinds if fields)]
 
 
-def promises(file: Text, place: Location, symbol: str) -> list[Emptying]:
+def _other(value: ast.expr, turn: int) -> ast.AST:
+    """Return an expression that gives another value of the kind of one, and leaves a mark."""
+    return ast.parse(f"{VALUES}.other(({ast.unparse(value)}), {turn}, lambda: {MARKING})", mode="eval").body
+
+
+def promises(file: Text, place: Location, symbol: str, unless: str) -> list[Parts]:
     """Return what may be put in the place of a definition that does nothing: a test that asserts so has to notice.
 
     Functions give back something; a class of nothing but abstract methods is an ordinary one, without any.
@@ -184,14 +152,13 @@ def promises(file: Text, place: Location, symbol: str) -> list[Emptying]:
         acting = [each for each in methods if isinstance(each, Function) and each.name not in MAKES]
         if isinstance(node, ast.ClassDef) and all(_is_abstract(each, node) for each in acting):
             return [_without(node)]
-        return [Emptying(dict.fromkeys(acting, "return ..."))]
+        return [stubs(dict.fromkeys(acting, "return ..."), unless)]
     return []
 
 
-def _without(node: ast.ClassDef) -> Emptying:
+def _without(node: ast.ClassDef) -> Parts:
     """Return a class without all that it has."""
-    heads: list[Part] = [(each, "(lambda kind: kind)") for each in node.decorator_list]
-    return Emptying(parts=(*heads, (node, f"class {node.name}: {MARK}")))
+    return {node: ast.parse(f"class {node.name}: {MARKING}").body[0]}
 
 
 def _is_abstract(node: Function, owner: ast.ClassDef) -> bool:
@@ -228,13 +195,7 @@ def _assignments(tree: ast.Module, place: Location, name: str) -> Iterator[ast.A
 
 def _is_empty(node: Function) -> bool:
     """Return whether a function does nothing that could be taken away."""
-    plain = (
-        isinstance(each, ast.Pass | ast.Raise)
-        or is_docstring(each)
-        or (isinstance(each, ast.Return) and (each.value is None or is_none(each.value)))
-        for each in node.body
-    )
-    return bool(_decorated(node) & NO_BODY) or all(plain)
+    return bool(_decorated(node) & NO_BODY) or does_nothing(node)
 
 
 def _decorated(node: Function) -> set[str]:

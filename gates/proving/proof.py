@@ -197,7 +197,7 @@ def _line(criterion: CriterionProof) -> str:
 
 
 def _off(criterion: CriterionProof) -> str:
-    ends = (End.TIMEOUT, End.BROKEN, End.UNSTEADY, End.NOT_TRIED)
-    counts = [f"{count} {end.value}" for end in ends if (count := criterion.count(end)) and end is not End.TIMEOUT]
+    ends = (End.BROKEN, End.UNSTEADY, End.NOT_TRIED)
+    counts = [f"{count} {end.value}" for end in ends if (count := criterion.count(end))]
     counts += [f"{criterion.sampled} left out by the sample"] if criterion.sampled else []
     return ", ".join(counts)

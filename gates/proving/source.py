@@ -8,7 +8,7 @@ import re
 import tokenize
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -205,8 +205,9 @@ def spread(seed: str, faults: Iterator[Fault]) -> Iterator[Fault]:
         yield from (pair[1] for pair in turn if pair)
 
 
-def mutants(file: Text, lines: Collection[int]) -> Iterator[Fault]:
-    """Yield each mutant of what begins in one of the lines."""
+def mutants(file: Text, places: Iterable[Location]) -> Iterator[Fault]:
+    """Yield each mutant of what begins in some lines of a file."""
+    lines = {line for place in places if place.path == file.path for line in place.lines}
     for node in file.worth:
         if isinstance(node, Node):
             for what, part, other in _changes(node):

@@ -334,4 +334,5 @@ def test_each_test_of_a_criterion_is_asked_where_no_lines_say_that_it_runs_none_
     seen.collect(ExecutedLines, task, context)  # with it those that run a function are asked, and the others are named
     emptied = EmptiedCode.derive(task, context, seen)
     assert [symbol.tests for symbol in emptied.symbols] == [1, 1, 1]
-    assert [test.noticed for test in emptied.tests if test.criterion == "BOTH"] == [False, True]
+    both = emptied.symbols[2]
+    assert (both.noticing, both.missing) == (("tests/test_core.py::test_own",), ("tests/test_core.py::test_copy",))

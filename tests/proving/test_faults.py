@@ -3,9 +3,10 @@ import os
 from pathlib import Path
 
 import pytest
-from building import written
+from building import PATIENCE_S, written
 
 from gates.child.trying.keeping import Copy
+from gates.child.trying.session import run
 from gates.model import Location
 from gates.project.copies import copy_project, relocated
 from gates.proving.source import Fault, Text, distinct, mutants
@@ -42,7 +43,7 @@ def grow(number: "int | None", *, by: int = 1) -> "int":
 
 def test_mutants_leave_out_what_is_only_told_and_what_is_dead() -> None:
     file = a_text(QUIET)
-    found = list(mutants(file, range(7, 30)))
+    found = list(mutants(file, [Location(path=file.path, line=7, last_line=30)]))
     assert {pair for change in found for pair in changed_lines(file.same, change.text)} == {
         (
             "def grow(number: 'int | None', *, by: int=1) -> 'int':",
@@ -73,7 +74,10 @@ MUTANTS = {
 
 @pytest.mark.parametrize("text", MUTANTS)
 def test_operators_constants_and_arguments_are_exchanged(text: str) -> None:
-    found = {change.text.rstrip().replace("\n    ", " ") for change in mutants(a_text(text), {1})}
+    found = {
+        change.text.rstrip().replace("\n    ", " ")
+        for change in mutants(a_text(text), [Location(path="pkg/core.py", line=1)])
+    }
     assert found == MUTANTS[text]
 
 
@@ -122,6 +126,14 @@ def test_variables_that_name_places_of_the_project_name_those_of_a_copy(tmp_path
         "BOTH": f"{copy / 'data'}{os.pathsep}/usr",
         "PYTHONPATH": "/lib",
     }
+
+
+def test_a_loop_that_does_not_end_is_stopped_by_what_it_computed(tmp_path: Path) -> None:
+    written(tmp_path, {"test_it.py": "def test_it():\n    while True:\n        pass\n"})
+    told = {"tests": ["test_it.py::test_it"], "events": str(tmp_path / "events"), "cache": str(tmp_path / "cache"),
+            "arguments": [str(tmp_path / "test_it.py"), f"--rootdir={tmp_path}"], "busy_s": 0.1}  # fmt: skip
+    ended = run(told, forked=False, log=tmp_path / "log", limit_s=PATIENCE_S, limit_bytes=1 << 40)
+    assert (ended["why"], ended["busy"] > 0.1, ended["seconds"] < PATIENCE_S) == ("timeout", True, True)
 
 
 ENCODED = {

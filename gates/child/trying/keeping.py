@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = "results.jsonl"  # what came of the faults of a worker
+MARK = "where a mark is left"  # of code that is called, in the text of a fault
 CACHES = {"__pycache__", ".pytest_cache", ".hypothesis"}
 LATER_NS = 7_000_000_000  # a file's compiled form is told by whole seconds
 
@@ -52,6 +53,11 @@ class Copy:
                 (self._root / folder).mkdir(exist_ok=True)
             shutil.copy2(source, path, follow_symlinks=False)
             self._state[name] = _stamp(path)
+
+
+def marked(text: str, mark: Path) -> str:
+    """Return a text that leaves its mark in a place."""
+    return text.replace(repr(MARK), repr(str(mark)))
 
 
 def _stamps(root: Path) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -143,19 +143,27 @@ def warm_up(packages: Iterable[str], modules: Iterable[str]) -> bool:
 
 
 def run(told: Told, *, forked: bool, log: Path, limit_s: float, limit_bytes: int) -> Told:
-    """Run a session to its end or its limits; return its events and how its process ended."""
-    events = Path(told["events"])
-    events.unlink(missing_ok=True)
-    begun, delay, why = time.monotonic(), 0.002, ""
+    """Run a session to its end or its limits; return its events and how its process ended.
+
+    From its first event on its main thread may compute for `busy_s` without another one: else a loop does not end.
+    `busy` is the longest that it did: unlike `seconds` it says nothing of how busy the machine is.
+    """
+    events, busy_s = Path(told["events"]), float(told.get("busy_s", "inf"))
+    events.write_bytes(b"")
+    begun, delay, why, size, since, busy = time.monotonic(), 0.002, "", 0, 0.0, 0.0
     pid = (_fork if forked else _spawn)(told, log)
     while not (ended := os.waitpid(pid, os.WNOHANG))[0] and not why:
-        why = "timeout" if time.monotonic() > begun + limit_s else "memory" if _resident(pid) > limit_bytes else ""
+        if size != (size := events.stat().st_size):
+            since = _computed_s(pid)
+        busy = max(busy, _computed_s(pid) - since if size else 0)
+        late = busy > busy_s or time.monotonic() > begun + limit_s
+        why = "timeout" if late else "memory" if _resident(pid) > limit_bytes else ""
         time.sleep(delay)
         delay = min(delay * 1.5, 0.02)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode((ended if ended[0] else os.waitpid(pid, 0))[1])
-    return {"events": lines_in(events), "why": why, "code": code, "seconds": time.monotonic() - begun}
+    return {"events": lines_in(events), "why": why, "code": code, "busy": busy, "seconds": time.monotonic() - begun}
 
 
 def _fork(told: Told, log: Path) -> int:
@@ -195,6 +203,15 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def _computed_s(pid: int) -> float:
+    """Return how long the main thread of a process has computed, where the system tells."""
+    try:
+        told = Path(f"/proc/{pid}/task/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
+        return sum(map(int, told.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return 0.0
 
 
 if __name__ == "__main__":

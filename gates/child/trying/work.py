@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .keeping import RESULTS, Copy
+from .keeping import RESULTS, Copy, marked
 from .session import run, warm_up
 from .values import HEARD
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
-TIMES, LEAST_S = 5, 5.0  # as long as without a fault, and at least
+TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 2.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
 
@@ -28,26 +28,26 @@ class Worker:
         self._plan = plan
         self._root = Path(plan["root"])
         self._scratch = Path(plan["scratch"])
+        self._mark = self._scratch / "mark"
         self._copy = Copy(self._root, Path(plan["pristine"]))
         self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
         self._start_s = 0.0  # what a session takes beside its tests
+        self._busy_s = 0.0  # for which a test may compute
         self._controls: dict[tuple[str, ...], Told] = {}
-        self._hung: set[str] = set()  # ways that a test did not end with
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
-        tests, missed = self._known(fault["tests"]), False
+        tests, missed, self._busy_s = self._known(fault["tests"]), False, _busy_s(fault["longest_s"])
         tries: list[Told] = []
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
                 return {"id": fault["id"], "tries": tries, "late": True}
-            found = self._noticed(fault, way["text"], tests, self._limit_s(fault))
-            called = not way.get("mark") or Path(way["mark"]).exists()
+            self._mark.unlink(missing_ok=True)
+            found = self._noticed(fault, way, tests, self._limit_s(fault))
+            called = self._mark.exists()
             tries.append({**found, "called": called})
-            if found["end"] == "timeout":
-                self._hung.add(way["text"])
             survived = found["end"] == "survived" and not found["idle"]
             if found["end"] in NOTICED or not (survived or missed):
                 break
@@ -59,13 +59,14 @@ class Worker:
     def asked_each(self, fault: Told, deadline: float) -> Told:
         """Return which of some tests fail with something else put in and pass without it, and which ran to their end.
 
-        One whose function noticed something is not asked again, nor with what made a test hang if there is another way.
+        One whose function noticed something is not asked again.
         """
         noticed, missed, limit_s = set[str](), set[str](), self._limit_s(fault)
-        for way in [way for way in fault["ways"] if way["text"] not in self._hung] or fault["ways"]:
+        self._busy_s = _busy_s(fault["longest_s"])
+        for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
-                failed, passed = _ends(self._run(fault, way["text"], left, limit_s, *EACH))
+                failed, passed = _ends(self._run(fault, way, left, limit_s, *EACH))
                 found = failed and failed & _ends(self._run(fault, None, sorted(failed), limit_s, *EACH))[1]
                 self._noticing |= {_function(fault, test) for test in found}
                 noticed |= found
@@ -95,8 +96,9 @@ class Worker:
             control = self._control(fault, tests[: _place(found["by"], tests)], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
-            if found["end"] == "timeout" and control["seconds"] * TIMES > limit_s * 1.5:
-                limit_s = control["seconds"] * TIMES
+            longer = control["seconds"] * TIMES > limit_s * 1.5, control["busy"] * TIMES > self._busy_s
+            if found["end"] == "timeout" and any(longer):
+                limit_s, self._busy_s = max(limit_s, control["seconds"] * TIMES), 2 * _busy_s(control["busy"])
                 continue
             if control["end"] == "survived":
                 return found
@@ -123,9 +125,11 @@ class Worker:
 
     def _run(self, fault: Told, text: str | None, tests: list[str], limit_s: float, *more: str) -> Told:
         """Run tests with another text in a file, or with one that means the same."""
-        self._copy.put(fault["file"], text or fault["same"])
+        self._copy.put(fault["file"], marked(text or fault["same"], self._mark))
         try:
-            return self._session(tests, limit_s * (3 if text is None else 1), *more)
+            if text is None:
+                return self._session(tests, limit_s * 3, *more)
+            return self._session(tests, limit_s, *more, busy_s=self._busy_s)
         finally:
             self._copy.restore()
 
@@ -172,6 +176,10 @@ class Worker:
         return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
 
 
+def _busy_s(known_s: float) -> float:
+    return max(LEAST_BUSY_S, TIMES * known_s)
+
+
 def _function(fault: Told, test: str) -> tuple[str, str]:
     return fault.get("of", ""), test.partition("[")[0]
 
@@ -188,6 +196,7 @@ def _judged(session: Told) -> Told:
     """Return what a session comes to: who noticed, or that nobody did."""
     events, passed = session["events"], _ends(session)[1]
     facts = {"by": "", "message": "", "seconds": round(session["seconds"], 3), "passed": len(passed)}
+    facts |= {"busy": session["busy"]}
     started = next((event["id"] for event in reversed(events) if event["event"] == "started"), "")
     ended = [event for event in events if event["event"] == "ended"]
     failed = next((event for event in ended if event["outcome"] == "failed"), None)

@@ -135,8 +135,6 @@ class ExecutedLines(Evidence):
         traced = Traced.read(context.evidence / "pytest" / FOLDER)
         if traced.reason:
             raise EvidenceUnavailable(f"executed lines were not measured: {traced.reason}")
-        if not files_of(task.implementation, context.root):
-            raise EvidenceUnavailable(f"no file in {', '.join(task.implementation)} ({task.path})")
         modules, _ = Resolver(task, Sources(context.root)).read()
         own = {os.path.realpath(path): module.path for path, module in modules.items()}
         where = {path: dict[int, frozenset[str]]() for path in own} | traced.where

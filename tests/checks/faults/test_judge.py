@@ -6,7 +6,7 @@ from building import a_criterion, a_record, a_run, a_task, evidence
 from gates.check import EvidenceSet
 from gates.checks import faults as _emptied
 from gates.model import Finding, Level, Location, Outcome, Severity
-from gates.proving.emptied_code import AskedTest, EmptiedCode, EmptiedSymbol
+from gates.proving.emptied_code import EmptiedCode, EmptiedSymbol
 from gates.proving.proof import End
 from gates.task.task import Task
 
@@ -86,11 +86,10 @@ def test_what_there_was_no_time_for_leaves_its_criterion_open() -> None:
 
 
 def test_a_test_that_notices_nothing_is_named_beside_an_honest_one() -> None:
-    honest = AskedTest(criterion="AC1", test="tests/test_core.py::test_double", noticed=True)
-    hollow = AskedTest(criterion="AC1", test="tests/test_core.py::test_idle")
-    seen = EmptiedCode(how="", symbols=(a_symbol(),), tests=(honest, hollow, hollow.model_copy(update={"why": "late"})))
-    named, passed = told(TASK, evidence(seen))
-    assert (named.outcome, named.subject, named.blocks) == (Outcome.FAILED, hollow.test, False)
+    honest, hollow = "tests/test_core.py::test_double", "tests/test_core.py::test_idle"
+    symbols = a_symbol(noticing=(honest,), missing=(hollow,)), a_symbol("halve", missing=(honest, hollow))
+    named, passed = told(TASK, evidence(EmptiedCode(how="", symbols=symbols)))
+    assert (named.outcome, named.subject, named.blocks) == (Outcome.FAILED, hollow, False)
     assert "still passes with the code of AC1 stubbed out" in named.message
     assert passed.outcome is Outcome.PASSED
 
