@@ -78,10 +78,11 @@ def test_reasons_name_the_worst_first() -> None:
     assert "test_0" in report.reasons[1]
 
 
-def test_what_decides_is_named_before_a_failure_that_does_not() -> None:
-    advised = seen(F, level=Level.ADVISORY, severity=Severity.LOW, message="advised")
+def test_what_decides_is_named_before_a_failure_that_does_not_and_a_place_before_the_rest() -> None:
+    rest = seen(F, level=Level.ADVISORY, severity=Severity.LOW, message="9 more are alike")
+    advised = seen(F, level=Level.ADVISORY, severity=Severity.LOW, location=Location(path="a.py"), message="advised")
     missing = seen(U, message="missing")
-    assert [finding.message for finding in ranked([advised, missing])] == ["missing", "advised"]
+    assert ranked([rest, advised, missing]) == [missing, advised, rest]
 
 
 def test_measure_is_traced_to_the_task_file() -> None:

@@ -175,8 +175,8 @@ def test_many_criteria_and_causes_still_fit_on_the_page() -> None:
     task = a_task(criteria=[a_criterion(id=f"AC{number}", line=number) for number in range(1, 41)])
     text = render(a_report(task, all_evidence(task, run)), None)["summary.md"]
     assert len(text.splitlines()) <= 60
-    assert "28 more criteria" in text
-    assert re.search(r"\d+ more causes: see the pages of the gates", text)
+    assert "28 more: see [business-logic.md]" in text
+    assert re.search(r"\d+ more: see the pages of the gates", text)
 
 
 def test_parameter_sets_of_one_test_are_one_cause() -> None:

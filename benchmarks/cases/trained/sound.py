@@ -28,6 +28,17 @@ def recipe() -> list[dict[str, float]]:
     return records
 
 
+def late_norm() -> list[float]:
+    model = net()
+    optimizer, norms = adam(model), []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(model).backward()
+        optimizer.step()
+        norms.append(float(clip_grad_norm_(model.parameters(), float("inf"))))
+    return norms
+
+
 def accumulated() -> None:
     model, scaler = net(), gradient_scaler()
     optimizer = adam(model)

@@ -89,7 +89,7 @@ def judge_precision(step: StepRecording, needs: Needs) -> Iterator[Said]:
     if Need.BF16 in needs and not products["bfloat16"]:
         asked = sorted({one.dtype for one in run.absent if one.dtype} | products.keys() & HALF)
         if asked or not why:
-            yield absent(f"bfloat16 is needed, and what was asked for is {', '.join(asked) or 'none'}", needed=True)
+            yield absent(f"bfloat16 is needed, and {', '.join(asked) or 'float32 alone'} was asked for", needed=True)
     if why and not (half and (scaled or Need.SCALER not in needs)):
         yield unseen(why, needed=bool(needs & {Need.SCALER, Need.AUTOCAST, Need.BF16}))
         return

@@ -24,7 +24,7 @@ TINY = 1e-12
 SECOND = "it differentiates gradients (create_graph=True); second derivatives have no reference"
 
 
-@dataclass
+@dataclass(eq=False)
 class Kept:
     """A call of a module: what it was called with, what it returned, what a backward pass brought to that."""
 
@@ -89,8 +89,8 @@ class Reference:
         self._scale, self._by_hand = self._scene.scale_of(reached.scaler) * reached.again, reached.by_hand
 
     def before_clip(self, params: list[Tensor]) -> None:
-        """Compare what is about to be clipped."""
-        for optimizer in self._scene.holding(params):
+        """Compare what is about to be clipped; after a step nothing is kept that it could be compared with."""
+        for optimizer in filter(self._calls_of, self._scene.holding(params)):
             self._compare(optimizer, "clip", 1.0)
 
     def stepping(self, optimizer: Optimizer) -> None:
@@ -100,14 +100,18 @@ class Reference:
 
     def cleared(self, optimizers: list[Optimizer]) -> None:
         """Forget the calls whose gradients are gone with it."""
-        gone = {id(param) for optimizer in optimizers for param in held(optimizer)}
-        self._calls = [kept for kept in self._calls if not (kept.gradients and _of(kept, gone))]
+        gone = [kept for optimizer in optimizers for kept in self._calls_of(optimizer) if kept.gradients]
+        self._calls = [kept for kept in self._calls if kept not in gone]
 
     def after_step(self, optimizer: Optimizer) -> None:
         """Begin the next step; calls whose gradients belong to other optimizers are kept for theirs."""
         self._compared.discard(id(optimizer))
+        used = self._calls_of(optimizer)
+        self._calls = [kept for kept in self._calls if kept not in used]
+
+    def _calls_of(self, optimizer: Optimizer) -> list[Kept]:
         mine = {id(param) for param in held(optimizer)}
-        self._calls = [kept for kept in self._calls if not _of(kept, mine)]
+        return [kept for kept in self._calls if any(id(param) in mine for param in kept.module.parameters())]
 
     def _compare(self, optimizer: Optimizer, when: str, divisor: float) -> None:
         if id(optimizer) in self._compared or self._done.get(id(optimizer), 0) >= STEPS:
@@ -238,10 +242,6 @@ def _off(old: Tensor, new: Tensor) -> float:
         return 0.0
     wide = old.double()
     return float((wide - new.detach().double()).norm() / (wide.norm() + TINY))
-
-
-def _of(kept: Kept, params: set[int]) -> bool:
-    return any(id(param) in params for param in kept.module.parameters())
 
 
 def _kept(leaf: object) -> object:
