@@ -19,7 +19,7 @@ from gates.task.probes import HotPath, Limits
 from gates.task.task import Criterion, Task
 
 CASES = Path(__file__).parent / "cases" / "hot"
-LIMITS = Limits(host_reads=0, synchronisations=0, empty_cache=0, stall_share=0.1)
+LIMITS = Limits(host_reads=0, synchronisations=0, stall_share=0.1)
 SOUND = (
     "mlp", "cnn", "lstm", "transformer", "gan", "with_workers", "evaluates", "averaged", "autoencoder", "framework",
 )  # fmt: skip
@@ -88,7 +88,7 @@ def judged(case: Case) -> Row:
     bad = [f"{aspect_of(f)} {f.outcome.value} at {f.location}" for f in findings if f.outcome is not Outcome.PASSED]
     return (
         case.shown, "; ".join(bad) or "all passed", case.right(findings), str(seen.stall()) if seen.steps else "-",
-        str(len(seen.runs)), str(len(seen.steps)),
+        str(len(seen.steps)),
     )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def main() -> int:
     cases = (*PLANTED, *(Case("sound", name) for name in SOUND))
     return tabulate(
         "hot_path", __doc__ or "", "Hot paths", ((case.shown, partial(judged, case)) for case in cases),
-        what="callables", columns=("callable", "findings", "right", "waiting for batches", "processes", "steps"),
+        what="callables", columns=("callable", "findings", "right", "waiting for batches", "steps"),
     )  # fmt: skip
 
 

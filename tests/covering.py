@@ -36,7 +36,7 @@ def executed(*functions: FunctionLines, ran: tuple[int, ...] = (2,), **changes: 
 def a_module(name: str = "pkg.core", ending: Outcome = Outcome.PASSED, **changes: Any) -> Imported:
     """A module that was imported by itself."""
     path = f"{name.replace('.', '/')}.py"
-    facts = {"name": name, "ending": ending, "location": Location(path=path)}
+    facts = {"name": name, "path": path, "ending": ending, "location": Location(path=path)}
     return Imported.model_validate({**facts, **changes})
 
 

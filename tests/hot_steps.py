@@ -9,7 +9,7 @@ from gates.checks.hot_path import HotPaths, HotRead, HotSeen, HotStep
 from gates.model import Location
 from gates.task.task import Task
 
-ALL = {"host_reads": 0, "synchronisations": 0, "empty_cache": 0, "stall_share": 0.1}
+ALL = {"host_reads": 0, "synchronisations": 0, "stall_share": 0.1}
 
 
 def a_hot_task(**changes: Any) -> Task:
@@ -33,12 +33,9 @@ def a_step(*reads: HotRead, waited: float = 0.001, rest: float = 0.019, **change
 def a_hot_run(steps: Sequence[HotStep], **changes: Any) -> HotSeen:
     """A process that came to its end; the steps that are left out are put before those given."""
     first = (a_step(),) * max(2, len(steps) * 3 // 17)
-    return HotSeen.model_validate({"runs": ((*first, *steps),), **changes})
+    return HotSeen.model_validate({"run": (*first, *steps), **changes})
 
 
-def hot(*seen: HotSeen) -> HotPaths:
-    """The evidence of one hot path, seen in some processes, sound where nothing else is given."""
-    runs = seen or (a_hot_run([a_step()] * 12),)
-    all_steps = [steps for each in runs for steps in each.runs]
-    whole = HotSeen.model_validate({"runs": all_steps, "problem": runs[-1].problem})
-    return HotPaths(how="steps taken apart", seen=(whole,))
+def hot(seen: HotSeen | None = None) -> HotPaths:
+    """The evidence of one hot path, sound where nothing else is given."""
+    return HotPaths(how="steps taken apart", seen=(seen or a_hot_run([a_step()] * 12),))

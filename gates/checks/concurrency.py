@@ -1,13 +1,12 @@
 """Callables that run several times at once, in threads, and must come to the same as alone."""
 
 from collections import ChainMap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gates.check import Said
 from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, as_rules
-from gates.report import Section
 from gates.task.probes import Concurrent
 
 
@@ -113,29 +112,21 @@ def _differs(one: Concurrent, seen: Together, first: Differed) -> Said:
     )
 
 
-def _page(seen: Sequence[tuple[Concurrent, Together, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each what was done at once, and what came of it."""
-    free = {each.free_threaded for _, each, _ in seen if each.free_threaded is not None}
-    yield Section(
-        title="Concurrency",
-        text=not_run or ROUNDS,
-        facts=(("Free-threading", FREE[True in free] if free else "not known"),) if seen else (),
-        columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Rate", "Threads", "Concurrent"),
-        rows=tuple(_row(*each) for each in seen),
-    )
-
-
 ROUNDS = (
     "A round counts where all workers overlapped; every other one has forced switches. Where none of k rounds failed, "
     "fewer than 3/k of them fail (95 %)."
 )
-FREE = {True: "yes: threads run in parallel", False: "not available: this interpreter has one lock for all"}
+FREE = {
+    None: "not known",
+    True: "free-threading: threads run in parallel",
+    False: "no free-threading: this interpreter has one lock for all",
+}
 
 
-def _row(one: Concurrent, seen: Together, said: Said) -> tuple[str, ...]:
+def _rows(one: Concurrent, seen: Together, said: Said) -> Iterator[tuple[str, ...]]:
     bound = f"< {seen.bound:.2g}" if seen.bound is not None else "-"
     met = f"{seen.met} of {seen.rounds}"
-    return said.outcome.value, str(seen.failed), met, str(seen.pauses), bound, str(one.count), one.name
+    yield said.outcome.value, str(seen.failed), met, str(seen.pauses), bound, str(one.count), one.name
 
 
 ASPECT = Aspect[Concurrent, Together](
@@ -149,7 +140,11 @@ CHECK = ProbeCheck(
     evidence=Concurrency,
     aspects=lambda _one: (ASPECT,),
     promise="the same result concurrently",
-    page=_page,
+    title="Concurrency",
+    text=ROUNDS,
+    columns=("Outcome", "Failed", "Overlapped", "Forced switches", "Rate", "Threads", "Concurrent"),
+    rows=_rows,
+    facts=lambda _one, seen: FREE[seen.free_threaded],
     doubt="not known whether it comes to the same",
     remedy="Make it run to its end, alone and concurrently, to the same result each time.",
 ).check()

@@ -12,14 +12,13 @@ from gates.child.probing import Probe
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import LEVEL, NEEDED, Estimate, rank
 from gates.model import Level, Location, Model, Outcome, as_rules
-from gates.report import Section
 from gates.task.probes import HotPath
 
 WARM_UP, WARM_UP_SHARE = 2, 0.15
 BLOCKS = 12
 LEAST = NEEDED + 1  # steps that are measured, of which one may be left out
 FLOOR_S = 0.002  # of a step on a CPU: a small loader's own machinery, not a wait
-WAITS, EMPTIES = ("synchronize", "wait"), ("empty_cache",)
+WAITS = ("synchronize", "wait", "empty_cache")  # the memory must be asked of the driver again, which waits
 OF_TORCH = ("torch.amp", "torch.cuda.amp", "torch.optim")
 NOT_OF_TORCH = ("torch.optim.lr_scheduler",)  # it reads what it was given
 
@@ -37,7 +36,7 @@ class HotRead(Model):
     def aspect(self) -> str:
         """Return which limit it counts for."""
         last = self.call.rpartition(".")[2]
-        return "synchronisations" if last in WAITS else "empty_cache" if last in EMPTIES else "host_reads"
+        return "synchronisations" if last in WAITS else "host_reads"
 
     @property
     def of_torch(self) -> bool:
@@ -65,24 +64,16 @@ class HotStep(Model):
 
 
 class HotSeen(Model):
-    """The steps of one callable, in one process, and in more where the first did not tell enough.
-
-    `problem` is why the last process did not come to its end, and `crash` where.
-    """
+    """The steps of one callable; `problem` is why it did not come to its end, and `crash` where."""
 
     problem: str = ""
     crash: Location | None = None
-    runs: tuple[tuple[HotStep, ...], ...] = ()
-
-    @property
-    def measured(self) -> list[tuple[HotStep, ...]]:
-        """Return the steps of each process without the first ones, in which caches fill and workers start."""
-        return [run[max(WARM_UP, round(WARM_UP_SHARE * len(run))) :] for run in self.runs]
+    run: tuple[HotStep, ...] = ()
 
     @property
     def steps(self) -> tuple[HotStep, ...]:
-        """Return the measured steps of all processes."""
-        return tuple(step for run in self.measured for step in run)
+        """Return the steps without the first ones, in which caches fill and workers start."""
+        return self.run[max(WARM_UP, round(WARM_UP_SHARE * len(self.run))) :]
 
     @property
     def device(self) -> str:
@@ -91,22 +82,19 @@ class HotSeen(Model):
 
     @property
     def enough(self) -> bool:
-        """Return whether each process came to its end and showed as many steps as it takes to tell."""
-        return bool(self.runs) and not self.problem and all(len(run) >= LEAST for run in self.measured)
+        """Return whether it came to its end and showed as many steps as it takes to tell."""
+        return not self.problem and len(self.steps) >= LEAST
 
     def stall(self) -> Estimate:
-        """Return the share of waiting over blocks of steps, without the longest of each process, by chance perhaps."""
-        shares, left = list[float](), list[HotStep]()
-        for run in self.measured:
-            longest = max(range(len(run)), key=lambda i: run[i].stall, default=0)
-            steps = run[:longest] + run[longest + 1 :]
-            number = min(BLOCKS, len(steps))
-            ends = [i * len(steps) // number for i in range(number + 1)] if number else []
-            shares += [_stalled(steps[a:b]) for a, b in itertools.pairwise(ends)]
-            left += steps
-        k, value = rank(len(shares))[0], _stalled(left)
-        low, high = (sorted(shares)[k - 1], sorted(shares)[-k]) if k else (0.0, 1.0)
-        return Estimate(value, min(low, value), max(high, value), len(left), LEVEL)
+        """Return the share of waiting over blocks of steps, without the longest wait, which may be by chance."""
+        longest = max(range(len(self.steps)), key=lambda i: self.steps[i].stall, default=0)
+        steps = self.steps[:longest] + self.steps[longest + 1 :]
+        number = min(BLOCKS, len(steps))
+        ends = [i * len(steps) // number for i in range(number + 1)] if number else []
+        shares, value = sorted(_stalled(steps[a:b]) for a, b in itertools.pairwise(ends)), _stalled(steps)
+        k = rank(len(shares))[0]
+        low, high = (shares[k - 1], shares[-k]) if k else (0.0, 1.0)
+        return Estimate(value, min(low, value), max(high, value), len(steps), LEVEL)
 
     def line(self) -> Location | None:
         """Return the line that most waits for batches were seen at."""
@@ -146,7 +134,6 @@ def _stalled(steps: Sequence[HotStep]) -> float:
     return min(1.0, sum(step.stall for step in steps) / time) if time else 0.0
 
 
-RUNS = 3
 SHARE = 0.8  # of the time limit, after which a run stops by itself
 
 
@@ -154,21 +141,14 @@ class HotPaths(Probes[HotPath, HotSeen]):
     """The hot paths of a task, step by step."""
 
     key = "hot_paths"
-    method = "what trains, in processes of its own, with the time and the reads of each step"
+    method = "what trains, in a process of its own, with the time and the reads of each step"
 
     @classmethod
     def look(cls, probe: Probe, name: str, part: HotPath, limit_s: float) -> HotSeen:
-        """Run a callable, and again while one more run may settle whether it waits too long for batches."""
+        """Run a callable in a process of its own."""
         asked = {"call": part.call, "args": part.args, "steps": part.steps, "seconds": SHARE * limit_s}
-        seen = HotSeen()
-        while len(seen.runs) < RUNS:
-            told = probe.ask("recorder.hot_path", f"{name}-{len(seen.runs) + 1}", asked, limit_s, threads=None)
-            base = HotSeen(problem=told.trouble, crash=told.place, runs=seen.runs)
-            seen = readable(base, partial(dict, runs=[*seen.runs, told.of("step")]))
-            limit, share = part.limits.stall_share, seen.stall()
-            if not seen.enough or limit is None or not share.low <= limit < share.high:
-                break
-        return seen
+        told = probe.ask("recorder.hot_path", name, asked, limit_s, threads=None)
+        return readable(HotSeen(problem=told.trouble, crash=told.place), lambda: {"run": told.of("step")})
 
 
 (RULE,) = as_rules(
@@ -202,14 +182,7 @@ COUNTED = (
         "Waits for no device at each step",
         "waits for the device",
         "The device has nothing to do from then until it is asked for more.",
-        "Take it out of the loop; to time a step, use events and wait once at the end.",
-    ),
-    Kind(
-        "empty_cache",
-        "Empties no cache at each step",
-        "empties the allocator's cache",
-        "The memory must be asked of the driver again, which waits for the device each time.",
-        "Leave it out: the allocator reuses what is free.",
+        "Take it out of the loop. To time a step, use events and wait once at the end.",
     ),
 )
 STALL = Kind(
@@ -225,10 +198,9 @@ def _judged(kind: Kind, path: HotPath, seen: HotSeen) -> Iterator[Said]:
     """Yield what can be said of one kind, and for each line where several are at fault."""
     device = seen.device
     if seen.problem:
-        steps = len(seen.runs[-1]) if seen.runs else 0
-        yield unknown(f"{seen.problem} (after {steps} steps)", location=seen.crash)
+        yield unknown(f"{seen.problem} (after {len(seen.run)} steps)", location=seen.crash)
     elif not seen.enough:
-        made = min(map(len, seen.runs), default=0)
+        made = len(seen.run)
         needed = f"at least {LEAST} after the first {max(WARM_UP, round(WARM_UP_SHARE * made))}"
         yield unknown(f"it made {made} steps, and {needed} are needed" if made else "no optimizer of torch stepped")
     elif path.on not in {"any", device}:
@@ -288,45 +260,31 @@ def _percent(share: Estimate) -> str:
     return f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
 
 
-def _bound(kind: Kind, path: HotPath) -> tuple[Level, bool]:
+def _level(kind: Kind, path: HotPath) -> Level:
     """Return how binding a kind is: what the task sets no limit for is only advised."""
-    limited = getattr(path.limits, kind.limit) is not None
-    return path.level if limited else Level.ADVISORY, limited
+    return Level.ADVISORY if getattr(path.limits, kind.limit) is None else path.level
 
 
-def _page(seen: Sequence[tuple[HotPath, HotSeen, Said]], not_run: str) -> Iterator[Section]:
-    """Tell how long steps are and wait, and which lines read what how often."""
-    if not_run:
-        yield Section(title="Hot path", text=not_run)
-    for path, one, _ in seen:
-        lines = [line for kind in COUNTED for line in readings_of(one.steps, kind.limit)] if one.enough else []
-        yield Section(
-            title=f"Hot path: {path.name}",
-            text=_summary(one, " By line, what it reads; what torch reads by itself is not counted." if lines else ""),
-            columns=("At each step", "Share of steps", "Call", "Line", "Whose") if lines else (),
-            rows=tuple(map(_row, lines)),
-        )
-
-
-def _summary(seen: HotSeen, reads: str) -> str:
+def _summary(seen: HotSeen) -> str:
     if not seen.enough:
         return "Too little was seen of it; see the findings."
-    runs = f" in {len(seen.runs)} processes" if len(seen.runs) > 1 else ""
     step = statistics.median(each.seconds for each in seen.steps)
     took = f"{step:.3g} s" if step >= 1 else f"{step * 1e3:.3g} ms"
     at = f", most of it at {line}" if (line := seen.line()) and seen.stall().value else ""
-    steps = f"{len(seen.steps)} steps{runs} of {took} (median) on {seen.device}; the first ones are left out."
-    return f"{steps} Waiting for batches takes {_percent(seen.stall())} of the time{at}.{reads}"
+    steps = f"{len(seen.steps)} steps of {took} (median) on {seen.device}; the first ones are left out."
+    return f"{steps} Waiting for batches takes {_percent(seen.stall())} of the time{at}."
 
 
-def _row(line: Reading) -> tuple[str, ...]:
-    whose = "torch's own" if line.read.of_torch else "the project's"
-    return str(line.each), f"{line.often:.0%}", line.read.call, line.where, whose
+def _rows(path: HotPath, seen: HotSeen, _said: Said) -> Iterator[tuple[str, ...]]:
+    for kind in COUNTED if seen.enough else ():
+        for line in readings_of(seen.steps, kind.limit):
+            whose = "torch's own" if line.read.of_torch else "the project's"
+            yield str(line.each), f"{line.often:.0%}", line.read.call, line.where, whose, path.name
 
 
 def _aspect(kind: Kind) -> Aspect[HotPath, HotSeen]:
     told, name = partial(_judged, kind), kind.limit.removesuffix("_share").replace("_", "-")
-    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, partial(_bound, kind))
+    return Aspect(lambda path: f"{kind.title}: {path.name}", told, name, partial(_level, kind))
 
 
 ASPECTS = tuple(map(_aspect, (*COUNTED, STALL)))
@@ -338,8 +296,11 @@ CHECK = ProbeCheck(
     evidence=HotPaths,
     aspects=lambda _path: ASPECTS,
     promise="its steps wait for nothing avoidable",
-    page=_page,
+    title="Hot Paths",
+    text="By line, what a step reads; what torch reads by itself is not counted.",
+    columns=("At each step", "Share of steps", "Read", "Line", "Whose", "Call"),
+    rows=_rows,
+    facts=lambda _path, seen: _summary(seen),
     doubt="not known what its steps wait for",
     remedy="Make the callable train steps to its end, with an optimizer of torch.",
-    suffix=lambda _seen: "-1",
 ).check()

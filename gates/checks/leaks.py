@@ -14,7 +14,6 @@ from gates.check import Said
 from gates.child.probing import Entry, Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.model import Location, Model, Outcome, as_rules
-from gates.report import Section
 from gates.task.probes import Leak
 from gates.words import shown, sparkline
 
@@ -213,7 +212,6 @@ WORDS = {
 FORMS = {
     "called": "it is called once an epoch",
     "returned": "what it returns is called once an epoch",
-    "stepped": "what it returns makes a step each epoch",
 }
 
 
@@ -267,17 +265,6 @@ def _grew(rungs: Sequence[Rung]) -> str:
     return "; ".join(f"{_words(rung)} by {_slope(rung)} an epoch" for rung in rungs)
 
 
-def _page(seen: Sequence[tuple[Leak, LeakRun, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each rung of each callable how it grew."""
-    yield Section(
-        title="Memory",
-        text=not_run or f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
-        facts=tuple((leak.name, FORMS.get(run.form, "did not run")) for leak, run, _ in seen),
-        columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
-        rows=tuple(row for each in seen for row in _rows(*each)),
-    )
-
-
 def _rows(leak: Leak, run: LeakRun, said: Said) -> Iterator[tuple[str, ...]]:
     drifts, epochs = run.drifts(leak.tolerance_bytes), str(run.epochs)
     for rung in run.rungs:
@@ -300,7 +287,11 @@ CHECK = ProbeCheck[Leak, LeakRun](
     evidence=Leaks,
     aspects=lambda _leak: (ASPECT,),
     promise="no memory leak",
-    page=_page,
+    title="Memory",
+    text=f"{METHOD}, without the first 30 % of the epochs; exact rungs first.",
+    columns=("Outcome", "Rung", "Growth an epoch", "Tolerance", "Epochs", "Trend", "Line", "Call"),
+    rows=_rows,
+    facts=lambda _leak, run: FORMS.get(run.form, "did not run"),
     doubt="not known whether it leaks",
     remedy="Make the callable run to its end, epoch after epoch.",
     suffix=lambda run: "-longer" if run.longer else "",

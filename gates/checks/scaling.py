@@ -10,7 +10,6 @@ from gates.child.probing import Probe, Probed
 from gates.evidence._probes import Aspect, ProbeCheck, Probes, readable, unknown
 from gates.measuring.interval import student
 from gates.model import Location, Model, Outcome, as_rules
-from gates.report import Section
 from gates.task.probes import Scale
 from gates.words import shown
 
@@ -117,7 +116,7 @@ class Scaling(Probes[Scale, Scaled]):
     @classmethod
     def look(cls, probe: Probe, name: str, part: Scale, limit_s: float) -> Scaled:
         """Measure a step; the same call with the folders of another revision measures it there."""
-        told = part.model_dump(include={"call", "args", "kwargs", "of", "restarts", "budget_s"})
+        told = part.model_dump(include={"call", "args", "kwargs", "of", "threads", "restarts", "budget_s"})
         asked = {**told, "argument": part.argument, "sizes": part.sizes}
         probed = probe.ask("scaling", name, asked, limit_s, threads=part.threads)
         base = Scaled(problem=probed.trouble, place=probed.place, sizes=part.sizes)
@@ -165,22 +164,12 @@ def _middle(seen: Scaled) -> list[float]:
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
-def _page(seen: Sequence[tuple[Scale, Scaled, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each step how it grows."""
-    yield Section(
-        title="Complexity",
-        text=not_run or METHOD,
-        columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Step"),
-        rows=tuple(_row(*each) for each in seen),
-    )
-
-
-def _row(scale: Scale, seen: Scaled, said: Said) -> tuple[str, ...]:
+def _rows(scale: Scale, seen: Scaled, said: Said) -> Iterator[tuple[str, ...]]:
     values = [shown(value, UNITS[scale.of]) for value in _middle(seen)] if seen.starts else ["-"]
     sizes = f"{scale.argument} {', '.join(map(str, scale.sizes))}"
     rounds = f"{sum(map(len, seen.starts))} in {len(seen.starts)} starts"
     found = (said.outcome.value, said.actual, f"<= {scale.exponent.at_most:g}")
-    return *found, sizes, ", ".join(values), rounds, seen.device, scale.name
+    yield *found, sizes, ", ".join(values), rounds, seen.device, scale.name
 
 
 ASPECT = Aspect[Scale, Scaled](
@@ -195,7 +184,10 @@ CHECK = ProbeCheck[Scale, Scaled](
     evidence=Scaling,
     aspects=lambda _scale: (ASPECT,),
     promise="it grows no faster than it may",
-    page=_page,
+    title="Complexity",
+    text=METHOD,
+    columns=("Outcome", "Exponent", "Asked", "Sizes", "At each", "Rounds", "Device", "Step"),
+    rows=_rows,
     doubt="not known how it grows",
     remedy="Make `call` return the step, and let it run to its end.",
 ).check()

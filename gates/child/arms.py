@@ -21,6 +21,7 @@ import resource
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,9 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
     def say(told: Told) -> None:
         replies.write(json.dumps(told) + "\n")
 
+    sys.argv = [asked["call"]]
     try:
-        worker = Worker(asked)
+        worker = Worker(lambda: found(asked["call"])(*asked["args"]), int(asked["threads"]))
         say(worker.hello())
         for line in os.fdopen(orders_from, encoding="utf-8"):
             order = json.loads(line)
@@ -108,13 +110,11 @@ def serve(asked: Told, orders_from: int, replies_to: int) -> None:
 class Worker:
     """A step, and the clock, memory and device that it is seen with."""
 
-    def __init__(self, asked: Told) -> None:
-        sys.argv = [asked["call"]]
-        self._threads = int(asked["threads"])
-        make = found(asked["call"])
+    def __init__(self, make: Callable[[], object], threads: int) -> None:
+        self._threads = threads
         self._set_threads()
         self._before = resident()
-        self._step = as_step(make(*asked["args"]))
+        self._step = as_step(make())
         self._set_threads()
         self._items = getattr(self._step, "items_per_step", None)
         self._call(1)

@@ -12,7 +12,6 @@ import gc
 import importlib
 import importlib.metadata
 import json
-import linecache
 import platform
 import signal
 import sys
@@ -21,10 +20,14 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from .asking import DONE, Teller, in_fork, program
+from .asking import DONE, Places, Teller, in_fork, program, said
 
 Facts = dict[str, object]
 BOUND = 500
+DEEPEST = 9  # causes of an error
+DEFECTS = (SyntaxError, NameError, ImportError, AttributeError, TypeError)
+# what of the standard library is there on some platforms only
+PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
 
 
 @program
@@ -41,46 +44,48 @@ def main(question: dict[str, Any], tell: Teller) -> None:
 
 def _import(tell: Teller, module: dict[str, Any], asked: dict[str, Any]) -> None:
     """Import a module in a fork that tells what came of it, or tell that it did not."""
-
-    code = in_fork(tell, lambda: tell("module", **module, **_alone(module["name"])), asked["root"], asked["each_s"])
+    code = in_fork(tell, lambda: tell("module", **module, **_alone(module, asked)), asked["root"], asked["each_s"])
     if code != DONE:
-        why = f"killed by {signal.Signals(-code).name}" if code < 0 else f"it exited with code {code}"
-        tell("module", **module, error="no end", message=why)
+        why = f"no end: killed by {signal.Signals(-code).name}" if code < 0 else f"no end: it exited with code {code}"
+        tell("module", **module, ending="unknown", error=why, why=f"was not seen importing: {why}")
 
 
-def _alone(name: str) -> Facts:
+def _alone(module: dict[str, Any], asked: dict[str, Any]) -> Facts:
     try:
-        __import__(name)
+        __import__(module["name"])
     except BaseException as error:  # noqa: BLE001  # SystemExit too: whatever it raises, it did not import
-        return _failure(error)
-    return {}
+        places, told = Places(asked["root"]), said(error, BOUND)
+        place = places.innermost(error.__traceback__)
+        if isinstance(error, SyntaxError) and (path := places.shown(error.filename or "<string>")):
+            place = {"path": path, "line": error.lineno or 1}
+        ending, why = _ended(error, told, asked["own"])
+        return {"ending": ending, "error": told, "why": why, "location": place or {"path": module["path"]}}
+    return {"ending": "passed"}
 
 
-def _failure(error: BaseException) -> Facts:
-    """Describe why an import failed: the error, the modules that are missing, and the way to it."""
-    missing: list[str] = []
+def _ended(error: BaseException, told: str, own: list[str]) -> tuple[str, str]:
+    """Return how an import that raised ended, and that in words.
+
+    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
+    that raises an error by its own will, or that speaks of its surroundings, is left aside.
+    """
+    needs = "was not imported: it needs {}, which is not here"
+    broken = "failed", f"does not import by itself: {told}"
+    frames = traceback.extract_tb(error.__traceback__)
+    refused = bool(frames) and (frames[-1].line or "").startswith("raise")
     chain: BaseException | None = error
-    while chain is not None and len(missing) < 9:
+    for _ in range(DEEPEST):
         if isinstance(chain, ModuleNotFoundError) and chain.name:
-            missing.append(chain.name)
-        chain = chain.__cause__ or chain.__context__
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    if isinstance(error, SyntaxError) and error.filename:
-        frames.append((error.filename, error.lineno or 1))
-    owner = error.name if isinstance(error, ImportError) else None
+            if chain.name.split(".")[0] not in own:
+                return "unknown", needs.format(chain.name)
+            if not refused:
+                return broken
+        chain = chain and (chain.__cause__ or chain.__context__)
+    if refused or not isinstance(error, DEFECTS):
+        return "unknown", f"refuses to be imported alone: {told}"
     of = getattr(error, "obj", None)  # of an AttributeError
-    if isinstance(of, ModuleType):
-        owner = of.__name__
-    code = linecache.getline(*frames[-1]).strip() if frames else ""
-    return {
-        "error": type(error).__name__,
-        "kinds": [kind.__name__ for kind in type(error).__mro__],
-        "message": str(error).split("\n")[0][:BOUND],
-        "missing": missing,
-        "of": owner or "",
-        "frames": frames[-50:],
-        "refused": code.startswith("raise"),
-    }
+    owner = of.__name__ if isinstance(of, ModuleType) else isinstance(error, ImportError) and error.name
+    return ("unknown", needs.format(owner)) if owner and owner.split(".")[0] in PLATFORM else broken
 
 
 PACKAGES = ("pytest", "pytest-json-report", "coverage", "torch", "numpy", "hypothesis")

@@ -5,7 +5,6 @@
 Where that keeps growing, a run of its own tells where it was allocated.
 """
 
-import asyncio
 import functools
 import gc
 import inspect
@@ -16,52 +15,31 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from .asking import Place, Places, Teller, Unreachable, found, program, torch_of_project
+from .asking import Place, Places, Teller, Unreachable, ended, found, program, torch_of_project
 from .memory import Rungs
 
-UNUSED = ("__enter__", "__anext__")
-CALLED, RETURNED, STEPPED = "called", "returned", "stepped"
+LEFT = "__next__"  # an iterator is not gone through
+UNUSED = ("__enter__", "__anext__", LEFT)
 
 
 class Epochs:
-    """Runs epoch after epoch of a callable; what an epoch is, the first call says."""
+    """Runs epoch after epoch of a callable: it, or what can be called that its first call returns."""
 
     def __init__(self, call: Callable[..., object], args: list[object]) -> None:
         self._epoch: Callable[[], object] = functools.partial(call, *args)
-        self._runner = asyncio.Runner()
         self.form = ""
-        self.done = 0
 
     def run(self) -> None:
-        """Run one epoch, and keep nothing of what it returns; the first call says what an epoch is, or is the first."""
+        """Run one epoch, and keep nothing of what it returns."""
+        given: Any = ended(self._epoch(), take=LEFT)
         if not self.form:
-            self._begin(self._ended(self._epoch()))
-        if self.done or self.form != CALLED:
-            try:
-                self._ended(self._epoch())
-            except StopIteration:
-                raise Unreachable(f"it came to its end after {self.done} epochs") from None
-        self.done += 1
-
-    def _begin(self, given: Any) -> None:  # noqa: ANN401
-        self.form = CALLED
-        if isinstance(given, io.IOBase):
-            return
-        if any(hasattr(type(given), name) for name in UNUSED):
+            self.form = "returned" if _is_epoch(given) else "called"
+            if self.form == "returned":
+                self._epoch = given
+                given = ended(given(), take=LEFT)
+        if not isinstance(given, io.IOBase) and any(hasattr(type(given), name) for name in UNUSED):
             what = type(given).__name__
-            raise Unreachable(f"it returned a {what}, which nobody enters or awaits: return a function or a generator")
-        if hasattr(type(given), "__next__"):
-            self.form, self._epoch = STEPPED, given.__next__
-        elif _is_epoch(given):
-            self.form, self._epoch = RETURNED, given
-
-    def _ended(self, returned: Any) -> Any:  # noqa: ANN401
-        """Return what a coroutine comes to; not begun, it would have run nothing."""
-
-        async def result() -> Any:  # noqa: ANN401
-            return await returned
-
-        return self._runner.run(result()) if inspect.isawaitable(returned) else returned
+            raise Unreachable(f"it returned a {what}, which nobody enters or goes through: return a function")
 
 
 def _is_epoch(given: object) -> bool:

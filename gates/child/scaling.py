@@ -15,16 +15,17 @@ from functools import partial
 from random import Random
 from typing import Any
 
+from .arms import Worker
 from .asking import DONE, Teller, as_step, called, cuda_of_project, found, in_fork, program
 from .calculating import built
 from .memory import peak, reset_peak, resident, trim
 
 SEGMENT_S = 0.005
-WARM = 3
+WARM = 2
 LEAST, MOST = 4, 60
 PAGE = 4096  # memory is never less
 SHARE = 0.75  # of the time limit, after which nothing new is begun
-CLOCKS = ("step_time_s", "step_cpu_time_s")
+CLOCKS = {"step_time_s": "wall_s", "step_cpu_time_s": "cpu_s"}
 Step = Callable[[], object]
 
 
@@ -39,8 +40,8 @@ def peak_of(make: Callable[[], Step]) -> float:
     step = make()
     for _ in range(3):
         called(step)
-    _synchronize()
-    cuda = cuda_of_project()  # by now
+    if cuda := cuda_of_project():  # by now
+        cuda.synchronize()
     return float(max(PAGE, cuda.max_memory_allocated() if cuda else peak() - before))
 
 
@@ -50,31 +51,6 @@ def calls_of(make: Callable[[], Step]) -> float:
     called(step)
     profile.runcall(step)
     return float(sum(entry.callcount for entry in profile.getstats()))
-
-
-def _synchronize() -> None:
-    if cuda := cuda_of_project():
-        cuda.synchronize()
-
-
-def _warmed(step: Step) -> int:
-    """Return how many steps are timed together, so that a clock can tell."""
-    for _ in range(WARM - 1):
-        called(step)
-    began = time.perf_counter()
-    called(step)
-    _synchronize()
-    return max(1, min(10_000, round(SEGMENT_S / max(time.perf_counter() - began, 1e-7))))
-
-
-def _timed(step: Step, count: int) -> tuple[float, float]:
-    step()  # what another size left in the caches is not this one's
-    _synchronize()
-    wall, cpu = time.perf_counter(), time.process_time()
-    for _ in range(count):
-        step()
-    _synchronize()
-    return (time.perf_counter() - wall) / count, (time.process_time() - cpu) / count
 
 
 @program
@@ -119,15 +95,14 @@ class Sizing:
     def _timed(self, start: int) -> None:
         """Tell of rounds, in each of which every size is timed once, in an order of its own."""
         until = time.monotonic() + self._question["budget_s"] / self._question["restarts"]
-        steps = [self.step(size) for size in self._sizes]
-        counts = [_warmed(step) for step in steps]
-        self._tell("device", type="cuda" if cuda_of_project() else "cpu")
-        gc.collect()
-        gc.disable()
-        shuffle, order = Random(start).shuffle, [*range(len(steps))]  # noqa: S311  # one of our own
+        workers = [Worker(partial(self.step, size), self._question["threads"]) for size in self._sizes]
+        # so many steps are timed together that a clock can tell
+        counts = [max(1, min(10_000, round(SEGMENT_S / max(one.run(1, WARM)["wall_s"], 1e-7)))) for one in workers]
+        self._tell("device", type=workers[-1].hello()["device"]["type"])
+        shuffle, order = Random(start).shuffle, [*range(len(workers))]  # noqa: S311  # one of our own
         for done in range(MOST):
             if done >= LEAST and time.monotonic() > until:
                 break
             shuffle(order)
-            took = {i: _timed(steps[i], counts[i])[CLOCKS.index(self._of)] for i in order}
-            self._tell("round", restart=start, values=[took[i] for i in range(len(steps))])
+            took = {i: workers[i].run(counts[i], 1)[CLOCKS[self._of]] / counts[i] for i in order}
+            self._tell("round", restart=start, values=[took[i] for i in range(len(workers))])

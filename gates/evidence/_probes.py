@@ -68,13 +68,13 @@ def unknown(why: str, actual: str = "not seen", *, location: Location | None = N
 class Aspect(Generic[P, S]):
     """One thing that is judged of each callable.
 
-    `title` is what is planned for a callable; `bound` is how binding it is, and whether it binds the criteria.
+    `title` is what is planned for a callable; what is only advised says nothing of its criteria.
     """
 
     title: Callable[[P], str]
     judge: Callable[[P, S], Iterable[Said]]
     name: str = ""
-    bound: Callable[[P], tuple[Level, bool]] = lambda _part: (Level.MUST, True)
+    level: Callable[[P], Level] = lambda _part: Level.MUST
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class ProbeCheck(Generic[P, S]):
 
     `aspects` of a callable are judged one by one, and folded into one finding for each criterion that it stands for:
     `promise` is what that is, `needed` the aspects that must have passed for it. `doubt` begins what is said where
-    nothing was seen, and `remedy` is what to do then. `page` makes its sections of what was seen of each callable and
-    said of it, or of why nothing was; `suffix` is that of the journal which counts.
+    nothing was seen, and `remedy` is what to do then. The page has a `title`, a `text`, a fact of each callable and its
+    `rows` under `columns`. `suffix` is that of the journal which counts.
     """
 
     name: str
@@ -94,11 +94,15 @@ class ProbeCheck(Generic[P, S]):
     evidence: type[Probes[P, S]]
     aspects: Callable[[P], tuple[Aspect[P, S], ...]]
     promise: str
-    page: Callable[[Sequence[tuple[P, S, Said]], str], Iterable[Section]]
+    title: str
+    text: str
+    columns: tuple[str, ...]
+    rows: Callable[[P, S, Said], Iterable[tuple[str, ...]]]
     doubt: str
     remedy: str
     suffix: Callable[[S], str] = lambda _seen: ""
     needed: Callable[[P], Collection[str]] = lambda _part: ()
+    facts: Callable[[P, S], str] = lambda _part, _seen: ""
     gate: str = "performance"
     row: Row = Row.MEASURE
     label: str = ""
@@ -120,12 +124,12 @@ class ProbeCheck(Generic[P, S]):
 
     def _binds(self, task: Task, part: P) -> list[Criterion]:
         """Return the criteria that a callable decides on."""
-        return task.criteria_of(part) if any(aspect.bound(part)[1] for aspect in self.aspects(part)) else []
+        return task.criteria_of(part) if {one.level(part) for one in self.aspects(part)} - {Level.ADVISORY} else []
 
     def _plan(self, task: Task) -> Iterator[Planned]:
         for i, part in enumerate(getattr(task, self.evidence.key)):
             for aspect in self.aspects(part):
-                yield Planned(id=self._id(i, aspect.name), title=aspect.title(part), level=aspect.bound(part)[0])
+                yield Planned(id=self._id(i, aspect.name), title=aspect.title(part), level=aspect.level(part))
             for one in self._binds(task, part):
                 about = {"level": one.level, "criterion": one.id, "title": f"{one.id}: {self.promise}"}
                 yield Planned.model_validate({"id": self._id(i, "for", one.id), **about})
@@ -142,9 +146,9 @@ class ProbeCheck(Generic[P, S]):
             about = About(rule=self.rule.id, evidence=raw)
             binding: list[tuple[str, Said]] = []
             for aspect in self.aspects(part):
-                level, binds = aspect.bound(part)
+                level = aspect.level(part)
                 for said in map(self._doubted, aspect.judge(part, seen[i]) if i < len(seen) else [not_run]):
-                    binding += [(aspect.name, said)] if binds else []
+                    binding += [(aspect.name, said)] if level is not Level.ADVISORY else []
                     own = {"check": self._id(i, aspect.name), "level": max(level, said.level, key=LAXER.index)}
                     yield about.says(said, **own, **_words(task, part, said))
             for one in self._binds(task, part):
@@ -174,12 +178,17 @@ class ProbeCheck(Generic[P, S]):
         return replace(said, message=message, remediation=said.remediation or self.remedy)
 
     def _page(self, task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-        if parts := getattr(task, self.evidence.key):
-            found = evidence.get(self.evidence)
-            not_run = "" if found else f"Not run: {evidence.why_missing(self.evidence)}."
-            pairs = zip(parts, found.seen if found else (), strict=False)
-            told = [(part, seen, next(iter(self.aspects(part)[0].judge(part, seen)))) for part, seen in pairs]
-            yield from self.page(told, not_run)
+        parts, found = getattr(task, self.evidence.key), evidence.get(self.evidence)
+        pairs = [*zip(parts, found.seen if found else (), strict=False)]
+        told = [(part, seen, next(iter(self.aspects(part)[0].judge(part, seen)))) for part, seen in pairs]
+        if parts:
+            yield Section(
+                title=self.title,
+                text=self.text if found else f"Not run: {evidence.why_missing(self.evidence)}.",
+                facts=tuple((part.name, fact) for part, seen in pairs if (fact := self.facts(part, seen))),
+                columns=self.columns,
+                rows=tuple(row for each in told for row in self.rows(*each)),
+            )
 
 
 def _words(task: Task, part: P, said: Said) -> dict[str, object]:

@@ -117,7 +117,6 @@ class Recorded(Model):
     process: ProcessRun | None = None
     problem: str = ""
     complete: bool = False
-    truncated: bool = False
     error: str = ""
     crash: Location | None = None
     troubles: tuple[str, ...] = ()
@@ -130,11 +129,6 @@ class Recorded(Model):
     absent: tuple[Absent, ...] = ()
     spoiled: tuple[Spoiled, ...] = ()
     logged: tuple[Logged, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """Return whether all of it was seen."""
-        return self.complete and not self.truncated
 
 
 def as_recorded(seen: Probed) -> Recorded:
@@ -153,7 +147,6 @@ def as_recorded(seen: Probed) -> Recorded:
             error=seen.error,
             crash=seen.place,
             complete="end" in words and not seen.foreign and (seen.process is None or seen.process.exit_code == 0),
-            truncated="truncated" in words,
             troubles=(*alien, *(str(entry["what"]) for entry in seen.of("trouble"))),
             events=all_of(Happened, *WORDS),
             attempts=all_of(Attempt, "attempt"),
@@ -238,7 +231,7 @@ def seen_of(rule: str, evidence: EvidenceSet) -> list[Seen]:
     recording, found = evidence.get(Recording), []
     for step in recording.seen if recording else ():
         asked = [order for order in step.orders if rule in order.asked]
-        if asked and step.plain.whole:
+        if asked and step.plain.complete:
             events = frozenset(f"{event.word} {event.location}" for event in step.plain.events)
             found.append(Seen(step.name, events, tuple(broken_in(step.plain.events, asked, whole=True))))
     return found

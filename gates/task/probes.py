@@ -5,18 +5,17 @@ import math
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, model_validator
 
-from gates.child.values import shown
 from gates.model import Level
 from gates.task.types import Callable, Distance, Json, Located, Name, OneCall, Part, Seconds, Taken
+from gates.words import called
 
 
 class Leak(OneCall):
     """A callable whose memory must not go on growing from one epoch to the next.
 
-    What `call` returns says what an epoch is: a function is called once an epoch, an iterator makes one step an epoch;
-    where it returns anything else, `call` itself is called once an epoch.
+    A function that `call` returns is called once an epoch; where it returns anything else, `call` itself is.
     `tolerance_bytes` is what an epoch may keep; without it, 16 KB or 0.01 % of the process's memory.
     """
 
@@ -34,13 +33,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Limits(Located):
     """The most that a step may do; what is left out is only advised.
 
-    `host_reads`, `synchronisations` and `empty_cache` count what happens at each step (what happens once in a while,
-    such as a log every ten steps, does not); `stall_share` is the share of the time that is spent waiting for batches.
+    `host_reads` and `synchronisations`, with emptied caches, count what happens at each step, not once in a while, as a
+    log every ten steps; `stall_share` is the share of the time that is spent waiting for batches.
     """
 
     host_reads: Count | None = None
     synchronisations: Count | None = None
-    empty_cache: Count | None = None
     stall_share: Share | None = None
 
 
@@ -119,7 +117,6 @@ class Scale(OneCall):
         return f"{self.of} of {self.call}({', '.join([*given, f'{self.argument}=n'])})"
 
 
-MOST = 1000  # characters of arguments in a name
 CONFIDENT = 3  # k rounds without a failure: fewer than 3/k fail, at 95 %
 
 
@@ -169,8 +166,8 @@ class Concurrent(Part):
     def name(self) -> str:
         """Return what it is called in reports."""
         if self.shared:
-            return f"{self.use} on one {self.shared}({_shown(self.args)})"
-        return f"{self.call}({' | '.join(map(_shown, self.each)) or _shown(self.args)})"
+            return f"{self.use} on one {called(self.shared, self.args)}"
+        return " | ".join(called(f"{self.call}", args) for args in self.each or (self.args,))
 
     @property
     def count(self) -> int:
@@ -181,10 +178,6 @@ class Concurrent(Part):
     def rounds(self) -> int:
         """Return how many rounds without a failure show that so few fail."""
         return math.ceil(CONFIDENT / self.failure_rate - 1e-9)
-
-
-def _shown(args: tuple[JsonValue, ...]) -> str:
-    return shown(list(args), MOST)[1:-1]
 
 
 class Need(StrEnum):

@@ -35,11 +35,10 @@ def marked(mark: str) -> str:
 def test_all_that_is_planted_is_found_with_its_line_and_stopped(tmp_path: Path) -> None:
     paths, findings = seen(tmp_path, "planted:everything", steps=20)
     assert {name: str(found.location) for name, found in findings.items() if found.outcome is Outcome.FAILED} == {
-        "host-reads": marked("reads"), "empty-cache": marked("empties"), "stall": marked("function"),
+        "host-reads": marked("reads"), "stall": marked("function"),
         "synchronisations": marked("waits"),
     }  # fmt: skip
-    (run,) = paths.runs
-    assert (len(run), paths.device) == (20, "cpu")
+    assert (len(paths.run), paths.device) == (20, "cpu")
 
 
 def test_wait_for_workers_is_found_at_the_loop(tmp_path: Path) -> None:

@@ -86,4 +86,4 @@ def test_section_tells_of_each_and_of_free_threading() -> None:
     (section,) = CHECK.page(task, evidence(Concurrency(how="", seen=(seen(free_threaded=False),))))
     assert section.title == "Concurrency"
     assert section.rows[0][:-1] == ("passed", "0", "20 of 20", "99", "< 0.15", "2")
-    assert section.facts[0][1].startswith("not available")
+    assert section.facts[0][1].startswith("no free-threading")

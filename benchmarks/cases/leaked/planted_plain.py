@@ -3,7 +3,7 @@
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -42,11 +42,14 @@ class Link:
         self.payload = bytearray(MB)  # <- here
 
 
-def a_chain() -> Iterator[None]:
+def a_chain() -> Callable[[], None]:
     last = None
-    while True:
+
+    def epoch() -> None:
+        nonlocal last
         last = Link(last)  # <- here
-        yield
+
+    return epoch
 
 
 def arrays_of_a_session() -> Callable[[], None]:

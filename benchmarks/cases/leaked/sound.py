@@ -69,12 +69,14 @@ def cnn_with_average() -> Epoch:
     return Averaged().epoch
 
 
-def lstm() -> Iterator[float]:
+def lstm() -> Epoch:
     """Carry a hidden state from batch to batch, detached."""
     net, head = nn.LSTM(16, 32, batch_first=True), nn.Linear(32, 1)
     optimizer = torch.optim.Adam([*net.parameters(), *head.parameters()])
     hidden = (torch.zeros(1, 8, 32), torch.zeros(1, 8, 32))
-    while True:
+
+    def epoch() -> float:
+        nonlocal hidden
         for inputs, targets in batches(8, 5, 16):
             output, carried = net(inputs, hidden)
             hidden = (carried[0].detach(), carried[1].detach())
@@ -82,7 +84,9 @@ def lstm() -> Iterator[float]:
             optimizer.zero_grad()
             torch.autograd.backward(loss)
             optimizer.step()
-        yield loss.item()
+        return loss.item()
+
+    return epoch
 
 
 def transformer() -> Epoch:

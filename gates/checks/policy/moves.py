@@ -183,7 +183,7 @@ def _shown_value(value: object) -> str:
 
 SILENT = {"line", "path", "digest", "spots", "id", "title", "timeout_s", "reason", "owner", "name", "uses"}
 AT_LEAST = ("at_least", "epochs", "restarts", "pairs")  # fewer of these see less
-UPPER = {"at_most", "below", "host_reads", "synchronisations", "empty_cache", "stall_share", "failure_rate"}
+UPPER = {"at_most", "below", "host_reads", "synchronisations", "stall_share", "failure_rate"}
 TOLERANCES = {"tolerance", "tolerance_bytes", "relative"}
 DEMANDS = {"finite", "raises", "warns", "says", "same_result"}  # without a value they ask for nothing
 PATHS = {"implementation", "tests"}

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from gates.check import Evidence
 from gates.child import process
-from gates.child.probing import Probe, is_ours
+from gates.child.probing import Probe
 from gates.child.process import ProcessRun
 from gates.config import Context
 from gates.errors import EvidenceUnavailable, UsageError
@@ -129,17 +129,14 @@ def _error_in(ended: ProcessRun) -> str:
     return named[-1][:300] if named else ended.last_words
 
 
-# what of the standard library is there on some platforms only
-PLATFORM = {"ctypes", "os", "signal", "socket", "select", "asyncio", "multiprocessing", "subprocess", "time", "mmap"}
-DEFECTS = {"SyntaxError", "NameError", "ImportError", "AttributeError", "TypeError"}
 MODULE_LIMIT_S = 60.0
 TESTS = {"tests", "test"}
-Fact = dict[str, Any]
 
 
 class Imported(Model):
     """One module imported by itself, how that ended and, where it did not work, why, in words, and at which line."""
 
+    path: str
     name: str
     ending: Outcome
     error: str = ""
@@ -169,19 +166,19 @@ class Startup(Evidence):
             own |= {path.stem for path in root.iterdir() if path.suffix == ".py" or path.is_dir()}
         used = {name for path in files if path not in aside for name in packages_of(path)}
         preload, each_s = sorted(used - own - sys.stdlib_module_names), min(MODULE_LIMIT_S, context.timeout_s)
-        asked = {"modules": [*modules.items()], "preload": preload, "each_s": each_s}
+        asked = {"modules": [*modules.items()], "preload": preload, "own": sorted(own), "each_s": each_s}
         imports = Probe(context, folder, roots).ask("importing", "imports", asked, context.timeout_s, threads=None)
         if imports.process is None:
             raise EvidenceUnavailable(imports.problem)
-        facts: list[Fact] = imports.of("module")
+        tried = tuple(map(Imported.model_validate, imports.of("module")))
         built, builds = built_wheel(context, folder / "wheel")
-        unseen = [path for path in modules if path not in {fact["path"] for fact in facts}]
+        unseen = [path for path in modules if path not in {one.path for one in tried}]
         runs = [("imports", imports.process), *(("build", run) for run in builds)]
         return cls(
             how="each module imported in a process of its own, and a wheel built from a copy",
             commands=tuple(run.as_command(purpose) for purpose, run in runs),
             build=built,
-            modules=tuple(_module(fact, own, context) for fact in facts),
+            modules=tried,
             aside=tuple(f"{context.shown(path)}: {why}" for path, why in aside.items()),
             problem=f"{len(unseen)} modules were not reached, first {unseen[0]}: {imports.trouble}" if unseen else "",
         )
@@ -197,36 +194,3 @@ def _why_not(path: Path, context: Context) -> str:
     if base == path.parent and base not in {context.root, context.root / "src"}:
         return "it lies in no package"
     return "" if all(part.isidentifier() for part in module_name(path).split(".")) else "its path is no module name"
-
-
-def _module(fact: Fact, own: set[str], context: Context) -> Imported:
-    name = printable(str(fact["name"]))
-    if "error" not in fact:
-        return Imported(name=name, ending=Outcome.PASSED)
-    error = printable(": ".join(filter(None, (str(fact["error"]), str(fact.get("message", ""))))))
-    ending, why = _ended(fact, own, error)
-    frames = [(Path(str(name)), int(line)) for name, line in fact.get("frames", ())]
-    ours = [Location(path=context.shown(file), line=n) for file, n in frames if n > 0 and is_ours(file, context)]
-    place = ours[-1] if ours else Location(path=str(fact["path"]))
-    return Imported(name=name, ending=ending, why=printable(why), location=place, error=error)
-
-
-def _ended(fact: Fact, own: set[str], error: str) -> tuple[Outcome, str]:
-    """Return how an import that raised ended, and that in words.
-
-    A defect is a module of the project that is not there, a name that is not defined, a cycle, a syntax error. One
-    that raises an error by its own will, or that speaks of its surroundings, is left aside.
-    """
-    needs = "was not imported: it needs {}, which is not here"
-    broken = Outcome.FAILED, f"does not import by itself: {error}"
-    if "kinds" not in fact:
-        return Outcome.UNKNOWN, f"was not seen importing: {error}"
-    for name in map(str, fact["missing"]):
-        if name.split(".")[0] not in own:
-            return Outcome.UNKNOWN, needs.format(name)
-        if not fact["refused"]:
-            return broken
-    if fact["refused"] or DEFECTS.isdisjoint(fact["kinds"]):
-        return Outcome.UNKNOWN, f"refuses to be imported alone: {error}"
-    of = str(fact["of"])
-    return (Outcome.UNKNOWN, needs.format(of)) if of.split(".")[0] in PLATFORM else broken

@@ -9,7 +9,6 @@ from gates.evidence._probes import Aspect, ProbeCheck
 from gates.evidence.recorded_orders import ENDS, broken_in, pairs
 from gates.evidence.recorded_step import Attempt, Overflowed, Recorded, Recording, StepRecording
 from gates.model import Level, Outcome, Row, Severity, as_rules
-from gates.report import Section
 from gates.task.probes import Need, TrainingStep
 
 NEAR = 1e-6
@@ -41,7 +40,7 @@ def judge_overflow(step: StepRecording, needs: frozenset[Need]) -> Iterator[Said
     for overflow in run.overflows:
         yield from _judge(overflow, run, needed=needed)
     missing = len(step.plain.attempts) - len(run.attempts)
-    if run.whole and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
+    if run.complete and run.overflows and not run.steps_after_overflow and missing >= STOPPED:
         told = f"After an overflow no step was taken any more, where {missing} follow without one."
         impact = "One overflow, normal in float16, ends the training without a word."
         fix = "Clear the gradients of a step that is left out: they stay infinite in the next window."
@@ -126,7 +125,7 @@ def judge_order(step: StepRecording, _needs: frozenset[Need]) -> Iterator[Said]:
     """Judge the calls of each scaler with each of its optimizers; a line is told of once, and a rule once a file."""
     told: set[tuple[str, str]] = set()
     run = step.plain
-    for breach in broken_in(run.events, step.orders, whole=run.whole):
+    for breach in broken_in(run.events, step.orders, whole=run.complete):
         where = breach.place.location
         keys = {(breach.rule.rule, where.path if where else ""), ("line", str(where))}
         if not keys & told:
@@ -220,7 +219,7 @@ def _aspect(name: str, words: str, look: Judge, level: Level = Level.MUST) -> Ki
         # what is missing may only not have happened yet
         return failed or [unseen("the training step was not seen to its end", needed=False)]
 
-    return Aspect(lambda step: f"{step.name} {words}", judged, name, lambda _step: (level, level is Level.MUST))
+    return Aspect(lambda step: f"{step.name} {words}", judged, name, lambda _step: level)
 
 
 ASPECTS = (
@@ -244,16 +243,6 @@ SHOWN_BY = {
     Need.LOGGED_SCALE: "logging",
     Need.MEAN: "mean",
 }
-
-
-def _page(seen: Sequence[tuple[TrainingStep, StepRecording, Said]], not_run: str) -> Iterator[Section]:
-    """Tell of each training step what was seen in it."""
-    yield Section(
-        title="Training Steps",
-        text=not_run or "Run on the CPU, recorded; what they show is semantics, never speed.",
-        columns=("Ended", "Overflow", "Gradients off by", "Steps", "Matrix products", "Parameters", "Call"),
-        rows=tuple(_row(step) for _, step, _ in seen),
-    )
 
 
 def _row(step: StepRecording) -> tuple[str, ...]:
@@ -282,7 +271,10 @@ CHECK = ProbeCheck[TrainingStep, StepRecording](
     evidence=Recording,
     aspects=lambda step: tuple(one for one in ASPECTS if ASKED.get(one.name) in {None, *step.needs}),
     promise="the training step does right",
-    page=_page,
+    title="Training Steps",
+    text="Run on the CPU, recorded; what they show is semantics, never speed.",
+    columns=("Ended", "Overflow", "Gradients off by", "Steps", "Matrix products", "Parameters", "Call"),
+    rows=lambda _step, seen, _said: [_row(seen)],
     doubt="",
     remedy="Make the training step show it, on a CPU.",
     needed=lambda step: {SHOWN_BY[need] for need in step.needs if need in SHOWN_BY},

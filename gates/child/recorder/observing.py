@@ -19,8 +19,6 @@ from torch.optim import Optimizer
 from ..asking import Places, Teller, as_location, ended
 
 R = TypeVar("R")
-MOST = 5_000
-ALWAYS = {"overflow", "problem", "end"}  # however much was told before
 
 
 def returned_by(run: Callable[[], object]) -> object:
@@ -108,7 +106,6 @@ class Scene:
         self._write, self._places = tell.note, Places(root)
         self._numbers: dict[int, tuple[str, int, object]] = {}
         self._threads = {threading.get_ident(): 0}
-        self._told = 0
         self._troubles: set[str] = set()
         self.watched: Callable[[], None] = lambda: None
         self.optimizers: list[Optimizer] = []
@@ -124,15 +121,11 @@ class Scene:
 
     def tell(self, word: str, *optimizers: Optimizer, scaler: GradScaler | None = None, **facts: object) -> None:
         """Note an event about some optimizers and a scaler, with the innermost line of the project that led to it."""
-        self._told += 1
         facts |= {"scaler": self.number_of(scaler, "scaler")} if scaler else {}
         facts |= {"optimizers": [self.number(each) for each in optimizers]} if optimizers else {}
         self.watched()
-        if self._told < MOST or word in ALWAYS:
-            thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
-            self._write({"word": word, "location": self.location(), "thread": thread, **facts})
-        elif self._told == MOST:
-            self._write({"word": "truncated"})
+        thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+        self._write({"word": word, "location": self.location(), "thread": thread, **facts})
 
     def location(self) -> dict[str, object] | None:
         """Return path and line of the innermost frame that lies in the project."""

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from inspect import CO_GENERATOR
 from itertools import islice
@@ -127,17 +127,20 @@ class Looking:
         self._waited = self._pending = 0.0
         self._began = self._last = perf_counter()
         self._lines: Counter[Place] = Counter()
+        self._handler: Callable[[int, FrameType | None], None] = self._look
 
     def begin(self) -> None:
         """Begin to look, for the rest of the process."""
-        signal.signal(signal.SIGALRM, self._look)
+        # else it would be compiled with what it interrupts
+        self._handler = torch.compiler.disable(self._look)  # type: ignore[no-untyped-call]  # as torch has it
+        signal.signal(signal.SIGALRM, self._handler)
         signal.setitimer(signal.ITIMER_REAL, EVERY_S)
 
     def trouble(self) -> str:
         """Return why it does not see what trains, or nothing where it does."""
         if threading.current_thread() is not threading.main_thread():
             return "it trains in another thread than the main one, which alone is looked at"
-        own = signal.getsignal(signal.SIGALRM) == self._look
+        own = signal.getsignal(signal.SIGALRM) is self._handler
         return "" if own else "it takes the signal (SIGALRM) by which it is looked at"
 
     def called(self, *, trains: bool) -> None:
