@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,7 +40,7 @@ from gates.report import Report
 from gates.task.task import Selection, Task
 
 STORE = Path(".gates", "kept")
-PIECES, SOURCES = "pieces.json", "sources.zip"
+PIECES = "pieces.json"
 MOST_RUNS = 8
 MOST_BYTES = 256 * 1024**2
 READ_WHOLE = 4 * 1024**2  # larger files are known by size and times
@@ -117,12 +116,11 @@ def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
         with suppress(OSError):  # another run may take it away
             found.append((path.name == name, path.stat().st_mtime, path))
     for whole, _, folder in sorted(found, reverse=True):
-        with suppress(OSError, ValueError, KeyError, TypeError, ValidationError, zipfile.BadZipFile):
+        with suppress(OSError, ValueError, KeyError, TypeError, ValidationError):
             told = json.loads((folder / PIECES).read_text(encoding="utf-8"))
             if told["around"] != state.around or told["files"].keys() != state.files.keys():
                 continue
-            with zipfile.ZipFile(folder / SOURCES) as held:
-                sources = {} if whole else {f"/{name}": held.read(name) for name in held.namelist()}
+            sources = {path: text.encode("utf-8", "surrogateescape") for path, text in told["sources"].items()}
             differing = [path for path, now in state.files.items() if told["files"][path] != now]
             changed = {os.path.realpath(path): Path(path).read_bytes() for path in differing}
             if changed.keys() <= sources.keys():
@@ -148,12 +146,10 @@ def keep(task: Task, root: Path, name: str, state: State, evidence: EvidenceSet,
         try:
             shutil.copytree(raw, draft / "raw", symlinks=True)
             told = {name: json.loads(piece.model_dump_json(by_alias=True)) for name, piece in pieces.items()}
+            run = [path for path in files_of((*task.implementation, *task.tests), root) if path.suffix == ".py"]
+            sources = {os.path.realpath(path): path.read_bytes().decode("utf-8", "surrogateescape") for path in run}
             facts = {"at": report.started_at, "around": state.around, "files": state.files, "pieces": told}
-            (draft / PIECES).write_text(json.dumps(facts), encoding="utf-8")
-            with zipfile.ZipFile(draft / SOURCES, "w", zipfile.ZIP_DEFLATED) as held:
-                for path in files_of((*task.implementation, *task.tests), root):
-                    if path.suffix == ".py":
-                        held.write(path, os.path.realpath(path))  # which loses its first stroke
+            (draft / PIECES).write_text(json.dumps({**facts, "sources": sources}), encoding="utf-8")
             shutil.rmtree(root / STORE / name, ignore_errors=True)
             draft.rename(root / STORE / name)
         finally:

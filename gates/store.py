@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
 from pydantic import ValidationError
 
 from gates.child.guardian import stop_if_interrupted, uninterrupted
@@ -24,11 +23,7 @@ def prepare(out: Path) -> None:
     """Make sure that reports can be written into a folder, before anything is run; raise `UsageError` if not."""
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for left in out.glob(f"{STAGING}*-*"):  # by a run that was killed while it published
-            pid = left.name.removeprefix(STAGING).split("-")[0]
-            if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-                shutil.rmtree(left, ignore_errors=True)
-        with tempfile.NamedTemporaryFile(dir=out, prefix=".gates-"):
+        with tempfile.NamedTemporaryFile(dir=out, prefix=STAGING):
             pass
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -38,49 +33,46 @@ def prepare(out: Path) -> None:
 
 
 def publish(out: Path, files: dict[str, str], evidence: Path, *, obsolete: Iterable[str] = ()) -> None:
-    """Put a run's files and raw evidence into a folder, in place of those of the run before.
+    """Put a run's files and raw evidence into a folder, in place of those of the run before, `result.json` last.
 
-    Everything is written beside its place first and then renamed, `result.json` last. Ctrl-C is held back meanwhile.
     `obsolete` names pages that must not outlive the last run.
     """
-    stop_if_interrupted()
-    with uninterrupted(), _no_disk(out, "reports"):
-        staging = Path(tempfile.mkdtemp(dir=out, prefix=f"{STAGING}{os.getpid()}-"))
-        try:
-            shutil.copytree(evidence, staging / EVIDENCE, ignore=_links)
-            for name, text in files.items():
-                (staging / name).write_text(text, encoding="utf-8", newline="\n")
-            for name in {*obsolete} - files.keys():
-                (out / name).unlink(missing_ok=True)
-            if (out / EVIDENCE).exists():
-                (out / EVIDENCE).rename(staging / "old")
-            for name in (EVIDENCE, *sorted(files, key=lambda name: name == RESULT)):
-                (staging / name).replace(out / name)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _no_disk(where: Path, what: str) -> Iterator[None]:
-    """Turn what the disk refuses into one clear line."""
-    try:
-        yield
-    except OSError as error:
-        raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
+    names = [EVIDENCE, *sorted(files, key=lambda name: name == RESULT)]
+    with _staged([out / name for name in names], "reports", out) as staged:
+        shutil.copytree(evidence, staged[out / EVIDENCE], ignore=_links)
+        for name, text in files.items():
+            staged[out / name].write_text(text, encoding="utf-8", newline="\n")
+        for name in {*obsolete} - files.keys():
+            (out / name).unlink(missing_ok=True)
 
 
 def write(files: Mapping[Path, bytes], what: str, where: Path) -> None:
     """Put files into their places in their order, once all of them are written beside these."""
+    with _staged(files, what, where) as staged:
+        for path, content in files.items():
+            staged[path].write_bytes(content)
+
+
+@contextmanager
+def _staged(paths: Iterable[Path], what: str, where: Path) -> Iterator[dict[Path, Path]]:
+    """Yield for each path a place beside it, and put into their places what was written there, Ctrl-C held back.
+
+    What the disk refuses is one clear line.
+    """
     stop_if_interrupted()
-    staged = {path.with_name(f"{STAGING}{os.getpid()}-{path.name}"): path for path in files}
-    with uninterrupted(), _no_disk(where, what):
+    staged = {path: path.with_name(f"{STAGING}{os.getpid()}-{path.name}") for path in paths}
+    with uninterrupted():
         try:
-            for beside, path in staged.items():
-                beside.write_bytes(files[path])
-            for beside, path in staged.items():
+            yield staged
+            for path, beside in staged.items():
+                if path.is_dir():
+                    shutil.rmtree(path)
                 beside.replace(path)
+        except OSError as error:
+            raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
         finally:
-            for beside in staged:
+            for beside in staged.values():
+                shutil.rmtree(beside, ignore_errors=True)
                 with suppress(OSError):
                     beside.unlink(missing_ok=True)
 

@@ -88,16 +88,6 @@ def test_without_criteria_there_is_one_for_each_file_of_tests(tmp_path: Path) ->
     }
 
 
-def test_code_is_proposed_by_the_name_that_its_tests_import(tmp_path: Path) -> None:
-    other = {
-        "src/words/backend.py": "def encode(text):\n    return text\n",
-        "src/words/__init__.py": "from .coding import *\n",
-    }
-    test = "from words import encode\n\ndef test_it():\n    decode = encode('a')\n    assert decode == [1]\n"
-    project = written(tmp_path / "project", {**FILES, **other, "tests/test_coding.py": test})
-    assert bound(proposed(project))["AC1"][0] == ["words:encode"]
-
-
 def test_code_that_none_of_the_proposed_tests_uses_is_left_out(tmp_path: Path) -> None:
     files = {**FILES, "src/words/pages.py": 'def page(words):\n    """Encode a page of words."""\n    return words\n'}
     task = proposed(written(tmp_path / "project", files), "T1", "--criterion", "Words are encoded by letters")

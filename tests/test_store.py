@@ -1,8 +1,5 @@
 """Reports on disk: whole or not at all, and nothing of an earlier run is damaged or left beside a new one."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +7,6 @@ from building import written
 
 from gates import store
 from gates.errors import GatesError, UsageError
-from gates.store import prepare
 
 OLD = {"summary.md": "old", "result.json": "old", "evidence/raw.txt": "old"}
 
@@ -53,9 +49,14 @@ def test_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: 
     assert contents(tmp_path) == {"file": "mine"}
 
 
-def test_folder_that_is_gone_by_then_is_one_clear_error(tmp_path: Path) -> None:
+def test_folder_that_is_gone_by_then_is_made_again(tmp_path: Path) -> None:
+    store.publish(tmp_path / "gone", NEW, raw(tmp_path))
+    assert contents(tmp_path / "gone") == {**NEW, "evidence/raw.txt": "new"}
+
+
+def test_folder_that_became_a_file_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(GatesError, match="cannot be written"):
-        store.publish(tmp_path / "gone", NEW, raw(tmp_path))
+        store.publish(written(tmp_path, {"gone": "x"}) / "gone", NEW, raw(tmp_path))
 
 
 @pytest.mark.parametrize("bad", [{"no/such/folder.md": "x"}, {"summary.md": "\ud800"}], ids=["place", "text"])
@@ -84,22 +85,3 @@ def test_last_that_is_not_ours_is_refused(tmp_path: Path, text: str) -> None:
     written(tmp_path, {"result.json": text})
     with pytest.raises(UsageError, match="not a result of this version"):
         store.last(tmp_path)
-
-
-def dead_pid() -> int:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    return process.pid
-
-
-def test_what_a_killed_run_left_is_removed(tmp_path: Path) -> None:
-    staging = tmp_path / f".gates-{dead_pid()}-x"
-    written(tmp_path, {f"{staging.name}/old/summary.md": "old", "result.json": "old"})
-    prepare(tmp_path)
-    assert contents(tmp_path) == {"result.json": "old"}
-
-
-def test_what_a_living_run_is_writing_is_left_alone(tmp_path: Path) -> None:
-    written(tmp_path, {f".gates-{os.getpid()}-x/result.json": "new"})
-    prepare(tmp_path)
-    assert (tmp_path / f".gates-{os.getpid()}-x" / "result.json").is_file()

@@ -125,17 +125,8 @@ def _of_file(file: str, code: Sequence[Named], tests: Sequence[Named]) -> tuple[
     """Return a criterion for a file of tests: its code is what most of its tests use."""
     own = [test for test in tests if test.name.partition("::")[0] == file]
     most = Counter(symbol for symbol in code for test in own if _is_used(symbol, test)).most_common(MOST_CODE)
-    symbols = [_as_imported(symbol, own, code) for symbol, count in most if count >= CLOSE * most[0][1]]
-    return f"What {file} says of the code holds", [*dict.fromkeys(symbols)], [Named(file, frozenset())]
-
-
-def _as_imported(symbol: Named, tests: Sequence[Named], code: Sequence[Named]) -> Named:
-    """Return a symbol by the name that tests import it by: of several definitions of one name, theirs is meant."""
-    roots = {each.name.partition(":")[0].partition(".")[0] for each in code}
-    found = (use.rpartition(".") for test in tests for use in sorted(test.uses) if use.partition(".")[0] in roots)
-    top = symbol.told.partition(".")[0]
-    module = next((module for module, _, name in found if name == top), "")
-    return Named(f"{module}:{symbol.told}", frozenset()) if module else symbol
+    symbols = [symbol for symbol, count in most if count >= CLOSE * most[0][1]]
+    return f"What {file} says of the code holds", symbols, [Named(file, frozenset())]
 
 
 def _meant(
@@ -170,8 +161,7 @@ def _users(symbols: Sequence[Named], tests: Sequence[Named]) -> list[Named]:
 
 def _is_used(symbol: Named, test: Named) -> bool:
     """Return whether a test writes the name of a symbol: for a method, that of its class beside it."""
-    first, *members = symbol.told.split(".")
-    return (first in test.uses or f".{first}" in test.uses) and {f".{each}" for each in members} <= test.uses
+    return {*symbol.told.split(".")} <= test.uses
 
 
 def _words(text: str) -> frozenset[str]:
@@ -254,12 +244,11 @@ def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 
 def _names(node: ast.AST, aliases: Mapping[str, str]) -> frozenset[str]:
-    """Return the imported names that are used, as they are defined and in full, and members after a dot."""
+    """Return the imported names that are used, as they are defined, and the members after a dot."""
     every = [*ast.walk(node)]
     bare = {e.id for e in every if isinstance(e, ast.Name) and (e.id in aliases or "*" in aliases)}
-    full = {aliases.get(name, name) for name in bare}
-    members = {f".{e.attr}" for e in every if isinstance(e, ast.Attribute)}
-    return frozenset(full | {name.rpartition(".")[2] for name in full} | members)
+    members = {e.attr for e in every if isinstance(e, ast.Attribute)}
+    return frozenset({aliases.get(name, name).rpartition(".")[2] for name in bare} | members)
 
 
 def _parsed(root: Path, paths: tuple[str, ...]) -> Iterator[tuple[Path, SourceModule]]:
