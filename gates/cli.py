@@ -63,7 +63,6 @@ def cli() -> None:
 @python_option
 @click.option("--repeat", type=click.IntRange(1, 100), default=1, help="Run the tests so often, in random orders.")
 @click.option("--evidence", multiple=True, type=A_PATH, help="Take a bundle, or those of a folder; may be repeated.")
-@click.option("--smoke", is_flag=True, help="Take as little of each measurement as can decide; the rest is unknown.")
 @click.option("--fresh", is_flag=True, help="Collect all evidence anew, also where nothing has changed since a run.")
 @click.option("--base", metavar="REF", help="What the bar is compared with [default: the base branch of the change].")
 @click.option("--goalposts", type=click.Choice(["bar", "all", "list"]), help="What of a lowered bar stops the change.")

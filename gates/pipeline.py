@@ -16,7 +16,7 @@ from gates.project import what_was_read
 from gates.project.revision import digest_folder, environment, observe
 from gates.report import RESULT_SCHEMA, GateReport, Report, excerpts
 from gates.stages import Gate
-from gates.task.task import NOT_ASKED_FOR, SAID, Selection, Task, left_out, narrowed
+from gates.task.task import NOT_ASKED_FOR, Selection, Task, left_out, narrowed
 
 RULES = (
     *model.as_rules(
@@ -73,7 +73,7 @@ def run(
         evidence,
         findings=(*changed, *looked, *left_out(whole, task)),
         revision=before.model_copy(update=strayed),
-        environment={**environment(context), **({"budgets": SAID} if task.smoke else {})},
+        environment=environment(context),
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=round(time.monotonic() - clock, 1),
         files=digest_folder(context.evidence),

@@ -34,7 +34,7 @@ from gates.report import GateReport, Report
 from gates.scan.loading import check_rules
 from gates.stages import Gate
 from gates.task import loading as spec
-from gates.task.task import Selection, Task, narrowed, smoked
+from gates.task.task import Selection, Task, narrowed
 from gates.task.yaml_source import did_you_mean
 
 N = TypeVar("N", Format, Gate)
@@ -56,7 +56,6 @@ class Request(Model):
     base: str | None = None
     goalposts: str | None = None
     evidence: tuple[Path, ...] = ()
-    smoke: bool = False
     quiet: bool = False
     fresh: bool = False
 
@@ -71,7 +70,7 @@ def perform(request: Request, *, say: Callable[[str], None]) -> tuple[str, int]:
     task = _checked(request, home)
     selection = Selection(gates=request.gates, only=request.only, keep_going=request.keep_going)
     whole = request.project.reports / task.id
-    part = PARTIAL if selection.partial or request.smoke else ""  # it does not take the place of a whole report
+    part = PARTIAL if selection.partial else ""  # it does not take the place of a whole report
     out = request.out or whole / part
     store.prepare(out)
     templates = home / TEMPLATES
@@ -122,8 +121,7 @@ def _checked(request: Request, home: Path) -> Task:
     task = follow_moved(task, request.project.root, request.base)
     committed = request.project.evidence / task.id
     bundles = handed_in(request.evidence, committed, task.id, request.project.root)
-    task = task.model_copy(update={"bundles": bundles})
-    return smoked(task) if request.smoke else task
+    return task.model_copy(update={"bundles": bundles})
 
 
 def _judged(
@@ -168,8 +166,8 @@ def _last(out: Path, task: Task) -> Report | None:
 
 
 def _logged(report: Report, request: Request) -> LoggedRun:
-    """Return what the log keeps of a run; numbers of less work, or that are there already, stand beside no others."""
-    numbers = {} if request.smoke or report.taken else intervals(report)
+    """Return what the log keeps of a run; numbers that are there already are not there twice."""
+    numbers = {} if report.taken else intervals(report)
     return LoggedRun(
         **report.revision.model_dump(include={"commit", "dirty", "digest"}),
         task=report.task.id,

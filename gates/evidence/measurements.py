@@ -32,7 +32,7 @@ from gates.measuring.session import Plan, measure
 from gates.measuring.taken import Attempt, Ledger, MeasurementRun, Taken, digest_of
 from gates.project.files import files_of, import_roots
 from gates.task.measurement import Measurement
-from gates.task.task import Measure, Task, cut_short
+from gates.task.task import Measure, Task
 
 METHOD = "gates.measuring/1"
 BEGUN, FAILED = "begun", "failed"
@@ -77,7 +77,7 @@ class Measurements(Evidence):
 
 def command(task: Task, measurement_id: str, device: str) -> tuple[str, ...]:
     """Return the command of a measurement as a person would type it."""
-    measurement = cut_short(next(m for m in task.measurements if m.id == measurement_id), task)
+    measurement = next(m for m in task.measurements if m.id == measurement_id)
     words = measurement.run or tuple(f"{name}: {arm.name}" for name, arm in measurement.arms.items())
     return tuple(word.replace("{device}", device).replace("{out}", "samples.json") for word in words)
 
@@ -92,19 +92,19 @@ def asked_of(task: Task, measurement: Measurement, on: str | None = None) -> tup
 
 def take(task: Task, measurement: Measurement, device: str, context: Context, folder: Path) -> MeasurementRun:
     """Take a measurement in the way that the task asks for; the ledger remembers it."""
-    used, facts = cut_short(measurement, task), MeasurementRun(id=measurement.id, device=device)
-    measures = [m for m in task.measures_of(used.id) if not m.against_base]
-    key = attempts_key(task, measurement if measurement.arms else used, device, context)
-    if used.arms:
+    facts = MeasurementRun(id=measurement.id, device=device)
+    measures = [m for m in task.measures_of(measurement.id) if not m.against_base]
+    key = attempts_key(task, measurement, device, context)
+    if measurement.arms:
         paths, limit_s = import_roots(task, context), context.timeout_s
-        start = partial(launch, python=context.python, paths=paths, threads=used.threads, device=device)
-        arms = {name: partial(start, arm) for name, arm in used.arms.items()}
-        logs = context.folder(f"workers-{used.id}-{device}").evidence
-        way: Take = partial(timed, Plan(used, arms, limit_s), measures, logs)
+        start = partial(launch, python=context.python, paths=paths, threads=measurement.threads, device=device)
+        arms = {name: partial(start, arm) for name, arm in measurement.arms.items()}
+        logs = context.folder(f"workers-{measurement.id}-{device}").evidence
+        way: Take = partial(timed, Plan(measurement, arms, limit_s), measures, logs)
     else:
-        handing = _handed_over if used.read == "samples" else _again_and_again
-        way = partial(handing, used, context, folder / f"{used.id}-{device}")
-    return kept(attempt(facts, measures, key, context.root, way), folder / f"{used.id}-{device}.json")
+        handing = _handed_over if measurement.read == "samples" else _again_and_again
+        way = partial(handing, measurement, context, folder / f"{measurement.id}-{device}")
+    return kept(attempt(facts, measures, key, context.root, way), folder / f"{measurement.id}-{device}.json")
 
 
 def kept(run: MeasurementRun, path: Path) -> MeasurementRun:

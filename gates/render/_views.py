@@ -206,9 +206,8 @@ def facts(report: Report) -> str:
 
 def notes(report: Report) -> list[tuple[str, str]]:
     """Return the lines that only some reports have at their head, each with its label."""
-    everything, budgets = ranked(report.every_finding), report.environment.get("budgets")
-    found = [("Budgets", budgets)] if budgets else []
-    found += [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
+    everything = ranked(report.every_finding)
+    found = [("Not of the commit", strays(report))] if report.revision.dirty and strays(report) else []
     moved = [f for f in everything if f.rule == "BL011" and f.outcome is Outcome.FAILED]
     first = next((f for f in moved if f.blocks), next(iter(moved), None))
     found += [("Policy changes", f"{len(moved)}; the first: {first.message}")] if first else []

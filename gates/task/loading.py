@@ -42,7 +42,7 @@ def load(path: Path, root: Path) -> Task:
         raise SourceError(shown_as, document.text, [Problem(1, 1, "expected a mapping with the keys of a task")])
     digest = hashlib.sha256(document.text.encode()).hexdigest()
     own = {"path": shown_as, "digest": digest, "line": document.value.line}
-    reserved = {*own, "spots", "bundles", "only", "smoke"} & document.value.keys()
+    reserved = {*own, "spots", "bundles", "only"} & document.value.keys()
     problems = [Problem(*document.keys[(name,)], f"unknown key {name!r}") for name in reserved]
     try:
         task = Task.model_validate({**document.value, **own})

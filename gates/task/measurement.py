@@ -42,8 +42,8 @@ class Arm(Located):
 class Measurement(Located):
     """How numbers are taken: `run` is a command that writes them to `{out}`, or `arms` are timed by the gate itself.
 
-    With `{device}` it is done once for each device asked for. `smoke` are words that `run` gets at its end in a smoke
-    run, so that it does less. `read` says what form `run` writes, if not a samples
+    With `{device}` it is done once for each device asked for. `smoke` are words that `run` gets at its end where it is
+    only looked at what it calls (BL017), so that it does less. `read` says what form `run` writes, if not a samples
     file; then it is run `restarts` times, and each run is one sample. The rest is for `arms`: `threads` that each may
     use, `budget_s` in all, `restarts` of the processes, `pairs` at most, the `clock` that decides (`either`: CPU time
     where the wall clock was disturbed), and whether all arms must have the `same_result`. The first arm is the one that

@@ -20,7 +20,6 @@ class Leak(OneCall):
     """
 
     key: ClassVar[str] = "leaks"
-    least: ClassVar[dict[str, float]] = {"epochs": 20}
 
     epochs: Annotated[int, Field(ge=20, le=500)] = 30
     tolerance_bytes: Annotated[int, Field(gt=0)] | None = None
@@ -50,7 +49,6 @@ class HotPath(OneCall):
     """
 
     key: ClassVar[str] = "hot_paths"
-    least: ClassVar[dict[str, float]] = {"steps": 20}
 
     steps: Annotated[int, Field(ge=10, le=1000)] = 50
     on: Literal["any", "cpu", "cuda", "xpu", "mps"] = "any"
@@ -77,7 +75,6 @@ class Scale(OneCall):
     """
 
     key: ClassVar[str] = "scaling"
-    least: ClassVar[dict[str, float]] = {"restarts": 3, "budget_s": 6.0}
 
     kwargs: dict[str, Json] = Field(default_factory=dict)
     over: dict[Name, tuple[Size, ...]]
@@ -130,7 +127,6 @@ class Concurrent(Part):
     """
 
     key: ClassVar[str] = "concurrency"
-    least: ClassVar[dict[str, float]] = {"budget_s": 6.0}
 
     one_of = (("call", "shared"),)
     along = (("call", "each", "take"), ("shared", "use", "read", "times", "expected"))

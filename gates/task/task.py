@@ -1,4 +1,4 @@
-"""A task and its acceptance criteria: what was asked, and how much of it a partial or a smoke run looks at."""
+"""A task and its acceptance criteria: what was asked, and how much of it a partial run looks at."""
 
 import re
 import typing
@@ -154,7 +154,6 @@ class _Written(Located):
     spots: tuple[Spot, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
     bundles: tuple[str, ...] = Field(default=(), exclude=True, json_schema_extra={"readOnly": True})
     only: str = Field(default="", exclude=True, json_schema_extra={"readOnly": True})
-    smoke: bool = Field(default=False, exclude=True, json_schema_extra={"readOnly": True})
 
     def criterion(self, criterion_id: str) -> Criterion:
         """Return the criterion; raise `UsageError` with a suggestion for an id that there is not."""
@@ -270,32 +269,3 @@ def left_out(whole: Task, asked: Task) -> Iterable[Finding]:
     if parts:
         message = f"Some of the task's {', '.join(parts).replace('_', ' ')} were not asked for (--only {only})."
         yield said(check="only", message=message, location=whole.place(whole))
-
-
-BUDGET_S = 30.0
-RESTARTS = 4  # three of them before the first look, so that it sees how processes differ
-PAIRS = 32
-SAID = "smoke: little time for each measurement; what that leaves undecided is unknown"
-
-
-def smoked(task: Task) -> Task:
-    """Return the task with each of its parts as small as can decide; criteria and limits are as they were.
-
-    Measurements stay as they are written, too: how they are cut short is no part of what an attempt is known by.
-    """
-
-    def less(part: Part) -> Part:
-        return part.model_copy(update={name: min(getattr(part, name), least) for name, least in part.least.items()})
-
-    parts = {key: tuple(map(less, task.parts(key))) for key in Task.part_keys()}
-    return task.model_copy(update={"smoke": True, **parts})
-
-
-def cut_short(measurement: Measurement, task: Task) -> Measurement:
-    """Return how a measurement is taken: in a smoke run with less time, fewer starts and pairs; else as it stands."""
-    if not task.smoke:
-        return measurement
-    less = {"budget_s": min(measurement.budget_s, BUDGET_S), "pairs": min(measurement.pairs, PAIRS)}
-    restarts = min(measurement.restarts, RESTARTS) if measurement.arms else measurement.restarts
-    run = (*measurement.run, *measurement.smoke) if measurement.run else None
-    return measurement.model_copy(update={**less, "restarts": restarts, "run": run})

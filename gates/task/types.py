@@ -63,11 +63,10 @@ class Located(Model):
 class Part(Located):
     """One entry of a list that a task may hold under `key`: something that is run or measured.
 
-    `criteria` are those that it may stand for without a test. `least` is what of it can still decide, in a smoke run.
+    `criteria` are those that it may stand for without a test.
     """
 
     key: ClassVar[str]
-    least: ClassVar[dict[str, float]] = {}
 
     criteria: tuple[Name, ...] = ()
 

@@ -23,7 +23,7 @@ from gates.project.copies import lay_out
 from gates.project.files import files_of, import_roots, is_among
 from gates.project.history import History, base_of
 from gates.task.measurement import Arm, Measurement
-from gates.task.task import Measure, Task, cut_short
+from gates.task.task import Measure, Task
 from gates.words import printable
 
 METHOD = "gates.regression/2"
@@ -233,7 +233,7 @@ def _run(
     sides: Sides, measurement: Measurement, arm: str, device: str, measures: Sequence[Measure], code: str
 ) -> MeasurementRun:
     """Time an arm on both sides until the measures are decided; its samples are written beside the raw files."""
-    one = _alone(cut_short(measurement, sides.task), arm)
+    one = _alone(measurement, arm)
     logs = sides.context.evidence / f"{one.id}-{arm}-{device}"
     logs.mkdir(parents=True, exist_ok=True)
     run = MeasurementRun(id=f"{one.id}/{arm}", device=device)

@@ -86,8 +86,6 @@ def _message(measure: Measure, got: Answer) -> str:
 
 
 def _remedy(task: Task, measure: Measure, got: Answer) -> str:
-    if got.outcome is Outcome.UNKNOWN and got.seen and task.smoke:
-        return "Run without --smoke: that takes the time to decide it."
     if got.remedy:
         return got.remedy
     if got.outcome is Outcome.FAILED:
