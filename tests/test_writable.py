@@ -53,7 +53,6 @@ def test_evidence_is_saved_whole(project: Path, ran: Ended) -> None:
     ("words", "code"),
     [
         (("check",), 3),
-        (("check", "--format", "json"), 3),
         (("trace", "T1"), 3),
         (("trace", "--format", "json"), 3),
         (("trace", "--format", "markdown"), 3),

@@ -31,6 +31,7 @@ MOST_S = 5.0  # that killing takes
 
 
 _come: list[int] = []  # which of the two have come
+_holding: list[bool] = []  # one for each part of the work that neither may break off
 
 
 class Interrupted(KeyboardInterrupt):
@@ -47,9 +48,7 @@ def listen() -> None:
 
 def end() -> None:
     """Take no notice of either signal any more: the run is ending as they ask."""
-    for number in SIGNALS:
-        if signal.getsignal(number) is _interrupt:
-            signal.signal(number, _ignore)  # a function, as below
+    _holding.append(True)
 
 
 def interrupted() -> bool:
@@ -59,7 +58,7 @@ def interrupted() -> bool:
 
 def stop_if_interrupted() -> None:
     """Raise `Interrupted` where a signal has come."""
-    if _come:
+    if _come and not _holding:
         raise Interrupted
 
 
@@ -69,29 +68,17 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    held: list[int] = []
-
-    # a function, not SIG_IGN: a child that is started meanwhile would inherit that it ignores the signal
-    def hold(number: int, _frame: FrameType | None) -> None:
-        held.append(number)
-
-    before = {number: signal.signal(number, hold) for number in SIGNALS}
+    _holding.append(True)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if held:
-        _interrupt(held[0], None)
-
-
-def _ignore(_number: int, _frame: FrameType | None) -> None:
-    return None
+        _holding.pop()
+    stop_if_interrupted()
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
     _come.append(number)
-    raise Interrupted
+    stop_if_interrupted()
 
 
 MARK = "GATES_RUN_ID"

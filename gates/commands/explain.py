@@ -11,7 +11,7 @@ from gates.config import Project
 from gates.errors import UsageError
 from gates.measuring.samples import Samples
 from gates.model import Finding, Model, Outcome, RuleText
-from gates.report import CriterionReport, Report, Trace, ranked
+from gates.report import CriterionReport, Report, ranked, reason
 from gates.scan.loading import load_rules
 from gates.scan.rule import Rule
 from gates.task import loading as spec
@@ -75,35 +75,31 @@ def _of_task(
 
 def _standing(criterion: CriterionReport) -> Iterator[str]:
     """Say what verifies a criterion, the first of each kind: what did not pass comes first."""
-    kinds: dict[str, list[Trace]] = {}
-    for title, traces in (("code", criterion.code), ("test", criterion.tests), ("measure", criterion.measures)):
-        for trace in traces:
-            kinds.setdefault(trace.kind or title, []).append(trace)
+    kinds = {"code": criterion.code, "test": criterion.tests, "measure": criterion.measures}
     for title, found in kinds.items():
         for trace in sorted(found, key=lambda trace: trace.outcome is Outcome.PASSED)[:LISTED]:
             where = f" at {trace.location}" if trace.location else ""
             detail = f" ({trace.detail})" if trace.detail not in {"", trace.outcome.value} else ""
-            yield f"  {title:<12} {trace.outcome.words:<15} {trace.name}{where}{detail}"
+            yield f"  {trace.kind or title:<12} {trace.outcome.words:<15} {trace.name}{where}{detail}"
         if len(found) > LISTED:
             yield f"  {title:<12} ... and {len(found) - LISTED} more"
+
+
+FACTS = ("expected", "actual", "impact", "remediation", "command")
 
 
 def _findings(found: Iterable[Finding], known: dict[str, RuleText]) -> Iterator[str]:
     """Yield findings, each with its rule and the raw file that it rests on; advice is given once."""
     given = set[tuple[str, str]]()
     for finding in ranked(found):
-        raw = f"evidence/{finding.evidence}" if finding.evidence else ""
-        if finding.outcome not in {Outcome.FAILED, Outcome.UNKNOWN}:
-            yield f"{finding.outcome.words:<8} {finding.rule} {finding.message}{f' (evidence: {raw})' if raw else ''}"
-            continue
         title = known[finding.rule].title if finding.rule in known else "unknown rule"
-        yield f"{finding.outcome.value:<8} {finding.rule} ({title}) {finding.location or ''}".rstrip()
-        yield f"  {finding.message}"
-        advice = {"impact": finding.impact, "fix": finding.remediation, "command": finding.command}
-        waived = str(finding.waived).removeprefix("waived ") if finding.waived else ""
-        details = {"expected": finding.expected, "actual": finding.actual, **advice, "evidence": raw, "waived": waived}
-        yield from (f"  {name}: {value}" for name, value in details.items() if value and (name, value) not in given)
-        given.update(advice.items())
+        open_or_bad = finding.outcome in {Outcome.FAILED, Outcome.UNKNOWN}
+        yield f"{finding.outcome.words:<8} {reason(finding)}{f' ({title})' if open_or_bad else ''}"
+        facts = [(name, getattr(finding, name)) for name in (FACTS if open_or_bad else ())]
+        yield from (f"  {name}: {value}" for name, value in facts if value and (name, value) not in given)
+        yield from [f"  evidence: evidence/{finding.evidence}"] if finding.evidence else []
+        yield from [f"  {finding.waived}"] if finding.waived else []
+        given.update(facts[2:])
 
 
 def _rule(rule: RuleText) -> list[str]:

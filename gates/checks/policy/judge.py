@@ -23,7 +23,6 @@ from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_r
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of
 from gates.project.policy import TEMPLATES, TaskAtBase, task_at_base
-from gates.report import Section
 from gates.task import loading as spec
 from gates.task.task import Task
 from gates.words import printable
@@ -174,12 +173,13 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         message = f"Whether the change lowers what judges it was not seen: {evidence.why_missing(Goalposts)}"
         yield ABOUT.unknown(message, "Run where the history is, or name what to compare with by --base.")
         return
-    times: Counter[str] = Counter()
+    base, times = f"{seen.base} ({seen.commit[:12]})", Counter[str]()
     for move in sorted(seen.moves, key=lambda move: (not stops(move, seen), list(Part).index(move.part))):
         subject = f"{move.part.value} {move.what}"
         times[subject] += 1
         subject = f"{subject} #{times[subject]}" if times[subject] > 1 else subject
-        about = ABOUT.but(subject=subject, location=move.location, expected=move.before, actual=move.after)
+        about = ABOUT.but(subject=subject, location=move.location, impact=f"Compared with {base}.")
+        about = about.but(expected=move.before, actual=move.after)
         if stops(move, seen):
             allow = "have the base judge (--policy-from) or a person allow it (--goalposts list)"
             about = about.but(severity=Severity.HIGH, level=Level.MUST)
@@ -191,20 +191,9 @@ def judge(_task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
         fix = "Fix the file, or look at its changes yourself."
         yield ABOUT.unknown(f"Not compared with {seen.base}: {what}", fix, subject=what)
     if not seen.moves and not seen.unread:
-        compared = "None of the limits, bindings, tests and settings that are compared"
-        yield ABOUT.passed(f"{compared} asks for less than at {_base(seen)}.", actual="nothing lower")
-
-
-def describe(_task: Task, evidence: EvidenceSet) -> Iterator[Section]:
-    """Tell what was compared with what; the findings name what was moved."""
-    seen = evidence.get(Goalposts)
-    if seen is None:
-        return
-    yield Section(
-        title="Policy Changes",
-        text="The task is new since the base." if seen.is_new else "",
-        facts=(("Compared with", _base(seen)), ("A lower limit", _effect(seen)), ("Changes", str(len(seen.moves)))),
-    )
+        message = f"None of the limits, bindings, tests and settings that are compared asks for less than at {base}."
+        message = f"The task is new since {base}." if seen.is_new else message
+        yield ABOUT.passed(message, actual="nothing lower")
 
 
 def stops(move: Move, seen: Goalposts) -> bool:
@@ -216,19 +205,4 @@ def stops(move: Move, seen: Goalposts) -> bool:
     return move.part is Part.BAR or (seen.mode is Mode.ALL and move.part is not Part.CHANGED)
 
 
-def _base(seen: Goalposts) -> str:
-    return f"{seen.base} ({seen.commit[:12]})"
-
-
-def _effect(seen: Goalposts) -> str:
-    if seen.policy:
-        rest = "; weaker tests and settings stop the change" if seen.mode is Mode.ALL else ""
-        return f"is listed: the task file of {seen.policy} judges{rest}"
-    return {
-        Mode.BAR: "stops the change; weaker tests and settings, and waivers, are listed",
-        Mode.ALL: "stops the change, and so do weaker tests and settings, and waivers",
-        Mode.LIST: "is listed",
-    }[seen.mode]
-
-
-CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, describe, basis=Basis.DECLARED)
+CHECK = Check("policy", "business-logic", 120, RULES, (Goalposts,), plan, judge, basis=Basis.DECLARED)

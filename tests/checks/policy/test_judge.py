@@ -4,7 +4,7 @@ import pytest
 from bar import a_move, unmoved
 from building import a_finding, a_task, evidence
 
-from gates.checks.policy.judge import Goalposts, Mode, describe, judge, plan
+from gates.checks.policy.judge import Goalposts, Mode, judge, plan
 from gates.checks.policy.moves import Part
 from gates.criteria import decide
 from gates.model import Basis, Decision, Finding, Level, Outcome, Severity
@@ -68,8 +68,6 @@ def test_what_was_not_compared_is_unknown_beside_what_was() -> None:
     assert [f.outcome for f in judged(unmoved(a_move(), unread=("a.py",)))] == [F, U]
 
 
-def test_section_says_what_was_compared_with_what() -> None:
-    (section,) = describe(a_task(), evidence(unmoved(a_move())))
-    assert ("Compared with", "main (bbbbbbbbbbbb)") in section.facts
-    assert [*describe(a_task(), evidence())] == []
+def test_task_that_is_new_has_no_earlier_bar() -> None:
+    assert [f.message for f in judged(unmoved(is_new=True))] == ["The task is new since main (bbbbbbbbbbbb)."]
     assert [check.scored for check in plan(a_task())] == [False]
