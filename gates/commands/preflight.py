@@ -1,14 +1,13 @@
 """What a task names is looked for before anything runs: a wrong path or rule is told in a second."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gates import pipeline
 from gates.errors import EvidenceUnavailable
-from gates.evidence.tests.test_records import moved_symbols, moved_tests
-from gates.project.files import is_under
+from gates.evidence.tests.test_records import followed
 from gates.project.history import History, TwoStates, base_of
 from gates.project.what_was_read import leads_nowhere
 from gates.task import yaml_source
@@ -32,32 +31,11 @@ def refuse_what_is_missing(task: Task, path: Path, root: Path, base: str | None)
 
 
 def follow_moved(task: Task, root: Path, base: str | None) -> Task:
-    """Return the task with its criteria bound to where the change has their code and tests, by what they say or a name.
-
-    The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
-    """
+    """Return the task with its criteria bound to where the change has their code and tests, as far as git tells."""
     with suppress(EvidenceUnavailable):
         history = History(root)
-        states = TwoStates(history, base_of(history, base).commit, root)
-        (found, now), symbols = moved_tests(task.tests, states), moved_symbols(task, states)
-        moved = {one: place for one, place in found.items() if one != place}
-        followed = []
-        for c in task.criteria:
-            tests = tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, root)))
-            code = tuple(e.model_copy(update={"symbol": symbols.get(e.symbol or "") or e.symbol}) for e in c.code)
-            followed.append(c.model_copy(update={"tests": tests, "code": code}))
-        return task.model_copy(update={"criteria": tuple(followed)})
+        return followed(task, TwoStates(history, base_of(history, base).commit, root))
     return task
-
-
-def _led(path: str, moved: Mapping[str, str | None], now: Iterable[str], root: Path) -> Iterator[str]:
-    """Yield where a path of tests leads: to itself while anything of it is there or missed, and to what was moved."""
-    bare, bracket, case = path.partition("[")
-    places = [place for one, place in moved.items() if is_under(one, bare)]
-    there = (root / bare.partition("::")[0]).exists()
-    if not places or None in places or (there and ("::" not in bare or any(is_under(one, bare) for one in now))):
-        yield path
-    yield from (f"{place}{bracket}{case}" for place in places if place)
 
 
 def check_waived_rules(task: Task, path: Path) -> None:

@@ -245,7 +245,7 @@ class TwoStates:
     """A commit and the work tree, by path relative to the project."""
 
     def __init__(self, history: History, commit: str, root: Path) -> None:
-        self._history, self._root = history, root
+        self._history, self.root = history, root
         self._tree = history.tree(commit)
         self.skipped: dict[str, None] = {}  # what was not compared and why, each once, as it was met
 
@@ -256,7 +256,7 @@ class TwoStates:
     @cached_property
     def gone(self) -> frozenset[str]:
         """Return the paths that the commit has and the work tree has not."""
-        return frozenset(path for path in self._tree if not os.path.lexists(self._root / path))
+        return frozenset(path for path in self._tree if not os.path.lexists(self.root / path))
 
     def before(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Return the contents that files have in the commit."""
@@ -278,7 +278,7 @@ class TwoStates:
         """Return the contents of the files under some paths that differ, in the commit and in the work tree."""
         folders = tuple(dict.fromkeys(folder.split("::")[0] for folder in folders))
         paths = {path for path in self._tree if any(is_under(path, folder) for folder in folders)}
-        paths |= {path.relative_to(self._root).as_posix() for path in files_of(folders, self._root)}
+        paths |= {path.relative_to(self.root).as_posix() for path in files_of(folders, self.root)}
         now: dict[str, bytes | None] = {}
         for path in sorted(path for path in paths if path.endswith(suffixes)):
             content, blob = self._now(path), self._tree.get(path)
@@ -288,7 +288,7 @@ class TwoStates:
 
     def _now(self, path: str) -> bytes | None:
         """Return a file of the work tree, or `None` for what is not there, a link, no file, or too large."""
-        file = self._root / path
+        file = self.root / path
         try:
             if file.is_symlink() or not file.is_file():
                 return None

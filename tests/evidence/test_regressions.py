@@ -12,7 +12,7 @@ from regressing import BENCH, CORE, a_regressing_task, slower, two_commits
 
 from gates.checks.measures.collect import Regressions
 from gates.checks.measures.judge import MACHINE, judge
-from gates.checks.policy.moves import Fate, compare_tasks
+from gates.checks.policy.moves import compare_tasks
 from gates.config import Context
 from gates.errors import EvidenceUnavailable
 from gates.measuring import session
@@ -177,9 +177,9 @@ def test_a_raised_limit_is_a_moved_goalpost(before: dict[str, float], after: dic
     was = a_regressing_task(before)
     now = was.model_copy(update={"criteria": (was.criteria[0].model_copy(update={"measures": ()}),)})
     now = now if after is None else a_regressing_task(after)
-    (move,) = compare_tasks(was, now, Fate(frozenset(), {}))
+    (move,) = compare_tasks(was, now, frozenset())
     assert "ratio now/base of step_time_s" in move.what
-    assert list(compare_tasks(now, was, Fate(frozenset(), {}))) == []
+    assert list(compare_tasks(now, was, frozenset())) == []
 
 
 DIES = """

@@ -18,7 +18,7 @@ from gates.checks.policy import moves
 from gates.checks.policy.moves import Move, Part, moved
 from gates.config import Context
 from gates.errors import UsageError
-from gates.evidence.tests.test_records import found_again, written_tests
+from gates.evidence.tests.test_records import followed
 from gates.model import Basis, Finding, Level, Location, Planned, Severity, as_rules
 from gates.project.files import is_code, is_under
 from gates.project.history import History, TwoStates, base_of
@@ -78,12 +78,11 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
     before, now = was.task, _task_now(task, context, unread)
     asked, was_read = [one for one in (before, now) if one], not unread
     old, new = _beside(asked, states, unread)
-    fate = moves.Fate(states.gone, found_again(written_tests(old), written_tests(new)))
     if before and now:
-        yield from moves.compare_tasks(before, now, fate)
+        yield from moves.compare_tasks(followed(before, states, now), now, states.gone)
     elif before and was_read:
         yield moved(Part.BAR, f"task {before.id}", "asked for", "removed", None)
-    yield from moves.compare_tests(old, new, fate)
+    yield from moves.compare_tests(old, new)
     yield from moves.compare_settings(*states.named(moves.WATCHED), unread)
     known = {task.path, before.path if before else ""}
     for path in sorted(states.gone - known):

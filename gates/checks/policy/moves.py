@@ -7,12 +7,12 @@ has it.
 import ast
 import configparser
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from gates.code.syntax import parsed_definitions
-from gates.evidence.tests.test_records import written_tests
+from gates.evidence.tests.test_records import found_again, written_tests
 from gates.model import Level, Location, Model
 from gates.project.files import is_under
 from gates.task.measurement import Waiver
@@ -65,30 +65,18 @@ NAMED = 5
 Files = Mapping[str, bytes]
 
 
-class Fate(NamedTuple):
-    """What became of files and tests: the files that are gone, and by their old node ids where tests are now."""
-
-    gone: frozenset[str]
-    tests: Mapping[str, str | None]
-
-    def is_found_again(self, path: str, bound: Callable[[str], bool]) -> bool:
-        """Return whether all tests that a path named are still there, and bound by another path."""
-        named = path.split("[")[0]
-        found = [now for was, now in self.tests.items() if was == named or was.startswith(f"{named}::")]
-        return bool(found) and all(now is not None and bound(now) for now in found)
-
-    def is_gone(self, command: Iterable[str]) -> bool:
-        """Return whether a command ran a file or a module that does not exist any more."""
-        ends = [end for word in command for end in (word, f"{word.replace('.', '/')}.py")]
-        ends += [f"{word.replace('.', '/')}/__main__.py" for word in command]
-        return any(f"/{path}".endswith(f"/{end}") for end in ends for path in self.gone)
+def _is_gone(command: Iterable[str], gone: Iterable[str]) -> bool:
+    """Return whether a command ran a file or a module that does not exist any more."""
+    ends = [end for word in command for end in (word, f"{word.replace('.', '/')}.py")]
+    ends += [f"{word.replace('.', '/')}/__main__.py" for word in command]
+    return any(f"/{path}".endswith(f"/{end}") for end in ends for path in gone)
 
 
-def compare_tests(before: Files, after: Files, fate: Fate) -> Iterator[Move]:
+def compare_tests(before: Files, after: Files) -> Iterator[Move]:
     """Yield the tests that are gone or skipped now, then each file that changed: of one of tests, which of them."""
     old, new = written_tests(before), written_tests(after)
     was, now = dict(_skips(before)), dict(_skips(after))
-    for test, place in fate.tests.items():
+    for test, place in found_again(old, new).items():
         for mark in sorted(now.get(place or "", frozenset()) - was[test]):
             where = Location(path=str(place).partition("::")[0])
             yield moved(Part.TESTS, f"test {test}", "runs", mark, where)
@@ -193,17 +181,18 @@ LEVELS = tuple(Level)
 
 
 class Where(NamedTuple):
-    """Where in a task the walk is: what it is called, its place, and whether nothing there decides."""
+    """Where in a task the walk is: its name, its place, the files that are gone, and if nothing there decides."""
 
     name: str
     place: Location
+    gone: frozenset[str]
     optional: bool = False
 
     def inside(self, was: Model, now: object, name: str) -> "Where":
         """Return the same a step deeper, in a part as it was and is; what did not decide is not the bar's."""
         place = self.place.model_copy(update={"line": now.line}) if isinstance(now, Located) else self.place
         wish = isinstance(was, Criterion | Measure) and was.level not in {None, Level.MUST}
-        return Where(f"{self.name} {name}".strip(), place, self.optional or wish)
+        return Where(f"{self.name} {name}".strip(), place, self.gone, self.optional or wish)
 
     def move(self, part: Part, what: str, before: object, after: object) -> Move:
         """Say what was moved here."""
@@ -211,12 +200,12 @@ class Where(NamedTuple):
         return moved(part, f"{self.name} {what}".strip(), before, after, self.place)
 
 
-def compare_tasks(before: Task, after: Task, fate: Fate) -> Iterator[Move]:
-    """Yield what asks for less than before; `fate` says what became of the files and tests that it was bound to."""
-    yield from _models(before, after, Where("", Location(path=after.path, line=after.line)), fate)
+def compare_tasks(before: Task, after: Task, gone: frozenset[str]) -> Iterator[Move]:
+    """Yield what asks for less than before; `gone` are the files that are no longer there."""
+    yield from _models(before, after, Where("", Location(path=after.path, line=after.line), gone))
 
 
-def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[Move]:
+def _models(before: Model, after: Model, where: Where) -> Iterator[Move]:
     was, now = _said(before), _said(after)
     for name, field in type(before).model_fields.items():
         key = field.alias or name
@@ -224,11 +213,11 @@ def _models(before: Model, after: Model, where: Where, fate: Fate) -> Iterator[M
         if key in SILENT or was.get(key) == now.get(key) or (key == "text" and not isinstance(before, Criterion)):
             continue
         if _is_models(old) or _is_models(new):
-            yield from _items(key, old or (), new or (), where, fate)
+            yield from _items(key, old or (), new or (), where)
         elif isinstance(old, Model) and isinstance(new, Model):
-            yield from _models(old, new, where.inside(old, new, key), fate)
+            yield from _models(old, new, where.inside(old, new, key))
         elif key in PATHS:
-            yield from _paths(key, old, new, where, fate)
+            yield from _paths(key, old, new, where)
         elif key == "when":
             yield from (where.move(Part.BAR, "applies only when", "always", word) for word in new if word not in old)
         elif key in SETS:
@@ -273,18 +262,17 @@ def _weighed(key: str, old: object, new: object) -> tuple[Part | None, str, obje
     return Part.CHANGED, key, _words(old), _words(new)
 
 
-def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where, fate: Fate) -> Iterator[Move]:
+def _paths(key: str, old: Sequence[str], new: Sequence[str], where: Where) -> Iterator[Move]:
     """Name the paths that are bound no longer, save for those that a wider path covers."""
     lost = [path for path in old if not any(is_under(path, other) for other in new)]
     gained = len([path for path in new if path not in old])
     for path in lost:
-        replaced = fate.is_found_again(path, lambda test: any(is_under(test, other) for other in new))
-        if not replaced and path.split("::")[0] in fate.gone and gained > 0:
-            replaced, gained = True, gained - 1
+        replaced = path.split("::")[0] in where.gone and gained > 0
+        gained -= replaced
         yield where.move(Part.CHANGED if replaced else Part.BAR, f"{key} {path}", "bound", "removed")
 
 
-def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, fate: Fate) -> Iterator[Move]:
+def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where) -> Iterator[Move]:
     """Match the parts of two lists, compare those that match, and name those that are gone."""
     pairs, lost, gained = _matched(old, new)
     yield from _uses(old, [one for one, _ in pairs], new, where)
@@ -293,9 +281,11 @@ def _items(key: str, old: Sequence[Model], new: Sequence[Model], where: Where, f
         was, now = getattr(one, "id", None), getattr(other, "id", None)
         if was != now:
             yield inner.move(Part.CHANGED, "id", was, now)
-        yield from _models(one, other, inner, fate)
+        yield from _models(one, other, inner)
     for i, one in enumerate(lost if key != "waivers" else ()):
-        replaced = i < len(gained) and (key == "code" or (isinstance(one, EntryPoint) and fate.is_gone(one.run or ())))
+        replaced = i < len(gained) and (
+            key == "code" or (isinstance(one, EntryPoint) and _is_gone(one.run or (), where.gone))
+        )
         what = f"{key} {_name(one)}"
         yield where.inside(one, None, "").move(Part.CHANGED if replaced else Part.BAR, what, "asked for", "removed")
     for other in gained:
@@ -341,7 +331,7 @@ def _likeness(item: Model) -> object:
         return str(said | {"name": "", "call": ""})
     if isinstance(item, Criterion):
         return item.text
-    return str(said.get("symbol", "")).partition(":")[2] or None
+    return None
 
 
 def _name(item: Model) -> str:

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from gates.code.syntax import texts
 from gates.model import Location, Model
+from gates.project.files import is_under
 from gates.project.history import TwoStates
 from gates.task.task import Task
 
@@ -120,6 +121,33 @@ class Warned(Model):
     message: str
     location: Location
     test: str = ""
+
+
+def followed(task: Task, states: TwoStates, *others: Task) -> Task:
+    """Return the task with its criteria bound to where the change has their code and tests, by what they say or a name.
+
+    The base's test runs against the change as it was, and the one of today must notice faults: neither says too little.
+    Places that `others` name are looked through, too.
+    """
+    named = [path for one in (task, *others) for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
+    (found, now), symbols = moved_tests(named, states), moved_symbols(task, states)
+    moved = {one: place for one, place in found.items() if one != place}
+    criteria = []
+    for c in task.criteria:
+        tests = tuple(dict.fromkeys(e for path in c.tests for e in _led(path, moved, now, states)))
+        code = tuple(e.model_copy(update={"symbol": symbols.get(e.symbol or "") or e.symbol}) for e in c.code)
+        criteria.append(c.model_copy(update={"tests": tests, "code": code}))
+    return task.model_copy(update={"criteria": tuple(criteria)})
+
+
+def _led(path: str, moved: Mapping[str, str | None], now: Iterable[str], states: TwoStates) -> Iterator[str]:
+    """Yield where a path of tests leads: to itself while anything of it is there or missed, and to what was moved."""
+    bare, bracket, case = path.partition("[")
+    places = [place for one, place in moved.items() if is_under(one, bare)]
+    there = (states.root / bare.partition("::")[0]).exists()
+    if not places or None in places or (there and ("::" not in bare or any(is_under(one, bare) for one in now))):
+        yield path
+    yield from (f"{place}{bracket}{case}" for place in places if place)
 
 
 def moved_tests(paths: Iterable[str], states: TwoStates) -> tuple[dict[str, str | None], frozenset[str]]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from building import a_criterion, a_task
 
-from gates.checks.policy.moves import Fate, compare_tasks
+from gates.checks.policy.moves import compare_tasks
 
 PATTERN = {"pattern": "torch.amp.GradScaler(...)", "in": "pkg/scaler.py", "at_least": 2}
 NAME = "AC1 pattern torch.amp.GradScaler(...) in pkg/scaler.py"
@@ -13,7 +13,7 @@ NAME = "AC1 pattern torch.amp.GradScaler(...) in pkg/scaler.py"
 
 def moves(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
     old, new = (a_task(criteria=[a_criterion(code=code)]) for code in (before, after))
-    return [f"{move.part.value}: {move}" for move in compare_tasks(old, new, Fate(frozenset(), {}))]
+    return [f"{move.part.value}: {move}" for move in compare_tasks(old, new, frozenset())]
 
 
 LOWER: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]] = {
@@ -36,5 +36,5 @@ def test_code_that_is_asked_for_less_is_named(case: str) -> None:
 
 def test_sentence_of_a_criterion_that_changed_is_named() -> None:
     old, new = (a_task(criteria=[a_criterion(text=text)]) for text in ("At least twice as fast", "Not slower"))
-    (move,) = compare_tasks(old, new, Fate(frozenset(), {}))
+    (move,) = compare_tasks(old, new, frozenset())
     assert f"{move.part.value}: {move}" == "changed: AC1 text: At least twice as fast -> Not slower"
