@@ -66,15 +66,15 @@ def _staged(paths: Iterable[Path], what: str, where: Path) -> Iterator[dict[Path
             yield staged
             for path, beside in staged.items():
                 if path.is_dir():
-                    shutil.rmtree(path)
+                    path.rename(f"{beside}-old")
                 beside.replace(path)
         except OSError as error:
             raise GatesError(f"{what} cannot be written into {str(where)!r}: {error.strerror or error}") from error
         finally:
-            for beside in staged.values():
-                shutil.rmtree(beside, ignore_errors=True)
+            for left in [left for path in staged for left in path.parent.glob(f"{STAGING}{os.getpid()}-*")]:
+                shutil.rmtree(left, ignore_errors=True)
                 with suppress(OSError):
-                    beside.unlink(missing_ok=True)
+                    left.unlink(missing_ok=True)
 
 
 def write_page(path: Path | None, text: str) -> bool:

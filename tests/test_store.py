@@ -49,6 +49,15 @@ def test_place_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: 
     assert contents(tmp_path) == {"file": "mine"}
 
 
+def test_evidence_that_was_a_link_is_replaced(tmp_path: Path) -> None:
+    out = a_report_folder(tmp_path)
+    (out / "evidence").rename(tmp_path / "elsewhere")
+    (out / "evidence").symlink_to(tmp_path / "elsewhere")
+    store.publish(out, NEW, raw(tmp_path))
+    assert contents(out) == {**NEW, "evidence/raw.txt": "new"}
+    assert contents(tmp_path / "elsewhere") == {"raw.txt": "old"}
+
+
 def test_folder_that_is_gone_by_then_is_made_again(tmp_path: Path) -> None:
     store.publish(tmp_path / "gone", NEW, raw(tmp_path))
     assert contents(tmp_path / "gone") == {**NEW, "evidence/raw.txt": "new"}
