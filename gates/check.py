@@ -77,11 +77,12 @@ class EvidenceSet:
         present: Mapping[type[Evidence], Evidence] | None = None,
         *,
         why: str = "it was not collected",
+        missing: Mapping[type[Evidence], str] | None = None,
         earlier: Earlier | None = None,
     ) -> None:
         self.earlier = earlier
         self._present = dict(present or {})
-        self._missing: dict[type[Evidence], str] = {}
+        self.missing = dict(missing or {})
         self._why = why
 
     def get(self, kind: type[E]) -> E | None:
@@ -91,10 +92,10 @@ class EvidenceSet:
 
     def why_missing(self, kind: type[Evidence]) -> str:
         """Return why there is no evidence of a kind."""
-        return self._missing.get(kind, self._why)
+        return self.missing.get(kind, self._why)
 
     def __contains__(self, kind: type[Evidence]) -> bool:
-        return kind in self._present or kind in self._missing
+        return kind in self._present or kind in self.missing
 
     def collect(self, kind: type[Evidence], task: Task, context: Context) -> None:
         """Collect a kind once; a kind that cannot be had leaves its reason."""
@@ -105,7 +106,7 @@ class EvidenceSet:
             found = kind.derive(task, context, self) if issubclass(kind, Derived) else kind.collect(task, context)
             self._present[kind] = writable(found)
         except EvidenceUnavailable as error:
-            self._missing[kind] = printable(str(error))
+            self.missing[kind] = printable(str(error))
 
     def commands(self) -> tuple[CommandRecord, ...]:
         """Return the commands that were run, in the order of collection."""

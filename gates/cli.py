@@ -190,6 +190,19 @@ def check(paths: Paths, rules: Names, form: str, sarif: Paths) -> None:
     _end(*perform(_project(), paths, rules, form=form, sarif=sarif))
 
 
+@cli.command(short_help="Judge the saved evidence of a run again, without running anything.")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def verify(folder: Path) -> None:
+    """Judge the evidence in DIR, a folder of reports, again by the task file here; nothing of the project runs.
+
+    Evidence that is not what the run wrote is refused (exit code 2). Files that changed since make it inconclusive.
+    """
+    from gates.commands.verify import perform
+
+    text, exit_code = perform(folder, _project())
+    _end(_coloured(text), exit_code)
+
+
 @cli.command(short_help="Explain a rule, a code rule, a task or a criterion.")
 @click.argument("subject")
 @click.argument("criterion", required=False)

@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gates import __version__, pipeline
-from gates.check import Earlier, Evidence, EvidenceSet
+from gates.check import Earlier, EvidenceSet
 from gates.checks.faults import ChangedLines
 from gates.child.guardian import MARK
 from gates.child.process import ProcessRun
@@ -109,7 +109,7 @@ def takes(environ: Mapping[str, str]) -> bool:
 
 def find(root: Path, state: State, installed: str, raw: Path) -> Earlier | None:
     """Return the last run of a state, its raw files laid out, or of one that differs in code that tests could run."""
-    kinds: dict[str, type[Evidence]] = {kind.__name__: kind for gate in pipeline.discover() for kind in gate.uses}
+    kinds = pipeline.kinds()
     name = state.name(installed)
     found: list[tuple[bool, float, Path]] = []
     for path in (root / STORE).glob(f"*-{installed}"):

@@ -1,8 +1,9 @@
 """The whole flow: collect, judge, decide, stage by stage, into one report."""
 
 import itertools
+import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -35,6 +36,8 @@ RULES = (
 
 
 UNFOUNDED = About(severity=Severity.CRITICAL)  # the run as a whole can be no pass
+CHANGED = "GT002"
+MISSING = "missing.json"  # beside the evidence: why there is none of a kind
 
 
 @dataclass(frozen=True)
@@ -63,15 +66,14 @@ def run(
         if blocking and not blocked_by and not selection.keep_going:
             blocked_by = " and ".join(blocking)
     _save(evidence, context)
-    changed, ran = _changed(before, observe(whole, context)), evidence.get(PytestRun)
+    differing, ran = changed(before, observe(whole, context)), evidence.get(PytestRun)
     # it is of the commit alone only where no other files ran
     strayed = {"dirty": True, "strays": ran.strays, "web": None} if ran and ran.strays and before.commit else {}
-    looked = (*what_was_read.led_nowhere(whole, context.root), *what_was_read.not_read(evidence.get(SourceTree)))
     report = fold(
         whole,
         tuple(reports),
         evidence,
-        findings=(*changed, *looked, *left_out(whole, task)),
+        findings=(*differing, *looked_for(whole, context, evidence), *left_out(whole, task)),
         revision=before.model_copy(update=strayed),
         environment=environment(context),
         started_at=begun.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -86,6 +88,18 @@ def run(
 def discover() -> list[Gate]:
     """Return the gates in the order of their stages."""
     return sorted(registry.values_of("gates.stages", Gate), key=lambda gate: (gate.stage, -gate.weight, gate.name))
+
+
+def kinds() -> dict[str, type[Evidence]]:
+    """Return every kind of evidence that a gate uses, by its name."""
+    used: list[type[Evidence]] = [RunDate, *(kind for gate in discover() for kind in gate.uses)]
+    return {kind.__name__: kind for kind in used}
+
+
+def looked_for(task: Task, context: Context, evidence: EvidenceSet) -> Iterator[Finding]:
+    """Yield the paths of the task that lead nowhere, and the files that nobody read."""
+    yield from what_was_read.led_nowhere(task, context.root)
+    yield from what_was_read.not_read(evidence.get(SourceTree))
 
 
 def rule_texts() -> dict[str, RuleText]:
@@ -201,14 +215,14 @@ def _unreconciled(gate: Gate, checks: Sequence[Planned], findings: Iterable[Find
     yield about.unknown(message, "This is a fault of the gate; report it.")
 
 
-def _changed(before: Revision, after: Revision) -> Iterable[Finding]:
-    """Say so where the files changed while they were being looked at."""
+def changed(before: Revision, after: Revision) -> Iterable[Finding]:
+    """Say so where the files are not those that a run began with."""
     if before.digest == after.digest:
         return
     old, new = ({file.path: file.sha256 for file in revision.files} for revision in (before, after))
-    changed = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-    message = f"Files changed during the run: {', '.join(changed[:5])}."
-    about = UNFOUNDED.but(rule="GT002", check="revision", impact="The evidence speaks of no one state of the files.")
+    differing = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+    message = f"Files changed since the run began: {', '.join(differing[:5])}."
+    about = UNFOUNDED.but(rule=CHANGED, check="revision", impact="The evidence speaks of no one state of the files.")
     yield about.unknown(message, "Run again and leave the files alone; fix tests that write into the source tree.")
 
 
@@ -217,3 +231,5 @@ def _save(evidence: EvidenceSet, context: Context) -> None:
     for piece in evidence.present():
         path = context.evidence / f"{type(piece).__name__}.json"
         path.write_text(piece.model_dump_json(indent=1, by_alias=True) + "\n", encoding="utf-8")
+    missing = {kind.__name__: why for kind, why in evidence.missing.items()}
+    (context.evidence / MISSING).write_text(json.dumps(missing, indent=1) + "\n", encoding="utf-8")

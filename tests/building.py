@@ -216,7 +216,7 @@ def all_evidence(task: Task, *instead: Evidence) -> EvidenceSet:
     ]  # fmt: skip
     seen = evidence(*good, *instead)
     for kind in {kind for gate in discover() for kind in gate.uses} - {type(piece) for piece in seen.present()}:
-        seen._missing[kind] = "the task asks for none"
+        seen.missing[kind] = "the task asks for none"
     return seen
 
 

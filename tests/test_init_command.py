@@ -104,6 +104,19 @@ def test_all_tests_that_use_the_code_are_proposed_where_they_are_few(tmp_path: P
     )
 
 
+def test_a_package_of_nothing_but_tests_is_no_implementation(tmp_path: Path) -> None:
+    moved = {path.removeprefix("src/").replace("tests/", "tests_core/"): text for path, text in FILES.items()}
+    task = proposed(written(tmp_path / "project", {**moved, "tests_core/__init__.py": ""}))
+    assert (task.implementation, task.tests) == (("words",), ("tests_core",))
+
+
+def test_tests_in_files_of_other_names_are_proposed(tmp_path: Path) -> None:
+    """As `python_files` may say."""
+    other = {path: text for path, text in FILES.items() if not path.startswith("tests/")}
+    task = proposed(written(tmp_path / "project", {**other, "tests/all.py": FILES["tests/test_coding.py"]}))
+    assert bound(task) == {"AC1": (["words.coding:encode", "words.coding:decode"], ("tests/all.py",))}
+
+
 def test_words_of_a_tests_file_count(tmp_path: Path) -> None:
     test, top = "def test_{}(): assert LRUCache().popitem() == 1\n", "from caches import LRUCache\n"
     locks = top + "".join(test.format(f"cached_lock_{number}") for number in range(8))

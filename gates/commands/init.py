@@ -182,10 +182,16 @@ def _implementation(root: Path) -> tuple[str, ...]:
     """Return the packages of a project, below `src` where there is one, else its modules."""
     home = root / "src" if (root / "src").is_dir() else root
     own = [path for path in sorted(home.iterdir()) if path.is_dir() and path.name.isidentifier()]
-    folders = [p for p in own if not (p.name in ASIDE or (p / "pyvenv.cfg").exists())]
+    folders = [p for p in own if not (p.name in ASIDE or (p / "pyvenv.cfg").exists() or _is_of_tests(p))]
     found = [path for path in folders if (path / "__init__.py").is_file()] or [p for p in folders if [*p.glob("*.py")]]
     found = found or [path for path in sorted(home.glob("*.py")) if _is_own(path)]
     return tuple(path.relative_to(root).as_posix() for path in found)
+
+
+def _is_of_tests(folder: Path) -> bool:
+    """Return whether a folder holds tests and no other modules."""
+    modules = [path for path in folder.glob("*.py") if path.stem not in {"__init__", "conftest"}]
+    return bool(modules) and all(map(is_test_file, modules))
 
 
 def _is_own(path: Path) -> bool:
@@ -197,11 +203,13 @@ def _tests(root: Path, implementation: tuple[str, ...]) -> tuple[str, ...]:
     table = config.tool_tables(root / "pyproject.toml") if (root / "pyproject.toml").is_file() else {}
     options = table.get("pytest", {}).get("ini_options", {}) if isinstance(table.get("pytest"), dict) else {}
     asked = options.get("testpaths", [])
+    beside = sorted(root.iterdir())
     inside = (path.parent.relative_to(root) for path in files_of(implementation, root) if is_test_file(path))
     found = (
         [path for path in (asked.split() if isinstance(asked, str) else asked) if (root / path).exists()]
         or [name for name in ("tests", "test") if (root / name).is_dir()]
-        or [path.name for path in sorted(root.iterdir()) if is_test_file(path)]
+        or [path.name for path in beside if _is_of_tests(path)]
+        or [path.name for path in beside if is_test_file(path)]
         or dict.fromkeys(path.as_posix() for path in inside)
     )
     return tuple(found)
@@ -219,8 +227,10 @@ def _definitions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
 
 def _test_functions(root: Path, paths: tuple[str, ...]) -> Iterator[Named]:
     """Yield the test functions of some files, with the names that they and the top of their class use."""
-    for path, module in _parsed(root, paths):
-        if is_test_file(path):
+    parsed = [*_parsed(root, paths)]
+    usual = {path.parent for path, _ in parsed if is_test_file(path)}
+    for path, module in parsed:
+        if is_test_file(path) or path.parent not in usual:  # `python_files` may name others
             shown, aliases = path.relative_to(root).as_posix(), module.aliases
             held = [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
             members = {node.name: node.body for node in held if node.name.startswith("Test") or node.bases}

@@ -1,0 +1,112 @@
+"""What `gates verify` does: judge the saved evidence of a run again, here, without running anything of the project."""
+
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gates import pipeline, store
+from gates.check import EvidenceSet, day_of
+from gates.commands.preflight import follow_moved
+from gates.config import Context, Project
+from gates.errors import UsageError
+from gates.evidence.bundles import Bundles
+from gates.model import Finding
+from gates.project.revision import digest_folder, observe
+from gates.render import text
+from gates.report import GateReport, Report
+from gates.stages import Gate
+from gates.task import loading as spec
+from gates.task.task import Task
+
+
+def perform(folder: Path, project: Project) -> tuple[str, int]:
+    """Judge the evidence in a folder of reports by the task file here; return the summary and the exit code.
+
+    Files of the project that are not those of the run make it inconclusive. Raises `UsageError` where the evidence is
+    not what the run wrote, or says something else than its result.
+    """
+    report = store.last(folder)
+    if report is None:
+        raise UsageError(f"{folder}: holds no {store.RESULT}; `gates run TASK` makes one")
+    if report.partial:
+        raise UsageError(f"{folder}: this run was partial ({report.partial}); verify a run of the whole task")
+    raw = (folder / store.EVIDENCE).resolve()
+    _refuse_altered(report, raw)
+    evidence = _read(raw)
+    task, context = _task(report, evidence, project), project.context(raw)
+    changed = tuple(pipeline.changed(report.revision, observe(task, context)))
+    again = _judged(report, task, context, evidence, changed)
+    if not changed and _said(again) != _said(report):
+        raise UsageError(
+            f"{folder / store.RESULT}: says {_said(report)[0]}, and its evidence {_said(again)[0]}, or the criteria "
+            "differ: it was altered, or made by another version of gates; run the task again"
+        )
+    return text.summary(again), again.verdict.exit_code
+
+
+def _refuse_altered(report: Report, raw: Path) -> None:
+    was, now = ({file.path: file for file in files} for files in (report.evidence, digest_folder(raw)))
+    if altered := sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path)):
+        more = f" (and {len(altered) - 1} more)" if len(altered) > 1 else ""
+        raise UsageError(
+            f"{raw / altered[0]}{more}: expected the file that the run wrote, found another, or none; "
+            f"run `gates run {report.task.id}` again"
+        )
+
+
+def _read(raw: Path) -> EvidenceSet:
+    """Return the evidence that a run saved, and its reasons for what it did not see."""
+    kinds = pipeline.kinds()
+    try:
+        missing = json.loads((raw / pipeline.MISSING).read_text(encoding="utf-8"))
+        found = {name: raw / f"{name}.json" for name in kinds if name not in missing}
+        present = {
+            kinds[n]: kinds[n].model_validate_json(path.read_bytes()) for n, path in found.items() if path.is_file()
+        }
+        return EvidenceSet(present, missing={kinds[name]: str(why) for name, why in missing.items()})
+    except (OSError, ValueError, KeyError, AttributeError, ValidationError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{raw}: not evidence of this version of gates ({reason}); run the task again") from error
+
+
+def _task(report: Report, evidence: EvidenceSet, project: Project) -> Task:
+    """Return the task as it lies here; raise `UsageError` where it is not the one that the run was judged by."""
+    task = spec.load(project.root / report.task.path, project.root)
+    if task.digest != report.task.digest:
+        raise UsageError(f"{report.task.path}: not the task file that {report.task.id} was judged by; run it again")
+    bundles = evidence.get(Bundles)
+    handed = tuple(one.path for one in bundles.handed_in) if bundles else ()
+    return follow_moved(task, project.root, None).model_copy(update={"bundles": handed})
+
+
+def _judged(
+    report: Report, task: Task, context: Context, evidence: EvidenceSet, changed: tuple[Finding, ...]
+) -> Report:
+    """Judge and fold again; of the result itself only what no evidence holds is taken: times, and if files changed."""
+    was = {gate.name: gate for gate in report.gates}
+    gates = tuple(_gate(gate, was.get(gate.name), task, evidence) for gate in pipeline.discover())
+    during = tuple(finding for finding in report.findings if finding.rule == pipeline.CHANGED)
+    folded = pipeline.fold(
+        task,
+        gates,
+        evidence,
+        findings=(*during, *changed, *pipeline.looked_for(task, context, evidence)),
+        revision=report.revision,
+        environment=report.environment,
+        started_at=report.started_at,
+        duration_s=report.duration_s,
+        files=report.evidence,
+        policy=report.task.policy,
+    )
+    return folded.model_copy(update={"taken": f"evidence of the run of {report.started_at}"})
+
+
+def _gate(gate: Gate, was: GateReport | None, task: Task, evidence: EvidenceSet) -> GateReport:
+    seen = evidence if was and was.ran else EvidenceSet(why=f"the {gate.name} gate was not run")
+    facts = was.model_dump(include={"ran", "not_run_because", "duration_s"}) if was else {"ran": False}
+    return pipeline.judge(gate, task, seen, day_of(evidence)).model_copy(update=facts)
+
+
+def _said(report: Report) -> tuple[str, list[tuple[str, str]]]:
+    return report.verdict.decision.value, [(one.id, one.status.value) for one in report.criteria]
