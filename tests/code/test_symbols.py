@@ -65,6 +65,12 @@ ABSENT: dict[str, tuple[Files, str, str]] = {
                           "pkg.m:A.stop", "only promises 'Base.stop'"),
     "not inherited": ({"pkg/m.py": BASE + "class A(Base):\n    x = 1\n"}, "pkg.m:A.nope",
                       "pkg/m.py defines no 'A.nope', nor does what it extends"),
+    "no module": ({}, "pkg.m:A", "there is no module 'pkg.m' in the project"),
+    "no name": (IMPL, "pkg.m:B", "pkg/m.py defines no 'B'"),
+    "no method": (BASE, "pkg.m:Base.go", "pkg/m.py defines no 'Base.go'"),
+    "dead": ("if False:\n    def f(): return 1\n", "pkg.m:f", "defines no 'f'"),
+    "foreign": ("import torch\n", "pkg.m:torch", "only imports 'torch'"),
+    "deleted": ("def f(): return 1\ndel f\n", "pkg.m:f", "defines no 'f'"),
     "annotation of a plain class": ("class A:\n    lr: float\n    x = 1\n",
                                     "pkg.m:A.lr", "defines no 'A.lr'"),
 }  # fmt: skip

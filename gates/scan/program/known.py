@@ -81,9 +81,3 @@ def is_called(name: str, wanted: str) -> bool:
     """Return whether something is called what objects of a kind are called."""
     pattern = _CALLED.get(wanted)
     return pattern is not None and pattern.search(name) is not None
-
-
-@cache
-def tells(name: str, wanted: str) -> bool:
-    """Return whether a word of a program may make an object one of a kind: what it is called, or what makes it."""
-    return is_called(name, wanted) or is_kind(f"_.{name}", wanted) or (wanted == MODULE and name == "nn")
