@@ -39,7 +39,6 @@ class Binding:
     node: ast.AST | None = None
     dotted: str = ""
     index: int = 0
-    last: bool = False
 
 
 @dataclass
