@@ -11,6 +11,7 @@ from pathlib import Path
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+Choice = ast.If | ast.While | ast.IfExp  # made once: a union that is written out is made anew each time
 HOLDING: frozenset[type[ast.AST]] = frozenset(
     {ast.If, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.For, ast.AsyncFor, ast.While, ast.Match}
     | {ast.ExceptHandler, ast.match_case}
@@ -149,7 +150,7 @@ def _dead_fields(node: ast.AST) -> set[str]:
     if isinstance(node, Comprehension):
         empty = any(constant_truth(part) is False for each in node.generators for part in (each.iter, *each.ifs))
         return {"elt", "key", "value"} if empty else set()
-    if not isinstance(node, ast.If | ast.While | ast.IfExp):
+    if not isinstance(node, Choice):
         return {"body"} if isinstance(node, ast.For) and never_loops(node) else set()
     truth = constant_truth(node.test)
     if truth is False:

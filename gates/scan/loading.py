@@ -130,21 +130,6 @@ def named(name: str, known: Mapping[str, Rule]) -> list[Rule]:
 
 
 def unknown(name: str, known: Mapping[str, Rule]) -> str:
-    """Return what to say of a name that is neither a rule nor a tag, or that was one once."""
+    """Return what to say of a name that is neither a rule nor a tag."""
     tags = {tag for rule in known.values() for tag in rule.form.tags}
-    hint = did_you_mean(name, [*known, *tags])
-    instead = next((answer for begin, answer in GONE.items() if name.startswith(begin)), "")
-    if instead and "did you mean" not in hint:
-        return f"the code rule {name!r} is gone: {instead}"
-    return f"there is no code rule or tag {name!r}{hint}"
-
-
-GONE = {  # by how their names begin, what answers instead of rules that there were once
-    "amp-": "the recorder sees it (`training_steps`)",
-    "bench-": "the gate times the arms itself (`arms`)",
-    "eval-": "a test of the evaluation shows it",
-    "leak-": "the leak probe sees it (`leaks`)",
-    "perf-": "the hot path counts it (`hot_paths`)",
-    "returned-": "a test or an entry point that calls it shows it",
-    "swallowed-": "ruff finds it (BLE001, S110), as SARIF",
-}
+    return f"there is no code rule or tag {name!r}{did_you_mean(name, [*known, *tags])}"

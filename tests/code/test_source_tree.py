@@ -55,23 +55,6 @@ def test_src_layout(tmp_path: Path, names: str) -> None:
     assert str(again.location) == "src/pkg/m.py:3-8"
 
 
-ABSENT: dict[str, tuple[Files, str, str]] = {
-    "no module": ({}, "pkg.m:A", "there is no module 'pkg.m' in the project"),
-    "no name": (CLASS, "pkg.m:B", "pkg/m.py defines no 'B'"),
-    "no method": (CLASS, "pkg.m:A.stop", "pkg/m.py defines no 'A.stop'"),
-    "dead": ("if False:\n    def f(): return 1\n", "pkg.m:f", "defines no 'f'"),
-    "foreign": ("import torch\n", "pkg.m:torch", "only imports 'torch'"),
-    "deleted": ("def f(): return 1\ndel f\n", "pkg.m:f", "defines no 'f'"),
-}
-
-
-@pytest.mark.parametrize("case", ABSENT)
-def test_symbol_that_is_not_there_is_said_to_be_missing(tmp_path: Path, case: str) -> None:
-    files, symbol, problem = ABSENT[case]
-    found = traced(tmp_path, files, symbol)
-    assert (found.location, found.checked, problem in found.problem) == (None, True, True)
-
-
 UNREADABLE: dict[str, str | bytes] = {
     "syntax": "def f(:\n",
     "bytes": b"x = '\xff'\n",
@@ -135,6 +118,9 @@ UNUSED = {
     "other": "import torch\ndef make(): torch.amp.GradScaler2(); torch.cuda.amp.GradScaler()\n",
     "of the same name": "from mine import GradScaler\ndef make(): GradScaler()\n",
     "shadowed": "from torch.amp import GradScaler\ndef make(GradScaler): GradScaler()\n",
+    "a parameter of a method": "import torch\nclass make:\n  def go(self, torch): torch.amp.GradScaler()\n",
+    "a parameter": "import torch\ndef make(torch):\n    return [torch.amp.GradScaler() for _ in range(2)]\n",
+    "a variable around it": "import torch\ndef make(a):\n  torch = a\n  def i(): torch.amp.GradScaler()\n  i()\n",
     "assigned to": "import torch\ndef make(x): torch.amp.GradScaler = x\n",
     "deleted": "import torch\ndef make(x): del torch.amp.GradScaler\n",
 }
@@ -188,18 +174,6 @@ def test_module_is_found_where_the_implementation_lies(tmp_path: Path) -> None:
     files: Files = {"packages/one/src/deep/m.py": "def f(): return 1\n"}
     trace = traced(tmp_path, files, "deep.m:f", where="packages/one/src/deep")
     assert str(trace.location) == "packages/one/src/deep/m.py:1"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "class make:\n    def go(self, torch):\n        return torch.amp.GradScaler()\n",
-        "def make(torch):\n    return [torch.amp.GradScaler() for _ in range(2)]\n",
-        "def make(a):\n    torch = a\n    def inner():\n        return torch.amp.GradScaler()\n    return inner()\n",
-    ],
-)
-def test_what_only_has_the_name_of_an_import_is_no_use_of_it(tmp_path: Path, body: str) -> None:
-    assert use_lines(tmp_path, f"import torch\n\n{body}") == ()
 
 
 @pytest.mark.parametrize(

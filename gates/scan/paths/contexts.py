@@ -191,7 +191,8 @@ class Contexts(Joining):
         if isinstance(node, ast.Lambda):
             return place.lambda_(node)
         if isinstance(node, ast.Call) and place.dotted(node.func) == "functools.partial" and node.args:
-            return self._partial(node, place)
+            inner = self.behind(node.args[0], place)
+            return self.give_up() if inner is not None and inner.node in self.hot else None  # called with what?
         if isinstance(node, ast.Call):
             owner = self.project.classes.get(place.dotted(node.func) or "")
             return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
@@ -208,14 +209,6 @@ class Contexts(Joining):
                 owner = place.owner_of(node)
                 return self._bound(owner, ("__call__", "forward"), place.value(node)) if owner else None
         return None
-
-    def _partial(self, node: ast.Call, place: Place) -> Closure | None:
-        inner = self.behind(node.args[0], place)
-        if inner is None:
-            return None
-        given = tuple(place.value(a) for a in node.args[1:])
-        named = {k.arg: place.value(k.value) for k in node.keywords if k.arg}
-        return replace(inner, bound=(*inner.bound, *given), named={**inner.named, **named})
 
     def _method(self, node: ast.Attribute, place: Place) -> Closure | None:
         receiver = node.value

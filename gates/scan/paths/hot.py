@@ -13,7 +13,7 @@ from gates.scan.matches import match, names_it
 from gates.scan.paths.events import Happening, tails_of
 from gates.scan.pattern import Hole, Pattern, root_of
 from gates.scan.program.classes import ClassInfo
-from gates.scan.program.module import Module, names_of, tail_of
+from gates.scan.program.module import Module, tail_of
 from gates.scan.program.nodes import below, text_of, walk
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
@@ -33,9 +33,9 @@ def _asked(node: ast.AST) -> ast.AST:
 
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
 CALLED = frozenset({"__init__", "__call__", "forward", "__enter__", "__exit__", "__iter__", "__next__"})
 KEEPING = ast.Call | ast.IfExp | ast.Lambda | ast.Dict | ast.Attribute | ast.Subscript
+FEW = 2  # classes that have a method of one name: there an object of which nothing is known may be of one
 MAX_DEPTH = 3  # calls that a walk goes into, one inside of the other
 HOPS = 2  # variables that something is kept as, one after the other
 Place = tuple[ast.Name | ast.Attribute, Module]
@@ -52,7 +52,7 @@ class Hot:
         self._runs: dict[ast.AST, set[ast.AST]] = defaultdict(set)  # by function those that it may run
         self._seen: dict[tuple[str, str], bool] = {}
         self._names: dict[ast.AST, frozenset[str]] = {}
-        self._flows, self._needs = project.flows, happening.needs
+        self._needs = happening.needs
         edge = [function for each in happening.kinds for function in self._begun(each)]
         for _ in range(MAX_DEPTH):
             edge = [
@@ -141,23 +141,18 @@ class Hot:
         if not isinstance(node, ast.Attribute) or not isinstance(around, ast.Call) or around.func is not node:
             return False
         holes = match(pattern, around, scope, lenient=True)
-        if holes is None:
-            told = tail_of(body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value)
-            return any(self._flows.reach(name, told.__eq__) for name in names_of(node.value) if told)
-        found = [self._is(self._needs[name], hole) for name, hole in holes.items() if name in self._needs]
-        return False not in found and (True in found or not found)
+        if holes is None:  # a variable may hold what the pattern writes out
+            made = body.func.value.func if isinstance(body.func.value, ast.Call) else body.func.value
+            return isinstance(node.value, ast.Name | ast.Attribute) and bool(self._mentions(tail_of(made)))
+        return all(self._is(self._needs[name], hole) for name, hole in holes.items() if name in self._needs)
 
-    def _is(self, need: Constraint, hole: Hole) -> bool | None:
-        """Return whether an object may be what it must be; `None` where nothing tells, on no path."""
+    def _is(self, need: Constraint, hole: Hole) -> bool:
+        """Return whether an object may be what it must be, as far as its class is known."""
         node, scope = hole.node, hole.names
         if not need.type or not isinstance(node, ast.expr) or not isinstance(scope, Scope):
             return need.regex is None or need.regex.search(text_of(node)) is not None
         kind = self.project.types.of(node, scope)
-        verdicts = [self.project.types.is_a(kind, wanted) for wanted in need.type]
-        if any(verdicts) or None not in verdicts:
-            return any(verdicts)
-        known = any(self._flows.may_be(name, wanted) for name in names_of(node) for wanted in need.type)
-        return known or None
+        return any(self.project.types.is_a(kind, wanted) is not False for wanted in need.type)
 
     def _kept(self, node: ast.expr, module: Module) -> list[Place]:
         """Return where that is used in its file which something is kept as: `self.cast = autocast()`."""
@@ -202,8 +197,7 @@ class Hot:
         by_class = owner is not None and function.name in CALLED
         name = owner.node.name if owner is not None and by_class else function.name
         places = [each for each in self._mentions(name) if self._sees(each[1], home)]
-        if owner is not None and not by_class:
-            places = [each for each in places if self._may_be_of(*each, owner)]
+        places = [each for each in places if owner is None or by_class or self._may_be_of(*each, owner)]
         handed = [each for each in places if by_class or (owner is None and not _is_called(*each))]
         return [*places, *(use for each in handed for use in self._kept(*each))]
 

@@ -8,7 +8,7 @@ from gates.scan.paths.state import Event, State, Value
 from gates.scan.program.nodes import inner
 from gates.scan.program.scope import Scope
 
-TURNS, MOST_TURNS = 2, 8
+TURNS = 2
 Paths = list[State]
 
 

@@ -158,10 +158,6 @@ class Place:
             owner = self.owner_of(node.value)
             if owner is not None:
                 return self.project.types.attribute(owner, node.attr)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.names:
-            named = self.dotted(node.func)
-            if named in self.project.classes:
-                return named
         return self.project.types.of(node, self.scope)
 
     def owner_of(self, node: ast.expr) -> ClassInfo | None:
@@ -227,12 +223,8 @@ def branch(test: ast.expr, state: State, place: Place, hops: int = 0) -> Branche
             yield after, not truth
     elif isinstance(test, ast.BoolOp):
         yield from _either(test, state, place, hops)
-    elif isinstance(test, ast.NamedExpr):
-        yield from branch(test.value, state, place, hops)
     elif isinstance(test, ast.Compare) and len(test.ops) == 1:
         yield from _compared(test, state, place)
-    elif isinstance(test, ast.Call) and tail_of(test.func) == "bool" and len(test.args) == 1:
-        yield from branch(test.args[0], state, place, hops)
     else:
         yield from _truth(test, state, place, hops)
 
@@ -263,10 +255,6 @@ def _compared(test: ast.Compare, state: State, place: Place) -> Branches:
         return
     if sign == "==" and left.is_known and right.is_known:
         yield state, (left.constant == right.constant) is positive
-        return
-    if sign == "==" and right.is_known and isinstance(right.constant, bool):
-        for after, truth in _truth_of(left, state):
-            yield after, (truth is right.constant) is positive
         return
     for after, truth in _assumed(f"{left.key} {sign} {right.key}", state):
         yield after, truth is positive

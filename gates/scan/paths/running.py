@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from gates.code.syntax import Comprehension
 from gates.scan.paths.contexts import Contexts, Run, given, is_manager, parameters_of
 from gates.scan.paths.events import Happening
 from gates.scan.paths.hot import MAX_DEPTH, Hot
 from gates.scan.paths.place import Place, branch, passed_on
 from gates.scan.paths.state import Closure, Event, Frame, State, Value
-from gates.scan.program.module import Function, is_abstract, tail_of
+from gates.scan.program.module import Function, tail_of
 from gates.scan.program.nodes import kept
 from gates.scan.program.project import Project
 from gates.scan.program.scope import Scope
 
 Paths = list[State]
-Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 class Running(Contexts):
@@ -191,7 +191,6 @@ class Running(Contexts):
         place = self.place(path, scope)
         happened = self.happening.of_call(node, place, path)
         inner = self.closure(node.func, path, scope) if happened is not None else None
-        inner = None if inner is not None and is_abstract(inner.node) else inner  # one of those that fill it in runs
         inside = self.hot.possible(inner.node) if inner is not None else frozenset()
         if happened is None or (inside and not happened[1]):
             return self._inlined(node, path, scope)
@@ -239,7 +238,7 @@ class Running(Contexts):
         node, scope = closure.node, closure.scope
         self.walked.add(node)
         names = dict(closure.outer)
-        names |= parameters_of(node, (*closure.bound, *arguments), {**closure.named, **named}, self.place(path, scope))
+        names |= parameters_of(node, (*closure.bound, *arguments), named, self.place(path, scope))
         inside = path.but(names=names, returned=None, ended="")
         if isinstance(node, ast.Lambda):
             found = self.run(node.body, [inside], scope)

@@ -99,7 +99,6 @@ class Closure:
     scope: Scope
     outer: "Mapping[str, Value]"
     bound: "tuple[Value, ...]" = ()
-    named: "Mapping[str, Value]" = field(default_factory=dict)
 
 
 @dataclass(eq=False)

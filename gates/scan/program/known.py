@@ -13,7 +13,6 @@ _SAME = {
     "torch.amp.autocast_mode.autocast": "torch.amp.autocast",
     "torch.autocast": "torch.amp.autocast",
     "torch.autograd.grad_mode.no_grad": "torch.no_grad",
-    "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.optim.optimizer.Optimizer": "torch.optim.Optimizer",
@@ -31,7 +30,6 @@ SCALER = "torch.amp.GradScaler"
 OPTIMIZER = "torch.optim.Optimizer"
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
 MODULE = "torch.nn.Module"
-LOADER = "torch.utils.data.DataLoader"
 
 _KINDS: dict[str, re.Pattern[str]] = {
     SCALER: re.compile(r"torch\.(cuda\.|cpu\.)?amp\.GradScaler|.*\b(Sharded)?GradScaler"),
@@ -44,14 +42,12 @@ _KINDS: dict[str, re.Pattern[str]] = {
         r"torch\.nn\.(?!Parameter$|init\b|functional\b|utils\b)(\w+\.)*[A-Z]\w*|torchvision\.models\.\w+|"
         r"timm\.create_model|transformers\.Auto\w+\.from_pretrained"
     ),
-    LOADER: re.compile(r"torch\.utils\.data\.DataLoader"),
 }
 _CALLED: dict[str, re.Pattern[str]] = {
     SCALER: re.compile(r"(?i)(^|_)(grad_?|loss_?|amp_?)?scalers?(_|$|[0-9])"),
     OPTIMIZER: re.compile(r"(?i)(^|_)opt(im|imizer|imizers|imiser|s|im[sg])?(_|$|[0-9a-z]?$)"),
     SCHEDULER: re.compile(r"(?i)sched(uler|ule)?s?(_|$|[0-9])|(^|_)sch(_|$|[0-9])"),
     MODULE: re.compile(r"(?i)(^|_)(model|net|network|module|generator|discriminator|encoder|decoder)(_|$|[0-9])"),
-    LOADER: re.compile(r"(?i)loader(_|$|[0-9])"),
 }
 
 
@@ -81,9 +77,3 @@ def is_called(name: str, wanted: str) -> bool:
     """Return whether something is called what objects of a kind are called."""
     pattern = _CALLED.get(wanted)
     return pattern is not None and pattern.search(name) is not None
-
-
-@cache
-def tells(name: str, wanted: str) -> bool:
-    """Return whether a word of a program may make an object one of a kind: what it is called, or what makes it."""
-    return is_called(name, wanted) or is_kind(f"_.{name}", wanted) or (wanted == MODULE and name == "nn")

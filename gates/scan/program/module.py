@@ -6,24 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gates.code.meanings import is_hollow
-from gates.code.syntax import live_statements, origin
-from gates.scan.program.nodes import DEFINED, chain_of, inner, live_nodes_of, walk
+from gates.code.syntax import Definition, live_statements, origin
+from gates.scan.program.nodes import DEFINED, DEFINITIONS, chain_of, live_nodes_of, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STANDING = (ast.Name, ast.Attribute, ast.Call, ast.IfExp, ast.Tuple, ast.List)
 REGISTERS = frozenset(
     {"setattr", "__setattr__", "add_module", "register_module", "register_buffer", "register_parameter"}
 )
-MAX_CALLS = 4  # from function to function
 PROPERTIES = frozenset({"property", "cached_property"})
-GIVING = {
-    ast.Assign: ("targets", "value"),
-    **dict.fromkeys((ast.AnnAssign, ast.NamedExpr), ("target", "value")),
-    **dict.fromkeys((ast.For, ast.AsyncFor, ast.comprehension), ("target", "iter")),
-    ast.withitem: ("optional_vars", "context_expr"),
-    ast.keyword: ("arg", "value"),
-}
 
 
 def name_of(path: str) -> str:
@@ -48,7 +39,6 @@ class Binding:
     node: ast.AST | None = None
     dotted: str = ""
     index: int = 0
-    last: bool = False
 
 
 @dataclass
@@ -75,10 +65,22 @@ class Module:
         for node in () if isinstance(around, ast.Lambda) else live_statements(around.body):
             for name, binding in _bound(node, self.package):
                 found[name].append(binding)
-        for name, binding in () if isinstance(around, ast.Module) else _bound_inside(around):
+        for name, binding in () if isinstance(around, ast.Module) else self._bound_inside.get(around, ()):
             if binding.kind == "value" or name not in found:
                 found[name].append(binding)
         return dict(found)
+
+    @cached_property
+    def _bound_inside(self) -> dict[ast.AST, list[tuple[str, Binding]]]:
+        """Return by function what its expressions bind: `:=`, and comprehensions."""
+        found: dict[ast.AST, list[tuple[str, Binding]]] = defaultdict(list)
+        for node in (*self.live.get(ast.NamedExpr, ()), *self.live.get(ast.comprehension, ())):
+            around = next((each for each in self.ancestors(node) if isinstance(each, DEFINITIONS)), node)
+            if isinstance(node, ast.NamedExpr):
+                found[around].append((node.target.id, Binding("value", node.value)))
+            elif isinstance(node, ast.comprehension):
+                found[around] += _opaque(node.target)
+        return found
 
     @cached_property
     def stars(self) -> list[str]:
@@ -143,20 +145,6 @@ class Module:
         return dict(found)
 
     @cached_property
-    def given(self) -> dict[str, list[ast.expr]]:
-        """Return the expressions that each name is bound to somewhere: set, passed by keyword, gone over, entered."""
-        found: dict[str, list[ast.expr]] = defaultdict(list)
-        for kind, (target, value) in GIVING.items():
-            for node in self.live.get(kind, ()):
-                made, there = getattr(node, value), getattr(node, target)
-                for each in there if isinstance(there, list) else (there,) if made is not None else ():
-                    for name in (
-                        [each] if isinstance(each, str) else map(tail_of, walk(each)) if each is not None else ()
-                    ):
-                        found[name].append(made)
-        return found
-
-    @cached_property
     def uses(self) -> frozenset[str]:
         """Return the names of its code and imports, `f()` for a call of f, `a=` for an attribute that it sets."""
         found = {node.id for node in self.names} | {node.attr for node in self.attributes}
@@ -173,17 +161,11 @@ class Module:
         calls = (call for name in REGISTERS for call in self.calls.get(name, ()))
         return frozenset(found.union(str(a.value) for call in calls for a in call.args if isinstance(a, ast.Constant)))
 
-    def leading(self, word: str) -> frozenset[str]:
-        """Return the functions and classes in which live code mentions a name, or one of these."""
-        found: set[str] = set()
-        todo = {word}
-        for _ in range(MAX_CALLS):
-            ancestors = (
-                around for name in todo for node in self.mentions.get(name, ()) for around in self.ancestors(node)
-            )
-            todo = {around.name for around in ancestors if isinstance(around, DEFINED)} - found
-            found |= todo
-        return frozenset(found)
+    @property
+    def defines(self) -> frozenset[str]:
+        """Return the names of its functions and classes, those inside of others too."""
+        nodes = (node for kind in DEFINED for node in self.live.get(kind, ()))
+        return frozenset(node.name for node in nodes if isinstance(node, Definition))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a live node stands in, from the inside out."""
@@ -228,7 +210,7 @@ def _parameters(arguments: ast.arguments) -> Iterator[tuple[str, Binding]]:
 
 
 def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # noqa: C901  # a case for each
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, Definition):
         yield node.name, Binding("define", node)
     elif isinstance(node, ast.Import):
         for alias in node.names:
@@ -254,13 +236,6 @@ def _bound(node: ast.stmt, package: str) -> Iterator[tuple[str, Binding]]:  # no
                 yield from _opaque(item.optional_vars)
 
 
-def _bound_inside(function: Function | ast.Lambda) -> Iterator[tuple[str, Binding]]:
-    """Yield what the expressions of a function bind: `:=`, and comprehensions."""
-    yield from ((node.target.id, Binding("value", node.value)) for node in inner(function, ast.NamedExpr))
-    for each in inner(function, ast.comprehension):
-        yield from _opaque(each.target)
-
-
 def _targets(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, Binding]]:
     if isinstance(target, ast.Name):
         yield target.id, Binding("value", value)
@@ -279,13 +254,6 @@ def _opaque(target: ast.expr) -> Iterator[tuple[str, Binding]]:
     for each in walk(target):
         if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
             yield each.id, Binding("opaque")
-
-
-def is_abstract(node: ast.AST) -> bool:
-    """Return whether a method is there to be filled in by others: it says so by a decorator, or refuses to run."""
-    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return False
-    return is_hollow(node) or any(tail_of(decorator) == "abstractmethod" for decorator in node.decorator_list)
 
 
 def is_property(function: Function) -> bool:

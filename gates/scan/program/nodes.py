@@ -17,7 +17,7 @@ _MAY_BE_DEAD = HOLDING | {ast.Module, *DEFINED, ast.IfExp}  # in whose parts som
 _CHILDREN, _INNER = "_gates_children", "_gates_inner"
 _KEPT = "_gates_kept:"
 _KEEPS = (*DEFINITIONS, ast.Module)  # the nodes that are walked again and again
-_SCALARS = frozenset({"ctx", "id", "attr", "arg"})
+_SCALARS = frozenset({"ctx", "id", "attr", "arg", "module", "level", "kind", "type_comment"})
 _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
 SINGLE = frozenset({ast.Name, ast.Constant})  # most nodes are one of these, and hold no other
 _NONE: tuple[ast.AST, ...] = ()
@@ -45,10 +45,10 @@ def _listed(node: ast.AST) -> tuple[ast.AST, ...]:
     own = node.__dict__
     for name in fields:
         value = own.get(name)
-        if isinstance(value, ast.AST):
-            found.append(value)
-        elif isinstance(value, list):
+        if type(value) is list:
             found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
     return tuple(found)
 
 

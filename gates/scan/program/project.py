@@ -8,7 +8,6 @@ from functools import cached_property
 
 from gates.code.syntax import Unparsed, parse
 from gates.scan.program.classes import ClassInfo, Lineage
-from gates.scan.program.flows import Flows
 from gates.scan.program.known import LIBRARIES, canonical
 from gates.scan.program.module import Function, Module, name_of, package_of
 from gates.scan.program.nodes import definitions, kept
@@ -205,7 +204,6 @@ class Project:
         self.order_of, self.below = lineage.order_of, lineage.below
         self.is_reset, self.attributes_set = lineage.is_reset, lineage.attributes_set
         self.types = Types(self)
-        self.flows = Flows(self)
 
     def close(self) -> None:
         """Let go of all trees: to search for what holds itself among them takes longer than to read them."""
@@ -250,15 +248,6 @@ class Project:
                 edge = set().union(*given) - found
             self._names_for[word] = found
         return self._names_for[word]
-
-    @cached_property
-    def named(self) -> dict[str, list[tuple[ast.Call, Module]]]:
-        """Return the live calls of all modules by the last name that they are written with."""
-        found: dict[str, list[tuple[ast.Call, Module]]] = defaultdict(list)
-        for module in self.modules.values():
-            for name, calls in module.calls.items():
-                found[name] += [(call, module) for call in calls]
-        return found
 
 
 def project_of(contents: Mapping[str, bytes | str]) -> Project:
