@@ -41,7 +41,7 @@ from gates.check import Derived, Evidence, EvidenceSet
 from gates.checks.policy.judge import Mode
 from gates.checks.policy.moves import Part
 from gates.errors import EvidenceUnavailable
-from gates.evidence.bundles import Bundles, HandedIn, Standing
+from gates.evidence.bundles import Bundles, HandedIn
 from gates.evidence.tests.test_records import TestOutcome
 from gates.model import Decision, Finding, Outcome
 from gates.render import Format
@@ -90,7 +90,7 @@ gate = pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.name)
 task = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 
 
-REFUSED = HandedIn(path="b.json", standing=Standing.REFUSED, why="it was altered")
+REFUSED = HandedIn(path="b.json", why="it was altered")
 
 
 def sets(task: Task) -> list[EvidenceSet]:

@@ -85,7 +85,8 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
     The samples of two runs are never put together, and the same run twice is no more than once.
     """
     order = (Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE)
-    told = sorted((got for got in told if got.run and got.run.samples), key=_place, reverse=True)
+    seen_on = [(got, got.run.samples.device.type) for got in told if got.run and got.run.samples]
+    told = sorted((got for got, device in seen_on if measure.on in {"any", device}), key=_place, reverse=True)
     each = {_place(got)[1]: got.run for got in told}
     failing = [got for got in told if got.outcome is Outcome.FAILED]
     shared = [answered(measure, run, alpha=ALPHA / len(each)) for run in each.values()]
