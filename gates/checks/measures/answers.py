@@ -108,9 +108,8 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
         run for run in measurements.of(measure.from_) if measure.on in {"any", run.device} or run.device == "any"
     ]
     good = [run for run in fitting if run.samples and measure.on in {"any", run.samples.device.type}]
-    for run in (*good, *fitting):
-        return run, run.problem
-    return None, f"measurement {measure.from_!r} was not run"
+    run = next(iter((*good, *fitting)), None)
+    return (run, run.problem) if run else (None, f"measurement {measure.from_!r} was not run")
 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:
