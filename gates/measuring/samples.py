@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from gates.model import Model
 from gates.words import printable
 
+Sample = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 POSITIVE_UNITS = {"s", "ms", "us", "ns", "B", "bytes"}
 
 
@@ -20,19 +21,14 @@ class Metric(Model):
     unit: Annotated[str, Field(min_length=1)]
     direction: Literal["lower", "higher", "none"]
     paired: StrictBool
-    arms: dict[str, tuple[Annotated[float, Field(strict=True, allow_inf_nan=False)], ...]]
+    arms: dict[str, Annotated[tuple[Sample, ...], Field(min_length=1)]] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _plausible(self) -> Self:
-        for arm, values in self.arms.items():
-            if not values:
-                raise ValueError(f"arm {arm!r} has no sample")
-            if self.unit in POSITIVE_UNITS:
-                wrong = next((i for i, value in enumerate(values) if value <= 0), None)
-                if wrong is not None:
-                    raise ValueError(f"arm {arm!r} sample {wrong} is {values[wrong]:g} {self.unit}, expected above 0")
-        if not self.arms:
-            raise ValueError("no arm")
+        for arm, values in self.arms.items() if self.unit in POSITIVE_UNITS else ():
+            wrong = next((i for i, value in enumerate(values) if value <= 0), None)
+            if wrong is not None:
+                raise ValueError(f"arm {arm!r} sample {wrong} is {values[wrong]:g} {self.unit}, expected above 0")
         lengths = {arm: len(values) for arm, values in self.arms.items()}
         if self.paired and len(set(lengths.values())) > 1:
             raise ValueError(f"paired, but the arms have different numbers of samples: {lengths}")

@@ -85,6 +85,7 @@ def test_same_run_twice_is_no_more_than_once() -> None:
     once, twice = with_bundles(handed(FEW)), with_bundles(handed(FEW), handed(FEW, "b.json"))
     assert about(TASK, once).outcome is about(TASK, twice).outcome is Outcome.PASSED
     assert about(TASK, once).message == about(TASK, twice).message
+    assert about(TASK, with_bundles(handed(FEW), here=(samples(),))).outcome is Outcome.PASSED  # samples of a CPU
 
 
 def test_second_attempt_shares_the_error_with_the_first() -> None:

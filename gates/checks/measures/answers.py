@@ -85,7 +85,8 @@ def _merged(measure: Measure, told: list[Answer]) -> Answer:
     The samples of two runs are never put together, and the same run twice is no more than once.
     """
     order = (Outcome.FAILED, Outcome.PASSED, Outcome.UNKNOWN, Outcome.NOT_APPLICABLE)
-    told = sorted((got for got in told if got.run and got.run.samples), key=_place, reverse=True)
+    seen_on = [(got, got.run.samples.device.type) for got in told if got.run and got.run.samples]
+    told = sorted((got for got, device in seen_on if measure.on in {"any", device}), key=_place, reverse=True)
     each = {_place(got)[1]: got.run for got in told}
     failing = [got for got in told if got.outcome is Outcome.FAILED]
     shared = [answered(measure, run, alpha=ALPHA / len(each)) for run in each.values()]
@@ -107,9 +108,8 @@ def _run_for(measure: Measure, evidence: EvidenceSet) -> tuple[MeasurementRun | 
         run for run in measurements.of(measure.from_) if measure.on in {"any", run.device} or run.device == "any"
     ]
     good = [run for run in fitting if run.samples and measure.on in {"any", run.samples.device.type}]
-    for run in (*good, *fitting):
-        return run, run.problem
-    return None, f"measurement {measure.from_!r} was not run"
+    run = next(iter((*good, *fitting)), None)
+    return (run, run.problem) if run else (None, f"measurement {measure.from_!r} was not run")
 
 
 def from_elsewhere(measures: Collection[Measure], evidence: EvidenceSet) -> tuple[MeasurementRun, ...]:

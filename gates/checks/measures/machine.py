@@ -114,5 +114,5 @@ def facts_of(run: MeasurementRun, taken: Taken) -> Iterator[tuple[str, str]]:
         {"either": "wall time, or CPU time where the wall clock was disturbed"}.get(taken.clock, f"{taken.clock} time"),
     )
     left_out = sum(bool(attempt.unfit) for attempt in run.earlier)
-    without = f", {left_out} of them left out: they did not end, or the machine was unfit" if left_out else ""
-    yield "Attempt", f"{len(run.earlier) + 1}; the pairs of all earlier ones count{without}"
+    count = f"; the pairs of all earlier ones count, save for {left_out} that did not end or had an unfit machine"
+    yield "Attempt", f"{len(run.earlier) + 1}{count if run.earlier else ''}"
