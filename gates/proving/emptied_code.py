@@ -17,7 +17,7 @@ from gates.evidence.tests.test_records import function_of
 from gates.model import CommandRecord, Level, Location, Model
 from gates.proving.bench import Told, benched
 from gates.proving.cases import Baseline
-from gates.proving.emptying import Function, bodies, emptyings, exchanges, gives, guard, key_of, promises
+from gates.proving.emptying import Function, bodies, emptyings, exchanges, guard, is_heard, key_of, promises
 from gates.proving.proof import NOTICED, End
 from gates.proving.source import Parts, Text, is_docstring
 from gates.task.task import Task, stands_beside
@@ -213,7 +213,7 @@ class _Trial:
 
     def _listened(self, subject: _Subject) -> Iterator[tuple[str, str]]:
         """Yield functions whose kind of result a test must tell, each by its key, and a test that runs it."""
-        for function in {each for each in _functions(subject.tries) if gives(each)}:
+        for function in {each for each in _functions(subject.tries) if is_heard(each)}:
             found = self._baseline.noticing(_inside(subject.file, function), subject.tests)
             yield from ((key_of(subject.file, function), test) for test in found[:1])
 

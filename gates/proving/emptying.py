@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gates.child.trying.keeping import MARK
+from gates.child.trying.values import KINDS
 from gates.code.meanings import does_nothing, is_stub, last_name
 from gates.code.syntax import first_line, own_nodes
 from gates.model import Location
@@ -57,18 +58,29 @@ def stubs(ends: Mapping[Function, str], unless: str) -> Parts:
 def _end(file: Text, function: Function, turn: int) -> str:
     """Return the statements that an emptied function ends with; what yields still does.
 
-    It gives back a value of the kind that it gave a test.
+    It gives back a value of the kind that its annotation names or, where that names none, that it gave a test.
     """
     if _decorated(function) & MANAGERS:
         return "yield; return"
     if _yields(function):
         return "yield ...; return" if turn else "return"
-    return f"return {VALUES}.another({key_of(file, function)!r}, {turn})" if gives(function) else "return None"
+    if is_heard(function):
+        return f"return {VALUES}.another({key_of(file, function)!r}, {turn})"
+    return f"return {KINDS[_annotated(function)][turn]}" if gives(function) else "return None"
 
 
 def key_of(file: Text, function: Function) -> str:
     """Return what tells a function from all others."""
     return f"{file.path}:{first_line(function)}"
+
+
+def is_heard(function: Function) -> bool:
+    """Return whether the kind of what a function gives back is heard while a test runs it: nothing else tells it."""
+    return gives(function) and _annotated(function) not in KINDS
+
+
+def _annotated(function: Function) -> str:
+    return last_name(function.returns) if function.returns else ""
 
 
 def gives(function: Function) -> bool:

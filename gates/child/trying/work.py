@@ -16,7 +16,7 @@ from .values import HEARD
 
 Told = dict[str, Any]
 LEAST_BYTES = 2 * 1024**3
-TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 2.0  # as long as without a fault, and at least
+TIMES, LEAST_S, LEAST_BUSY_S = 5, 5.0, 1.0  # as long as without a fault, and at least
 NOTICED = {"killed", "timeout", "memory", "crashed"}
 EACH = ("--maxfail=0",)  # the last of several counts: all tests run
 
@@ -33,13 +33,12 @@ class Worker:
         self._forked = warm_up(plan["packages"], plan["modules"])
         self._collected: set[str] = set()
         self._start_s = 0.0  # what a session takes beside its tests
-        self._busy_s = 0.0  # for which a test may compute
         self._controls: dict[tuple[str, ...], Told] = {}
         self._noticing: set[tuple[str, str]] = set()  # the test functions that noticed something of a criterion
 
     def tried(self, fault: Told, deadline: float) -> Told:
         """Return how tests end with one thing after the other put in, until they notice or nobody can tell."""
-        tests, missed, self._busy_s = self._known(fault["tests"]), False, _busy_s(fault["longest_s"])
+        tests, missed = self._known(fault["tests"]), False
         tries: list[Told] = []
         for way in fault["ways"] if tests else ():
             if time.time() > deadline:
@@ -62,7 +61,6 @@ class Worker:
         One whose function noticed something is not asked again.
         """
         noticed, missed, limit_s = set[str](), set[str](), self._limit_s(fault)
-        self._busy_s = _busy_s(fault["longest_s"])
         for way in fault["ways"]:
             left = [test for test in self._known(fault["each"]) if _function(fault, test) not in self._noticing]
             if left and time.time() <= deadline:
@@ -96,9 +94,9 @@ class Worker:
             control = self._control(fault, tests[: _place(found["by"], tests)], limit_s)
             if control["again"]:
                 continue  # without a fault it fails in a forked process, and passes in its own
-            longer = control["seconds"] * TIMES > limit_s * 1.5, control["busy"] * TIMES > self._busy_s
+            longer = control["seconds"] * TIMES > limit_s * 1.5, control["busy"] * TIMES > _busy_s(fault)
             if found["end"] == "timeout" and any(longer):
-                limit_s, self._busy_s = max(limit_s, control["seconds"] * TIMES), 2 * _busy_s(control["busy"])
+                limit_s, fault["longest_s"] = max(limit_s, control["seconds"] * TIMES), 2 * control["busy"]
                 continue
             if control["end"] == "survived":
                 return found
@@ -129,7 +127,7 @@ class Worker:
         try:
             if text is None:
                 return self._session(tests, limit_s * 3, *more)
-            return self._session(tests, limit_s, *more, busy_s=self._busy_s)
+            return self._session(tests, limit_s, *more, busy_s=_busy_s(fault))
         finally:
             self._copy.restore()
 
@@ -176,8 +174,9 @@ class Worker:
         return run(told, forked=self._forked, log=log, limit_s=limit_s, limit_bytes=most)
 
 
-def _busy_s(known_s: float) -> float:
-    return max(LEAST_BUSY_S, TIMES * known_s)
+def _busy_s(fault: Told) -> float:
+    """Return how long a test may compute."""
+    return max(LEAST_BUSY_S, TIMES * float(fault["longest_s"]))
 
 
 def _function(fault: Told, test: str) -> tuple[str, str]:
