@@ -194,8 +194,7 @@ def judge(task: Task, evidence: EvidenceSet) -> Iterator[Finding]:
             unseen = "" if lines else f"which lines ran was not seen: {evidence.why_missing(ExecutedLines)}"
             doubts = "; ".join(filter(None, (unseen, files.unlinted)))
             said = f"No check in the tests of {criterion.id} was found that did not run or cannot fail"
-            outcome = Outcome.UNKNOWN if unseen else Outcome.PASSED
-            yield advised(outcome, f"{said} ({doubts})." if doubts else f"{said}.")
+            yield advised.unknown(f"{said} ({doubts}).") if doubts else advised.passed(f"{said}.")
 
 
 def _doubt(about: About, rule: str, place: Location, message: str, fix: str, actual: str) -> Finding:

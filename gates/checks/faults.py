@@ -68,8 +68,8 @@ class ChangedLines(Derived):
             for mutant, tests in (asked[name] for name, end in tried if end is End.SURVIVED)
         ]
         missed.sort(key=lambda one: (str(one.location), {"<", ">"}.isdisjoint(one.title.replace("->", ""))))
-        counts = {"tried": len(tried), "untried": len(made) - len(tried) + left}
-        return cls.model_validate({**facts, **counts, "missed": missed})
+        untried = len(made) - len(tried) + left
+        return cls.model_validate({**facts, "tried": len(tried), "untried": untried, "missed": missed})
 
 
 def _changes(path: str, old: bytes, context: Context, baseline: Baseline, passed: set[str]) -> Iterator[Fault]:
@@ -205,9 +205,7 @@ def _changed(evidence: EvidenceSet) -> Iterator[Finding]:
     yield from (_missed(survived, line) for line in lines)
     if not seen.missed:
         late = f"; there was no time for {seen.untried} more" if seen.untried else ""
-        some = (
-            f"The tests noticed each of {counted(seen.tried, 'mutant')} of the lines changed since {seen.base}{late}."
-        )
+        some = f"The tests noticed each of {counted(seen.tried, 'mutant')} of lines changed since {seen.base}{late}."
         none = f"No changed line of the implementation that tests run has a mutant (compared with {seen.base}){late}."
         yield about.passed(some) if seen.tried else about.not_asked(none)
 

@@ -102,10 +102,10 @@ def test_sound_step_is_let_be(name: str, seen: Mapping[str, list[Finding]]) -> N
 
 
 def test_what_cannot_be_compared_is_said_to_be_unknown(seen: Mapping[str, list[Finding]]) -> None:
-    for name in ("noisy_gradients", "scaled_by_hand"):
+    alone = "not those of the recorded calls alone"
+    for name, why in [("noisy_gradients", alone), ("scaled_by_hand", alone), ("unscaled_by_hand", "once more")]:
         (gradients,) = [finding for finding in seen[name] if finding.check.endswith("gradients")]
-        assert gradients.outcome is Outcome.UNKNOWN
-        assert "not those of the recorded calls alone" in gradients.message
+        assert (gradients.outcome, why in gradients.message) == (Outcome.UNKNOWN, True)
 
 
 def test_gradients_and_overflow_of_the_recipe_are_seen(seen: Mapping[str, list[Finding]]) -> None:

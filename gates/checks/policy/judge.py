@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 from gates import rules
@@ -83,6 +83,8 @@ def _compared(task: Task, context: Context, was: TaskAtBase, states: TwoStates, 
     elif before and was_read:
         yield moved(Part.BAR, f"task {before.id}", "asked for", "removed", None)
     yield from moves.compare_tests(old, new)
+    added = sorted(path for path in new.keys() - old.keys() if Path(path).name == "conftest.py")
+    yield from (moved(Part.CHANGED, f"file {path}", "none", "there", Location(path=path)) for path in added)
     yield from moves.compare_settings(*states.named(moves.WATCHED), unread)
     known = {task.path, before.path if before else ""}
     for path in sorted(states.gone - known):
@@ -96,7 +98,8 @@ def _beside(asked: Sequence[Task], states: TwoStates, unread: list[str]) -> tupl
     """Return what differs of the tests and the files beside them, then and now, without what cannot be read."""
     paths = [path for one in asked for path in (*one.tests, *(t for c in one.criteria for t in c.tests))]
     code = [path for one in asked for path in one.implementation]
-    both = states.changed((*paths, "conftest.py"), "")
+    above = {str(folder / "conftest.py") for path in paths for folder in PurePosixPath(path.split("::")[0]).parents}
+    both = states.changed((*paths, *sorted(above)), "")
     old, new = ({path: text for path, text in side.items() if not is_code(path, code)} for side in both)
     unread += [f"{path} at the base: it is no Python" for path in old if not _can_be_read(path, old[path])]
     broken = [path for path in new if not _can_be_read(path, new[path])]

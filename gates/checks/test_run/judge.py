@@ -235,7 +235,7 @@ def _aside(run: PytestRun) -> Iterator[Finding]:
         fix = "Run them where they can run: remove -m, or run them in a task of their own."
         yield about.unknown(message, fix, subject="deselected", location=by_mark[0].location)
     if not told and not by_mark:
-        said = "No test was skipped or expected to fail." if run.complete else "The run did not come to its end."
+        said = "No test was skipped or expected to fail." if run.complete else "What was left out is not known (EX001)."
         yield about(Outcome.PASSED if run.complete else Outcome.UNKNOWN, said, severity=Severity.INFO)
 
 

@@ -143,16 +143,13 @@ def judge_gradients(step: StepRecording, needs: Needs) -> Iterator[Said]:
         yield from {said.subject: said for said in reversed(wrong)}.values()
         return
     why = _why_not(run)
-    if not why:
-        yield _right(run)
+    yield unseen(why, needed=Need.GRADIENTS in needs) if why else _right(run)
     lost = max(known, key=lambda one: one.lost or 0.0, default=None)
     if lost and (share := lost.lost or 0.0) > LOST:
         told = f"{share:.0%} of the gradients are zero where the reference is not."
         impact, fix = "They were too small for the precision.", "Scale the loss, or scale it more."
         about = (f"{share:.0%}", lost.location, f"<= {LOST:.0%}", impact, fix, "lost gradients", Level.ADVISORY)
         yield Said(Outcome.FAILED, told, *about)
-    if why:
-        yield unseen(why, needed=Need.GRADIENTS in needs)
 
 
 def _off_by_two(compared: Sequence[Compared]) -> Iterator[Said]:
@@ -216,6 +213,10 @@ def _why_not(run: Recorded) -> str:
     shown = {one.optimizer for one in run.compared if one.finite}
     if any(one.optimizer not in shown for one in run.compared):
         return "the gradients of the first steps were not finite"
+    words = {(event.word, each) for event in run.events for each in event.optimizers}
+    by_hand = [each for word, each in words if word == "unscale_by_hand" and ("unscale", each) not in words]
+    if any(("step", each) in words for each in by_hand):
+        return "whether scaler.step divides once more what was divided by the loss scale and clipped"
     return "" if run.compared else "no parameter of an optimizer had a gradient when it stepped"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from building import a_context, collected, written
+from building import a_context, a_task, all_evidence, collected, written
 
 from gates.check import EvidenceSet
 from gates.checks.assertions import TestFiles, judge
@@ -63,10 +63,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list[F
     root = written(tmp_path_factory.mktemp("assertions") / "project", files)
     asked = spec.load(root / "tasks/T1.yaml", root)
     seen = collected(asked, a_context(root), PytestRun, ExecutedLines, SourceTree, TestFiles)
-    by_criterion: dict[str, list[Finding]] = {name: [] for name in TESTS}
-    for finding in judge(asked, seen):
-        by_criterion[str(finding.criterion)].append(finding)
-    yield by_criterion
+    yield {name: [finding for finding in judge(asked, seen) if finding.criterion == name] for name in TESTS}
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -81,5 +78,10 @@ def test_nothing_is_said_of_tests_that_nobody_ran(tmp_path: Path) -> None:
     root = written(tmp_path / "project", {"tasks/T1.yaml": "id: T1\ntitle: x\nimplementation: [pkg]\ncriteria:\n"
                                           "  - {id: A, text: y}\n"})  # fmt: skip
     (only,) = judge(spec.load(root / "tasks/T1.yaml", root), EvidenceSet(why="they did not run"))
-    assert (only.outcome, only.leaves_open) == (Outcome.UNKNOWN, False)
-    assert "they did not run" in only.message
+    assert (only.outcome, only.leaves_open, "they did not run" in only.message) == (Outcome.UNKNOWN, False, True)
+
+
+def test_what_ruff_did_not_look_at_is_unknown() -> None:
+    files = TestFiles(how="read", asserted=(), linted=(), names={}, unlinted="ruff did not run")
+    told = [finding.outcome for finding in judge(a_task(), all_evidence(a_task(), files)) if finding.criterion == "AC1"]
+    assert told == [Outcome.UNKNOWN]
